@@ -27,24 +27,24 @@ pub(super) struct Rig {
     pub(super) pool: Pool,
     pub(super) spawner: InMemorySpawner,
     pub(super) clock: ManualClock,
-    /// Entered by calls of the spawner, by drops of its processes and connections, and by wakers.
-    pub(super) door: Door,
-    /// Entered by the observer.
-    observers: Door,
-    /// Entered by looks at the restart files.
-    looks: Door,
+    /// Called by the spawner, by drops of its processes and connections, and by wakers.
+    pub(super) reentry: Reentry,
+    /// Called by the observer.
+    observers: Reentry,
+    /// Called by looks at the restart files.
+    looks: Reentry,
 }
 
 /// A way for user code to re-enter the pool that calls it.
 ///
-/// The user code gets its door before there is a pool. A door that is not open does nothing, and is no step.
+/// The user code gets it before there is a pool. Until it is enabled, a call does nothing, and is no step.
 #[derive(Clone, Default)]
-pub(super) struct Door(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+pub(super) struct Reentry(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
 
-impl Door {
-    /// Opens the door: `enter` calls the pool and takes its lock.
-    pub(super) fn open(&self, enter: impl Fn() + Send + Sync + 'static) {
-        // Under shuttle a rig's door is open from the beginning; a model may open it once more.
+impl Reentry {
+    /// Enables it: `enter` calls the pool and takes its lock.
+    pub(super) fn enable(&self, enter: impl Fn() + Send + Sync + 'static) {
+        // Under shuttle it is enabled from the beginning; a model may enable it once more.
         let _ = self.0.set(Box::new(enter));
     }
     /// Calls the pool. If the caller's thread held the lock, this would deadlock.
@@ -58,10 +58,10 @@ impl Door {
     }
 }
 
-/// Opens the door to the pool.
-pub(super) fn open_to<S: Spawner>(door: &Door, pool: &ApplicationPool<S>) {
+/// Lets the user code that has this re-enter the pool.
+pub(super) fn enable_for<S: Spawner>(reentry: &Reentry, pool: &ApplicationPool<S>) {
     let weak = pool.downgrade();
-    door.open(move || {
+    reentry.enable(move || {
         if let Some(pool) = weak.upgrade() {
             pool.counts();
         }
@@ -72,23 +72,23 @@ impl Rig {
     pub(super) fn new(
         configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
     ) -> Self {
-        Rig::with_looks(Door::default(), configure)
+        Rig::with_looks(Reentry::default(), configure)
     }
     /// A rig with a `restart.txt`. Each look at it may re-enter the pool.
     pub(super) fn with_file(
         file: &RestartFile,
         configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
     ) -> Self {
-        Rig::with_looks(file.door.clone(), |b| configure(b.restart_files(file.look_up())))
+        Rig::with_looks(file.reentry.clone(), |b| configure(b.restart_files(file.look_up())))
     }
-    /// A rig for a look-up of the model's own, which enters the door `looks`.
+    /// A rig for a look-up of the model's own, which re-enters by `looks`.
     pub(super) fn with_looks(
-        looks: Door,
+        looks: Reentry,
         configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
     ) -> Self {
         let clock = ManualClock::new();
         let spawner = InMemorySpawner::with_clock(clock.clock());
-        let (door, observers) = (Door::default(), Door::default());
+        let (reentry, observers) = (Reentry::default(), Reentry::default());
         let observed = observers.clone();
         let builder = ApplicationPool::builder(spawner.clone())
             .observer(move |_| observed.enter())
@@ -97,7 +97,7 @@ impl Rig {
             .max_idle_time(IDLE)
             .drain_timeout(DRAIN);
         let pool = configure(builder).build().expect("a valid pool");
-        let rig = Rig { pool, spawner, clock, door, observers, looks };
+        let rig = Rig { pool, spawner, clock, reentry, observers, looks };
         rig.on_call(|_| ());
         // Random schedules can afford what is too much for loom: under shuttle every rig re-enters.
         if cfg!(feature = "loom") { rig } else { rig.reentrant() }
@@ -105,10 +105,10 @@ impl Rig {
 
     /// Lets the calls of the spawner and its processes re-enter the pool, and the drops of what it created.
     ///
-    /// The wakers of futures that `door` polls re-enter, too. Each re-entry is a step more to interleave. A model that
+    /// The wakers of futures that `reentry` polls re-enter, too. Each call is a step more to interleave. A model that
     /// loom cannot afford with it does not call this, and says so.
     pub(super) fn reentrant(self) -> Self {
-        self.open(&self.door);
+        self.enable(&self.reentry);
         self
     }
     /// Lets the observer re-enter the pool.
@@ -116,36 +116,36 @@ impl Rig {
     /// Most sections report an event, so few models can afford it: random schedules become three times as long and
     /// miss the rare outcomes.
     pub(super) fn with_reentrant_observer(self) -> Self {
-        self.open(&self.observers);
+        self.enable(&self.observers);
         self
     }
     /// Lets looks at the restart files re-enter the pool.
     pub(super) fn with_reentrant_looks(self) -> Self {
-        self.open(&self.looks);
+        self.enable(&self.looks);
         self
     }
-    fn open(&self, door: &Door) {
-        open_to(door, &self.pool);
+    fn enable(&self, reentry: &Reentry) {
+        enable_for(reentry, &self.pool);
     }
-    /// Runs `hook` in each call of the spawner, after the call has entered the door.
+    /// Runs `hook` in each call of the spawner, after the call has re-entered the pool.
     pub(super) fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
-        let door = self.door.clone();
+        let reentry = self.reentry.clone();
         self.spawner.on_call(move |call| {
-            door.enter();
+            reentry.enter();
             hook(call);
         });
     }
 
-    /// Returns a bell that rings at each call of this kind.
-    pub(super) fn bell(&self, wanted: Call) -> Bell {
-        let bell = Bell::new();
-        let theirs = bell.clone();
+    /// Returns a counter of the calls of this kind.
+    pub(super) fn counter_of(&self, wanted: Call) -> Counter {
+        let counter = Counter::new();
+        let theirs = counter.clone();
         self.on_call(move |call| {
             if call == wanted {
-                theirs.ring();
+                theirs.up();
             }
         });
-        bell
+        counter
     }
 
     /// Returns a session with a process that is spawned before the race begins.
@@ -182,21 +182,21 @@ impl Rig {
 #[derive(Clone)]
 pub(super) struct RestartFile {
     touched: Arc<AtomicU64>,
-    pub(super) door: Door,
+    pub(super) reentry: Reentry,
 }
 
 impl RestartFile {
     pub(super) fn new() -> Self {
-        RestartFile { touched: Arc::new(AtomicU64::new(1)), door: Door::default() }
+        RestartFile { touched: Arc::new(AtomicU64::new(1)), reentry: Reentry::default() }
     }
     pub(super) fn touch(&self) {
         self.touched.fetch_add(1, Ordering::SeqCst);
     }
     fn look_up(&self) -> impl Fn(&Path) -> io::Result<SystemTime> + Send + Sync + 'static {
-        let RestartFile { touched, door } = self.clone();
+        let RestartFile { touched, reentry } = self.clone();
         move |file| match file.ends_with("restart.txt") {
             true => {
-                door.enter();
+                reentry.enter();
                 let seconds = Duration::from_secs(touched.load(Ordering::SeqCst));
                 Ok(SystemTime::UNIX_EPOCH + seconds)
             }
@@ -207,21 +207,20 @@ impl RestartFile {
 
 /// Counts events, and lets a model wait for them. A model cannot join the pool's own threads.
 #[derive(Clone)]
-pub(super) struct Bell(Arc<(Mutex<usize>, Condvar)>);
+pub(super) struct Counter(Arc<(Mutex<usize>, Condvar)>);
 
-impl Bell {
+impl Counter {
     pub(super) fn new() -> Self {
-        Bell(Arc::new((Mutex::new(0), Condvar::new())))
+        Counter(Arc::new((Mutex::new(0), Condvar::new())))
     }
-    pub(super) fn ring(&self) {
+    pub(super) fn up(&self) {
         *self.0.0.lock() += 1;
         self.0.1.notify_all();
     }
-    /// Returns how often the bell has rung.
-    pub(super) fn rung(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         *self.0.0.lock()
     }
-    /// Waits until the bell has rung `n` times in all.
+    /// Waits until the count is at least `n`.
     pub(super) fn wait(&self, n: usize) {
         let mut rung = self.0.0.lock();
         while *rung < n {
@@ -246,7 +245,7 @@ pub(super) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Outp
 
 /// Runs a future to its end on this thread.
 pub(super) fn block_on<F: Future>(future: F) -> F::Output {
-    Door::default().block_on(future)
+    Reentry::default().block_on(future)
 }
 
 /// Parks a thread that runs a future.
@@ -254,13 +253,13 @@ struct Parker(Mutex<bool>, Condvar);
 
 /// A waker that re-enters the pool when it wakes, and when its last clone is dropped.
 struct Enters {
-    door: Door,
+    reentry: Reentry,
     parker: Option<Arc<Parker>>,
 }
 
 impl Wake for Enters {
     fn wake(self: Arc<Self>) {
-        self.door.enter();
+        self.reentry.enter();
         if let Some(parker) = &self.parker {
             *parker.0.lock() = true;
             parker.1.notify_one();
@@ -270,25 +269,27 @@ impl Wake for Enters {
 
 impl Drop for Enters {
     fn drop(&mut self) {
-        self.door.enter();
+        self.reentry.enter();
     }
 }
 
-impl Door {
-    /// Polls once, with a waker that enters the door and wakes no thread.
+impl Reentry {
+    /// Polls once, with a waker that re-enters and wakes no thread.
     pub(super) fn poll_once<F: Future>(&self, future: Pin<&mut F>) -> Poll<F::Output> {
-        let waker = Waker::from(Arc::new(Enters { door: self.clone(), parker: None }));
+        let waker = Waker::from(Arc::new(Enters { reentry: self.clone(), parker: None }));
         future.poll(&mut Context::from_waker(&waker))
     }
-    /// Runs a future to its end on this thread, with wakers that enter the door.
+    /// Runs a future to its end on this thread, with wakers that re-enter.
     ///
     /// Each poll has a waker of its own, so that the pool drops the last clone.
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         let parker = Arc::new(Parker(Mutex::new(false), Condvar::new()));
         let mut future = pin!(future);
         loop {
-            let waker =
-                Waker::from(Arc::new(Enters { door: self.clone(), parker: Some(parker.clone()) }));
+            let waker = Waker::from(Arc::new(Enters {
+                reentry: self.clone(),
+                parker: Some(parker.clone()),
+            }));
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
             }

@@ -2,7 +2,7 @@
 //!
 //! The pool reads the time on its hottest path, when a session is closed. Idle times are seconds, so a
 //! clock that lags by a few milliseconds is good enough there. Therefore [`Clock`] reads the system's coarse
-//! monotonic clock, at a quarter of the price of a precise one. Time-outs of waiting threads are precise.
+//! monotonic clock, at a quarter of the price of a precise one. Timeouts of waiting threads are precise.
 //!
 //! Tests and models use a [`ManualClock`] and need no sleep to let time pass.
 
@@ -117,7 +117,7 @@ impl Clock {
     /// Returns the deadline of a wait that begins now.
     pub(crate) fn deadline(&self, timeout: Duration) -> Deadline {
         match &self.0 {
-            // A time-out that no `Instant` can hold means no deadline.
+            // A timeout that no `Instant` can hold means no deadline.
             Kind::Monotonic(_) => {
                 Instant::now().checked_add(timeout).map_or(Deadline::Never, Deadline::Real)
             }

@@ -13,7 +13,7 @@
 //                 by then.
 //
 // If the process ends before step 3, the loader sends `!> Error` and a text. Reasons are an exception, process.exit(), or
-// an application that finishes without listening. The agent's time-out ends an application that waits for ever.
+// an application that finishes without listening. The agent's timeout ends an application that waits for ever.
 //
 // The protocol is http_session: HTTP/1.1 over connections that the agent keeps and reuses. It has no password; the modes
 // of the socket and its directory protect it.

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Every row of the table, with the order in which it serves waiters.
 ///
-/// A pool with a queue of its own, or with a semaphore that hands over, serves in order. A condition variable or a
+/// A pool with a queue of its own, or with a semaphore that grants in order, is fair. A condition variable or a
 /// `Notify` wakes a waiter that may find the resource taken.
 pub(crate) fn all() -> Vec<Contender> {
     use Driver::{Alone, Tokio};

@@ -17,9 +17,9 @@ use std::time::SystemTime;
 
 /// Returns a pool of at most `max` processes, whose applications have an `always_restart.txt`.
 fn always_restarting(max: usize) -> Rig {
-    let door = Door::default();
-    let looks = door.clone();
-    Rig::with_looks(door, |b| {
+    let reentry = Reentry::default();
+    let looks = reentry.clone();
+    Rig::with_looks(reentry, |b| {
         b.max(max).restart_files(move |file: &Path| {
             looks.enter();
             match file.ends_with("always_restart.txt") {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, Weak};
 #[derive(Clone, Default)]
 struct Caller {
     /// Entered when the pool asks the process for its properties.
-    questions: Door,
+    questions: Reentry,
     /// The hook that the next spawn registers for its cancellation.
     hook: Arc<Mutex<Option<Hook>>>,
     /// The error of the next spawn.
@@ -80,7 +80,7 @@ fn asked_process_x_close() {
         let pool = pool_of(&caller);
         let found: Arc<Mutex<Vec<&str>>> = Arc::default();
         let (weak, finds) = (pool.downgrade(), found.clone());
-        caller.questions.open(move || {
+        caller.questions.enable(move || {
             let pool = weak.upgrade().expect("a close waits for the spawn");
             let it_is = match pool.try_get(&app("a")) {
                 Err(GetError::WouldBlock) => "open",
@@ -99,17 +99,17 @@ fn asked_process_x_close() {
 
 /// Looks at its token and at the pool when it is called, and at the pool again when it is dropped.
 struct Hook {
-    door: Door,
+    reentry: Reentry,
     /// The thread that closes the pool.
     closer: usize,
     outcome: &'static str,
     outcomes: crate::sync::explore::Outcomes,
-    dropped: Bell,
+    dropped: Counter,
 }
 
 impl Hook {
     fn call(mut self, token: &Weak<CancelToken>) {
-        self.door.enter();
+        self.reentry.enter();
         if let Some(token) = token.upgrade() {
             assert!(token.is_cancelled(), "the hook was called before the cancellation");
         }
@@ -120,10 +120,10 @@ impl Hook {
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        self.door.enter();
+        self.reentry.enter();
         if !crate::sync::has_failed() {
             self.outcomes.note(self.outcome);
-            self.dropped.ring();
+            self.dropped.up();
         }
     }
 }
@@ -141,10 +141,10 @@ fn cancel_hook_x_close() {
     explore("cancel_hook_x_close", &expected, |outcomes| {
         let caller = Caller::default();
         let pool = pool_of(&caller);
-        let (door, dropped) = (Door::default(), Bell::new());
-        open_to(&door, &pool);
+        let (reentry, dropped) = (Reentry::default(), Counter::new());
+        enable_for(&reentry, &pool);
         let hook = Hook {
-            door,
+            reentry,
             closer: crate::sync::me(),
             outcome: "never called",
             outcomes: outcomes.clone(),
@@ -160,7 +160,7 @@ fn cancel_hook_x_close() {
 }
 
 /// An error that calls the pool when it is displayed and when it is dropped.
-struct Refusal(Door);
+struct Refusal(Reentry);
 
 impl fmt::Debug for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,10 +190,10 @@ impl Drop for Refusal {
 fn shown_error_x_close() {
     let expected = ["forgotten", "shown"];
     explore("shown_error_x_close", &expected, |outcomes| {
-        let (caller, door) = (Caller::default(), Door::default());
+        let (caller, reentry) = (Caller::default(), Reentry::default());
         let pool = pool_of(&caller);
-        open_to(&door, &pool);
-        *caller.refusal.lock().expect("the lock is not poisoned") = Some(Refusal(door));
+        enable_for(&reentry, &pool);
+        *caller.refusal.lock().expect("the lock is not poisoned") = Some(Refusal(reentry));
         let refused = inline(|| pool.get(&app("a")).map(drop));
         assert!(matches!(refused, Err(GetError::Spawn(_))));
         drop(refused);

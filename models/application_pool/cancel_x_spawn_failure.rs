@@ -14,8 +14,8 @@ fn cancel_x_spawn_failure() {
         rig.spawner.always("/a", Spawn::fail("no database"));
         let app = app("a");
         let mut future = Box::pin(rig.pool.get_async(&app));
-        let failed = rig.door.poll_once(future.as_mut()).is_ready()
-            || rig.door.poll_once(future.as_mut()).is_ready();
+        let failed = rig.reentry.poll_once(future.as_mut()).is_ready()
+            || rig.reentry.poll_once(future.as_mut()).is_ready();
         drop(future);
         outcomes.note(if failed { "got the error" } else { "gave up" });
         assert!(matches!(rig.pool.get(&app), Err(GetError::Spawn(_))));

@@ -25,7 +25,7 @@ fn close_in_spawn_x_close() {
     });
 }
 
-/// A shut-down makes room for another group, whose spawn is already ordered and begins after the shut-down returns.
+/// A shut-down frees capacity for another group, whose spawn is already ordered and begins after the shut-down returns.
 ///
 /// Guards that a thread works for the pool while it runs effects (`Effects::run`). Without it, the first effect waits
 /// for the second. Asserted: the get that needs the room fails because the pool is closed.

@@ -12,17 +12,17 @@ fn close_x_disposal() {
     let expected = ["closed first", "being shut down", "shut down before"];
     explore_small("close_x_disposal", &expected, |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
-        // Rings at the end of `shut_down`, long after the pool's book-keeping.
-        let ended = rig.bell(Call::ShutDown);
+        // Counts at the end of `shut_down`, long after the pool's book-keeping.
+        let ended = rig.counter_of(Call::ShutDown);
         let app = app("a").with_min_processes(0);
         rig.idle(&app);
         let identifier = rig.pool.snapshot().groups[0].processes[0].identifier;
         let pool = rig.pool.clone();
         let detaching = spawn(move || pool.detach(identifier));
         rig.pool.close();
-        let before = ended.rung();
+        let before = ended.count();
         assert!(rig.pool.wait_closed(DRAIN), "a closed pool becomes empty");
-        assert_eq!(ended.rung(), 1, "the pool has ended while a process is being shut down");
+        assert_eq!(ended.count(), 1, "the pool has ended while a process is being shut down");
         outcomes.note(match (detaching.join().expect("no panic"), before) {
             (false, _) => "closed first",
             (true, 0) => "being shut down",

@@ -41,12 +41,12 @@ fn crowd() {
 const BACK_OFF: std::time::Duration = std::time::Duration::from_secs(1);
 
 fn client(rig: &Rig, n: usize) -> crate::sync::thread::JoinHandle<()> {
-    let (pool, spawner, door) = (rig.pool.clone(), rig.spawner.clone(), rig.door.clone());
+    let (pool, spawner, reentry) = (rig.pool.clone(), rig.spawner.clone(), rig.reentry.clone());
     spawn(move || {
         let app = app(if n < 2 { "a" } else { "b" });
         if n == 3 {
             let mut given_up = Box::pin(pool.get_async(&app));
-            let _ = door.poll_once(given_up.as_mut());
+            let _ = reentry.poll_once(given_up.as_mut());
         }
         if n == 1 {
             spawner.next(Spawn::fail("one of them"));

@@ -46,7 +46,7 @@ fn endless_session_x_get() {
 fn last_session_x_minimum() {
     explore("last_session_x_minimum", &["at work", "refilled"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
-        let spawned = rig.bell(Call::Spawn);
+        let spawned = rig.counter_of(Call::Spawn);
         let twice = app("a").with_max_requests(2).with_min_processes(1);
         rig.idle(&twice);
         let last = rig.pool.try_get(&twice).expect("an idle process");

@@ -10,7 +10,7 @@ use crate::models::rig::*;
 fn minimum_x_detach() {
     explore("minimum_x_detach", &["at work", "refilled"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
-        let spawned = rig.bell(Call::Spawn);
+        let spawned = rig.counter_of(Call::Spawn);
         let two = app("a").with_min_processes(2);
         rig.idle(&two);
         let identifiers: Vec<_> =

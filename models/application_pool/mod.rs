@@ -42,4 +42,4 @@ mod thread_failure_x_waiter;
 mod two_groups_x_eviction;
 mod wait_closed_x_close;
 mod waiter_x_cancel;
-mod waiter_x_time_out;
+mod waiter_x_timeout;

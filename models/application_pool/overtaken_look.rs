@@ -79,9 +79,9 @@ struct Race {
 
 fn race(reenter: impl FnOnce(Rig) -> Rig, change: fn(&Watched)) -> Race {
     let file = Watched::new();
-    let (door, watched) = (Door::default(), file.clone());
-    let looks = door.clone();
-    let rig = reenter(Rig::with_looks(door, |b| {
+    let (reentry, watched) = (Reentry::default(), file.clone());
+    let looks = reentry.clone();
+    let rig = reenter(Rig::with_looks(reentry, |b| {
         b.max(1).restart_files(move |path: &Path| {
             looks.enter();
             watched.look_up(path)

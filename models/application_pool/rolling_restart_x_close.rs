@@ -29,7 +29,7 @@ fn rolling_restart_x_close() {
             _ => {}
         };
         let rig = Rig::with_file(&file, |b| b.max(1).observer(observe));
-        let gone = rig.bell(Call::ShutDown);
+        let gone = rig.counter_of(Call::ShutDown);
         rig.spawner.always("/a", unlimited());
         let rolling = app("a").with_restart_mode(RestartMode::Rolling);
         let session = rig.session(&rolling);

@@ -20,9 +20,9 @@ use std::time::SystemTime;
 ///
 /// The restart is rolling: the crashed process stays until its successor exists, so the get that restarts meets it.
 fn crashed() -> Rig {
-    let door = Door::default();
-    let looks = door.clone();
-    let rig = Rig::with_looks(door, |b| {
+    let reentry = Reentry::default();
+    let looks = reentry.clone();
+    let rig = Rig::with_looks(reentry, |b| {
         b.max(1).restart_files(move |file: &Path| {
             looks.enter();
             match file.ends_with("always_restart.txt") {
@@ -47,9 +47,9 @@ fn second_attempt_x_get() {
     let outcomes = ["one restart", "two restarts"];
     explore("second_attempt_x_get", &outcomes, |outcomes| {
         let rig = crashed();
-        let (pool, door) = (rig.pool.clone(), rig.door.clone());
+        let (pool, reentry) = (rig.pool.clone(), rig.reentry.clone());
         let other = spawn(move || {
-            let session = inline(|| door.block_on(pool.get_async(&always())));
+            let session = inline(|| reentry.block_on(pool.get_async(&always())));
             session.expect("a session").pid()
         });
         let session = inline(|| rig.pool.get(&always())).expect("a session");

@@ -43,7 +43,7 @@ fn two_groups_x_eviction() {
 /// Guards in `State::close_session` that a freed process is offered to the groups that wait for room. Guards in
 /// `State::new_app_group_creatable` that it is evicted for them and the marked process is unmarked. Without the
 /// first, the get waits for the marked process, which is freed only after the get is served. Asserted: the freed
-/// process makes room, and the other serves its group again.
+/// process is evicted, and the other serves its group again.
 #[test]
 fn marked_x_other_freed() {
     explore("marked_x_other_freed", &["in line", "late"], |outcomes| {

@@ -38,16 +38,16 @@ fn wait_closed_x_close() {
 /// The tools do not see the clock move. The model therefore moves it once the caller has looked at the pool; from
 /// there the caller keeps the lock until it sleeps.
 #[test]
-fn wait_closed_x_time_out() {
-    explore_small("wait_closed_x_time_out", &["timed out"], |outcomes| {
+fn wait_closed_x_timeout() {
+    explore_small("wait_closed_x_timeout", &["timed out"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let session = rig.session(&app("a"));
         rig.pool.close();
-        let (looks, theirs) = (Bell::new(), rig.pool.clone());
+        let (looks, theirs) = (Counter::new(), rig.pool.clone());
         let (looking, deadline) = (looks.clone(), rig.clock.clock().deadline(SECOND));
         let waiter = spawn(move || {
             let pool = theirs.inner();
-            let wait = Rings(WaitForEnd::new(End::OfEverything), looking);
+            let wait = CountsLooks(WaitForEnd::new(End::OfEverything), looking);
             now(pool.turn(wait, Patience::Thread(deadline))).is_ok()
         });
         looks.wait(1);
@@ -62,14 +62,14 @@ type TheInner = Arc<Inner<InMemorySpawner>>;
 type TheState = <TheInner as Guarded>::State;
 type TheEffects = <TheInner as Guarded>::Effects;
 
-/// Rings when the waiter looks for its outcome.
-struct Rings(WaitForEnd, Bell);
+/// Counts the looks of the waiter for its outcome.
+struct CountsLooks(WaitForEnd, Counter);
 
-impl Wait<TheInner> for Rings {
+impl Wait<TheInner> for CountsLooks {
     type Outcome = ();
     type GivenUp = ();
     fn take(&mut self, state: &mut TheState, fx: &mut TheEffects) -> Option<()> {
-        self.1.ring();
+        self.1.up();
         self.0.take(state, fx)
     }
     fn wake<'s>(&self, state: &'s mut TheState) -> &'s mut Wake {

@@ -15,12 +15,12 @@ fn waiter_x_cancel() {
         let session = rig.session(&app);
         let mut first = Box::pin(rig.pool.get_async(&app));
         let mut behind = pin!(rig.pool.get_async(&app));
-        assert!(rig.door.poll_once(first.as_mut()).is_pending());
-        assert!(rig.door.poll_once(behind.as_mut()).is_pending());
+        assert!(rig.reentry.poll_once(first.as_mut()).is_pending());
+        assert!(rig.reentry.poll_once(behind.as_mut()).is_pending());
         let closer = spawn(move || drop(session));
         let served = rig.pool.counts().waiting == 1;
         drop(first);
-        drop(rig.door.block_on(behind).expect("a session"));
+        drop(rig.reentry.block_on(behind).expect("a session"));
         closer.join().expect("no panic");
         assert_eq!(rig.counts(), (0, 1));
         outcomes.note(if served { "dropped served" } else { "dropped waiting" });

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 struct Value {
     uses: usize,
-    door: Door,
+    reentry: Reentry,
     dropped: Arc<AtomicUsize>,
 }
 
 impl Drop for Value {
     fn drop(&mut self) {
-        self.door.enter();
+        self.reentry.enter();
         self.dropped.fetch_add(1, SeqCst);
     }
 }
@@ -26,12 +26,12 @@ fn per_execution_x_end() {
     let expected = ["dropped before", "dropped later"];
     explore("per_execution_x_end", &expected, move |outcomes| {
         let interlock = Interlock::new();
-        let (door, dropped) = (Door::default(), Arc::new(AtomicUsize::new(0)));
-        let (theirs, counted) = (door.clone(), dropped.clone());
-        let make = move || Ok(Value { uses: 0, door: theirs.clone(), dropped: counted.clone() });
+        let (reentry, dropped) = (Reentry::default(), Arc::new(AtomicUsize::new(0)));
+        let (theirs, counted) = (reentry.clone(), dropped.clone());
+        let make = move || Ok(Value { uses: 0, reentry: theirs.clone(), dropped: counted.clone() });
         let value = PerExecution::new(make);
         let calls = value.clone();
-        door.open(move || assert!(calls.with(|_| ()).is_err(), "the value is gone"));
+        reentry.enable(move || assert!(calls.with(|_| ()).is_err(), "the value is gone"));
         let executor = Executor::builder().interlock(interlock.clone()).hook(value.clone()).build();
         let used = || {
             value.with(|value| {

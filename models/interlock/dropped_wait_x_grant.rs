@@ -18,7 +18,7 @@ fn interlock_dropped_load_x_grant() {
         let (mut a, b) = (owner(&interlock), owner(&interlock));
         {
             let mut load = Box::pin(a.load_async(async |_| unreachable!("it is not polled again")));
-            assert!(door(&interlock).poll_once(load.as_mut()).is_pending());
+            assert!(reentry(&interlock).poll_once(load.as_mut()).is_pending());
             let (others, there) = (interlock.clone(), world.clone());
             let thread = spawn(move || {
                 drop(b);
@@ -55,7 +55,7 @@ fn interlock_dropped_entry_x_grant() {
                 world.runs();
                 pending::<()>().await;
             }));
-            assert!(door(&interlock).poll_once(enters.as_mut()).is_pending());
+            assert!(reentry(&interlock).poll_once(enters.as_mut()).is_pending());
             let waits = in_state(&interlock, OwnerState::Entering) == 1;
             outcomes.note(match is_inside.load(SeqCst) {
                 true => "inside",

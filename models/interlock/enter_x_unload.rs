@@ -48,7 +48,7 @@ fn newcomer_x_request(
     let mut request = request(&mut asks, &world);
     assert!(poll_once(request.as_mut()).is_pending(), "another owner runs");
     drop(runs);
-    door(&interlock).block_on(request);
+    reentry(&interlock).block_on(request);
     drop(asks);
     match (thread.join().expect("no panic"), world.story().as_str()) {
         (_, "request, run") => "after the request",

@@ -16,7 +16,7 @@ fn interlock_permit_x_load() {
     let expected = ["load while permitted", "load waited"];
     explore("interlock_permit_x_load", &expected, |outcomes| {
         let (interlock, world) = (Interlock::new(), World::new());
-        let loaded = Bell::new();
+        let loaded = Counter::new();
         let theirs = (interlock.clone(), world.clone(), loaded.clone());
         let mut outer = owner(&interlock);
         let thread = spawn(move || {
@@ -24,7 +24,7 @@ fn interlock_permit_x_load() {
             let run = interlock.run(|r| {
                 r.load(|_| {
                     // Before the load ends: the permit block may end first.
-                    loaded.ring();
+                    loaded.up();
                     world.alone("load");
                 })
                 .expect("no limit");

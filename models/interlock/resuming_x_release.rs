@@ -52,7 +52,7 @@ fn interlock_resuming_x_dropped_wait() {
     explore("interlock_resuming_x_dropped_wait", &WAYS, |outcomes| {
         outcomes.note(dropped_permit(|interlock, world, mut a| {
             let mut permit = Box::pin(a.permit_loads_async(async {}));
-            let _ = door(interlock).poll_once(permit.as_mut());
+            let _ = reentry(interlock).poll_once(permit.as_mut());
             drop(permit);
             a.permit_loads(|| ()).expect("its share comes back");
             world.runs();

@@ -1,7 +1,9 @@
 //! Application code for the models of the interlock, which notices whether it is alone.
 
 pub(in crate::models) use crate::execution::interlock::{AcquireError, OwnerState, Running};
-pub(in crate::models) use crate::models::rig::{Bell, Door, block_on, explore, poll_once, spawn};
+pub(in crate::models) use crate::models::rig::{
+    Counter, Reentry, block_on, explore, poll_once, spawn,
+};
 pub(in crate::models) use crate::{Interlock, ManualClock};
 
 use crate::execution::interlock::{Caller, Purpose};
@@ -89,11 +91,11 @@ async fn unload_by(running: &mut Running<'_>, caller: Caller, f: impl FnOnce()) 
     held.finish(true, caller).await.expect("no limit");
 }
 
-/// Returns the door of wakers that call the interlock when they wake, and when they are dropped.
-pub(in crate::models) fn door(interlock: &Interlock) -> Door {
-    let (door, interlock) = (Door::default(), interlock.clone());
-    door.open(move || _ = interlock.generation());
-    door
+/// Returns what polls with wakers that call the interlock when they wake, and when they are dropped.
+pub(in crate::models) fn reentry(interlock: &Interlock) -> Reentry {
+    let (reentry, interlock) = (Reentry::default(), interlock.clone());
+    reentry.enable(move || _ = interlock.generation());
+    reentry
 }
 
 /// Returns the number of owners in this state.

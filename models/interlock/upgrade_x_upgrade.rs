@@ -11,18 +11,18 @@ use crate::models::interlock::rig::*;
 fn meet(request: fn(&mut Running<'_>, &World, &'static str)) -> (String, u64) {
     let (interlock, world) = (Interlock::new(), World::new());
     let (mut a, mut b) = (owner(&interlock), owner(&interlock));
-    let (a_has, b_has) = (Bell::new(), Bell::new());
+    let (a_has, b_has) = (Counter::new(), Counter::new());
     let theirs = (world.clone(), a_has.clone(), b_has.clone());
     let thread = spawn(move || {
         let (world, a_has, b_has) = theirs;
         request(&mut b, &world, "b");
         world.runs();
-        b_has.ring();
+        b_has.up();
         a_has.wait(1);
     });
     request(&mut a, &world, "a");
     world.runs();
-    a_has.ring();
+    a_has.up();
     b_has.wait(1);
     thread.join().expect("no panic");
     (world.story(), interlock.generation())

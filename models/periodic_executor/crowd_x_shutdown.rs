@@ -10,8 +10,8 @@ use std::time::Duration;
 #[test]
 fn periodic_crowd_x_shutdown() {
     explore_large("periodic_crowd_x_shutdown", &["ended"], |outcomes| {
-        let (registry, over) = (Registry::new(), Count::default());
-        let executors: Vec<_> = (0..8).map(|n| executor(n, &registry, &over)).collect();
+        let (registry, shut_down) = (Registry::new(), Count::default());
+        let executors: Vec<_> = (0..8).map(|n| executor(n, &registry, &shut_down)).collect();
         let mut meddlers = (0..3)
             .map(|n| {
                 let mine: Vec<_> = executors.iter().skip(n).step_by(2).cloned().collect();
@@ -21,7 +21,7 @@ fn periodic_crowd_x_shutdown() {
             .into_iter();
         let first = meddlers.next().expect("there are three").join().expect("no panic");
         registry.shutdown(Duration::MAX).expect("no deadline");
-        over.up();
+        shut_down.up();
         let opened = first + meddlers.map(|m| m.join().expect("no panic")).sum::<usize>();
         assert!(registry.is_empty());
         for executor in &executors {
@@ -35,11 +35,11 @@ fn periodic_crowd_x_shutdown() {
 /// The three meddlers open 4, 4 and 3 executors, each of them twice.
 const OPENS: usize = 2 * (4 + 4 + 3);
 
-fn executor(n: usize, registry: &Registry, over: &Count) -> PeriodicExecutor {
-    let over = over.clone();
+fn executor(n: usize, registry: &Registry, shut_down: &Count) -> PeriodicExecutor {
+    let shut_down = shut_down.clone();
     let mut calls = 0;
     builder().registry(registry).build(move || {
-        assert_eq!(over.get(), 0, "called after the shutdown");
+        assert_eq!(shut_down.get(), 0, "called after the shutdown");
         calls += 1;
         match (n % 4, calls % 2) {
             (1, 0) => Flow::Stop,

@@ -14,20 +14,20 @@ use std::sync::{Arc, Mutex};
 fn periodic_open_x_exit() {
     let ways = ["in time for the first call", "the run went on", "a new run"];
     explore("periodic_open_x_exit", &ways, move |outcomes| {
-        let (news, seen) = (Count::default(), Count::default());
+        let (work, seen) = (Count::default(), Count::default());
         let threads: Arc<Mutex<Vec<usize>>> = Arc::default();
         let executor = {
-            let (news, seen, threads) = (news.clone(), seen.clone(), threads.clone());
+            let (work, seen, threads) = (work.clone(), seen.clone(), threads.clone());
             builder().build(move || {
                 threads.lock().expect("no panic").push(me());
-                if news.get() > 0 {
+                if work.get() > 0 {
                     seen.up();
                 }
                 Flow::Stop
             })
         };
         executor.open().expect("a thread");
-        news.up();
+        work.up();
         executor.open().expect("a thread");
         assert_eq!(executor.join(), Ok(Joined::Finished));
         assert!(seen.get() > 0, "no call after the open");
@@ -48,12 +48,12 @@ fn periodic_open_x_exit() {
 fn periodic_close_x_reopen() {
     let ways = ["it went on", "it ended first"];
     explore("periodic_close_x_reopen", &ways, move |outcomes| {
-        let (calls, news) = (Count::default(), Count::default());
-        let executor = builder().build(until_news(&calls, &news));
+        let (calls, work) = (Count::default(), Count::default());
+        let executor = builder().build(until_work(&calls, &work));
         executor.open().expect("a thread");
         lock_free(|| executor.close());
         let ended = executor.phase() == Phase::Stopped;
-        news.up();
+        work.up();
         executor.open().expect("a thread");
         assert_eq!(executor.join(), Ok(Joined::Finished));
         outcomes.note(if ended { ways[1] } else { ways[0] });

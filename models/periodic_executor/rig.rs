@@ -32,15 +32,15 @@ pub(in crate::models) fn builder() -> Builder<OnThread> {
     PeriodicExecutor::builder(None).clock(clock).unregistered()
 }
 
-/// Returns a target that counts its calls, and stops at the first call after `news` has grown.
-pub(in crate::models) fn until_news(
+/// Returns a target that counts its calls, and stops at the first call after `work` has grown.
+pub(in crate::models) fn until_work(
     calls: &Count,
-    news: &Count,
+    work: &Count,
 ) -> impl FnMut() -> Flow + Send + 'static {
-    let (calls, news) = (calls.clone(), news.clone());
+    let (calls, work) = (calls.clone(), work.clone());
     move || {
         calls.up();
-        if news.get() > 0 { Flow::Stop } else { Flow::Continue }
+        if work.get() > 0 { Flow::Stop } else { Flow::Continue }
     }
 }
 

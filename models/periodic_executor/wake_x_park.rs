@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 fn periodic_wake_x_park() {
     let ways = ["before the first call", "after it"];
     explore("periodic_wake_x_park", &ways, move |outcomes| {
-        let (calls, news) = (Count::default(), Count::default());
-        let executor = builder().build(until_news(&calls, &news));
+        let (calls, work) = (Count::default(), Count::default());
+        let executor = builder().build(until_work(&calls, &work));
         executor.open().expect("a thread");
         assert!(executor.is_open());
-        news.up();
+        work.up();
         lock_free(|| executor.wake());
         assert_eq!(executor.join(), Ok(Joined::Finished));
         outcomes.note(ways[calls.get() - 1]);
@@ -42,17 +42,17 @@ fn periodic_task_wake_x_park() {
     });
 }
 
-/// Wakes a task of this runtime once there are news. Returns how often its target was called until it found them.
+/// Wakes a task of this runtime once there is work. Returns how often its target was called until it found it.
 fn calls_until_news(runtime: impl Runtime) -> usize {
-    let (calls, news) = (Count::default(), Count::default());
-    let mut target = until_news(&calls, &news);
+    let (calls, work) = (Count::default(), Count::default());
+    let mut target = until_work(&calls, &work);
     let executor = AsyncPeriodicExecutor::builder(None, runtime)
         .clock(ManualClock::new().clock())
         .unregistered()
         .build(move || std::future::ready(target()));
     executor.open().expect("a thread");
     assert!(executor.is_open());
-    news.up();
+    work.up();
     executor.wake();
     assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
     calls.get()
@@ -152,11 +152,11 @@ impl Runtime for OnThreads {
 #[test]
 fn periodic_late_wake_x_wake() {
     explore("periodic_late_wake_x_wake", &["1", "2", "3", "4"], |outcomes| {
-        let (calls, news) = (Count::default(), Count::default());
+        let (calls, work) = (Count::default(), Count::default());
         let outcomes = outcomes.clone();
         let executor = {
-            let news = news.clone();
-            builder().build(move || match (calls.up(), news.get()) {
+            let work = work.clone();
+            builder().build(move || match (calls.up(), work.get()) {
                 (call, 1) => {
                     outcomes.note(call.to_string());
                     Flow::Stop
@@ -169,7 +169,7 @@ fn periodic_late_wake_x_wake() {
         let late = executor.clone();
         spawn(move || lock_free(|| late.wake()));
         assert!(executor.is_open());
-        news.up();
+        work.up();
         lock_free(|| executor.wake());
         // So that no drop of a handle closes it: if no wake comes, the tool reports a deadlock.
         std::mem::forget(executor);
@@ -218,7 +218,7 @@ fn periodic_held_back_x_clock() {
     });
 }
 
-/// A manual clock is advanced while a thread joins with a time-out.
+/// A manual clock is advanced while a thread joins with a timeout.
 ///
 /// Guards that a join announces itself before it looks at the clock (`Signal::announce_join`), and that an advance
 /// wakes it under its lock (`Core::advanced`): otherwise it sleeps past its deadline.

@@ -19,12 +19,12 @@ fn resource_abandoned_x_return() {
         let rig = rig.reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
         rig.clock.advance(SECOND);
         let pool = rig.pool.clone();
         let maintenance = spawn(move || pool.maintain());
         drop(lent);
-        let number = rig.door().block_on(waiter).expect("a thing").number;
+        let number = rig.reentry().block_on(waiter).expect("a thing").number;
         maintenance.join().expect("no panic");
         outcomes.note(if number == 1 { "came back in time" } else { "came back late" });
         assert_eq!(rig.counts(), (0, 1, 1));
@@ -72,21 +72,21 @@ fn resource_abandoned_x_passivation() {
 ///
 /// Asserted: the waiter keeps the resource, however old its grant was.
 #[test]
-fn resource_abandoned_x_hand_over() {
-    let expected = ["handed over after", "handed over before"];
-    explore("resource_abandoned_x_hand_over", &expected, |outcomes| {
+fn resource_abandoned_x_grant() {
+    let expected = ["granted after", "granted before"];
+    explore("resource_abandoned_x_grant", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
         let rig = rig.reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
         let returning = spawn(move || drop(lent));
         let before = rig.pool.num_waiting() == 0;
         rig.clock.advance(SECOND);
-        let lent = rig.door().block_on(waiter).expect("a thing");
+        let lent = rig.reentry().block_on(waiter).expect("a thing");
         returning.join().expect("no panic");
         rig.pool.maintain();
-        outcomes.note(if before { "handed over before" } else { "handed over after" });
+        outcomes.note(if before { "granted before" } else { "granted after" });
         assert_eq!((lent.number, rig.counts()), (1, (1, 0, 1)));
         drop(lent);
         assert_eq!(rig.counts(), (0, 1, 1));

@@ -15,18 +15,18 @@ fn resource_barging_x_waiter() {
         let rig = unkeyed(|b| b.max_active(1).fair(false)).reentrant();
         let lent = rig.lend();
         let mut waiter = Box::pin(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
         let pool = rig.pool.clone();
-        let order = Bell::new();
+        let order = Counter::new();
         let theirs = order.clone();
         let newcomer = spawn(move || {
             let lent = pool.borrow().expect("a thing");
-            theirs.ring();
+            theirs.up();
             lent.number
         });
         drop(lent);
-        let served = rig.door().block_on(waiter).expect("a thing");
-        let overtaken = order.rung() == 1;
+        let served = rig.reentry().block_on(waiter).expect("a thing");
+        let overtaken = order.count() == 1;
         assert_eq!(served.number, 1);
         drop(served);
         assert_eq!(newcomer.join().expect("no panic"), 1);
@@ -49,20 +49,20 @@ fn resource_barging_x_keyed_waiters() {
         let lent = rig.lend(Name("a"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
         let mut second = Box::pin(rig.pool.borrow_async(&Name("a")));
-        assert!(rig.door().poll_once(first.as_mut()).is_pending());
-        assert!(rig.door().poll_once(second.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(first.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(second.as_mut()).is_pending());
         let pool = rig.pool.clone();
-        let order = Bell::new();
+        let order = Counter::new();
         let theirs = order.clone();
         let newcomer = spawn(move || {
             let lent = pool.borrow(&Name("a")).expect("a thing");
-            theirs.ring();
+            theirs.up();
             lent.number
         });
         drop(lent);
-        assert_eq!(rig.door().block_on(first).expect("a thing").number, 1);
-        let came = order.rung() == 1;
-        assert_eq!(rig.door().block_on(second).expect("a thing").number, 1);
+        assert_eq!(rig.reentry().block_on(first).expect("a thing").number, 1);
+        let came = order.count() == 1;
+        assert_eq!(rig.reentry().block_on(second).expect("a thing").number, 1);
         assert_eq!(newcomer.join().expect("no panic"), 1);
         outcomes.note(if came { "the newcomer came first" } else { "the newcomer came later" });
         assert_eq!(rig.end(), [1]);
@@ -83,8 +83,8 @@ fn resource_barging_x_clear() {
         let lent = rig.lend(Name("b"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
         let mut second = Box::pin(rig.pool.borrow_async(&Name("b")));
-        assert!(rig.door().poll_once(first.as_mut()).is_pending());
-        assert!(rig.door().poll_once(second.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(first.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(second.as_mut()).is_pending());
         let pool = rig.pool.clone();
         let me = crate::sync::me();
         let theirs = outcomes.clone();
@@ -96,8 +96,8 @@ fn resource_barging_x_clear() {
         });
         let clearing = spawn(move || pool.clear_key(&Name("b")));
         drop(lent);
-        assert_eq!(rig.door().block_on(first).expect("a thing").number, 2);
-        assert_eq!(rig.door().block_on(second).expect("a thing").number, 3);
+        assert_eq!(rig.reentry().block_on(first).expect("a thing").number, 2);
+        assert_eq!(rig.reentry().block_on(second).expect("a thing").number, 3);
         clearing.join().expect("no panic");
         assert_eq!(rig.factory.most(), 1, "more than max_total");
         rig.end();
@@ -118,8 +118,8 @@ fn resource_barging_x_filling() {
         let lent = rig.lend();
         let mut called = Box::pin(rig.pool.borrow_async());
         let mut in_line = Box::pin(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(called.as_mut()).is_pending());
-        assert!(rig.door().poll_once(in_line.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(called.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(in_line.as_mut()).is_pending());
         Borrowed::invalidate(lent);
         rig.pool.set_min_idle(1).expect("valid");
         let pool = rig.pool.clone();

@@ -8,7 +8,7 @@
 //! The other key is forgotten.
 
 use crate::models::resource_pool::rig::*;
-use crate::models::rig::Door;
+use crate::models::rig::Reentry;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A key that re-enters the pool. All keys have the same hash.
 struct Caller {
     name: &'static str,
-    door: Door,
+    reentry: Reentry,
     comparisons: Arc<AtomicUsize>,
 }
 
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
         self.comparisons.fetch_add(1, Ordering::SeqCst);
-        self.door.enter();
+        self.reentry.enter();
         self.name == other.name
     }
 }
@@ -32,22 +32,22 @@ impl Eq for Caller {}
 
 impl Hash for Caller {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.door.enter();
+        self.reentry.enter();
         state.write_u8(0);
     }
 }
 
 impl Clone for Caller {
     fn clone(&self) -> Self {
-        self.door.enter();
-        let Caller { name, door, comparisons } = self;
-        Caller { name, door: door.clone(), comparisons: comparisons.clone() }
+        self.reentry.enter();
+        let Caller { name, reentry, comparisons } = self;
+        Caller { name, reentry: reentry.clone(), comparisons: comparisons.clone() }
     }
 }
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        self.door.enter();
+        self.reentry.enter();
     }
 }
 
@@ -71,17 +71,17 @@ impl ResourceFactory for Maker {
 fn resource_calling_key_x_forgotten() {
     let expected = ["compared", "not compared"];
     explore("resource_calling_key_x_forgotten", &expected, |outcomes| {
-        let door = Door::default();
+        let reentry = Reentry::default();
         let comparisons: Arc<AtomicUsize> = Arc::default();
         let [x, y] = ["x", "y"].map(|name| {
-            let (door, comparisons) = (door.clone(), comparisons.clone());
-            Caller { name, door, comparisons }
+            let (reentry, comparisons) = (reentry.clone(), comparisons.clone());
+            Caller { name, reentry, comparisons }
         });
         let clock = crate::ManualClock::new();
         let builder = KeyedResourcePool::<Caller, Maker>::builder(Maker).clock(clock.clock());
         let pool = builder.maintenance(false).build().expect("a valid pool");
         let weak = pool.downgrade();
-        door.open(move || {
+        reentry.enable(move || {
             if let Some(pool) = weak.upgrade() {
                 pool.num_keys();
             }

@@ -9,12 +9,12 @@ fn race(rig: &Things<Unkeyed>, ends: fn(Lent), number: u32) -> bool {
     let lent = rig.lend();
     let mut first = Box::pin(rig.pool.borrow_async());
     let mut behind = pin!(rig.pool.borrow_async());
-    assert!(rig.door().poll_once(first.as_mut()).is_pending());
-    assert!(rig.door().poll_once(behind.as_mut()).is_pending());
+    assert!(rig.reentry().poll_once(first.as_mut()).is_pending());
+    assert!(rig.reentry().poll_once(behind.as_mut()).is_pending());
     let ending = spawn(move || ends(lent));
     let resolved = rig.pool.num_waiting() == 1;
     drop(first);
-    assert_eq!(rig.door().block_on(behind).expect("a thing").number, number);
+    assert_eq!(rig.reentry().block_on(behind).expect("a thing").number, number);
     ending.join().expect("no panic");
     resolved
 }

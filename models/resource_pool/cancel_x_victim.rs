@@ -16,7 +16,7 @@ fn resource_cancel_x_victim() {
         let rig = keyed(|b| b.max_total(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let mut other = Box::pin(rig.pool.borrow_async(&Name("b")));
-        assert!(rig.door().poll_once(other.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(other.as_mut()).is_pending());
         let returning = spawn(move || drop(lent));
         let served = rig.pool.num_waiting() == 0;
         drop(other);

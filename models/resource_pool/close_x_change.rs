@@ -4,7 +4,7 @@ use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};
 use std::pin::pin;
 
-/// A raised limit makes room for a waiter. Guards `State::update_line` in `State::close_key`. Otherwise the key
+/// A raised limit frees a place for a waiter. Guards `State::update_line` in `State::close_key`. Otherwise the key
 /// stands in line with an empty queue, and the raised limit serves its empty queue (INV-RP-LINE).
 ///
 /// Asserted: the waiter fails with `Closed`, even if the raised limit served it first: it picks its grant up after
@@ -21,13 +21,13 @@ fn resource_close_x_raise() {
         assert!(poll_once(waiter.as_mut()).is_pending());
         let pool = rig.pool.clone();
         let raising = spawn(move || pool.set_max_total(3).expect("a valid limit"));
-        let handed = rig.pool.num_waiting() == 0;
+        let granted = rig.pool.num_waiting() == 0;
         rig.pool.close();
         match block_on(waiter) {
             Ok(_) => panic!("served by a closed pool"),
             Err(error) => assert_eq!(error, BorrowError::Closed),
         }
-        outcomes.note(if handed { "served" } else { "closed" });
+        outcomes.note(if granted { "served" } else { "closed" });
         raising.join().expect("no panic");
         assert_eq!((rig.factory.made(), rig.counts()), (2, (2, 0, 2)));
         drop(lent);

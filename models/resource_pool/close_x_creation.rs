@@ -17,7 +17,11 @@ fn resource_close_x_creation() {
         rig.pool.close();
         assert!(rig.pool.wait_closed(SECOND));
         let made = rig.factory.made();
-        assert_eq!(rig.factory.gone().len(), made as usize, "it is over, and there is one left");
+        assert_eq!(
+            rig.factory.gone().len(),
+            made as usize,
+            "the close has ended, and a resource is left"
+        );
         match borrower.join().expect("no panic") {
             Ok(_) => outcomes.note("made, and destroyed"),
             Err(error) => {
@@ -75,19 +79,19 @@ fn resource_drop_x_return() {
 /// Asserted: the resource is destroyed once, whether it was granted before the drop or came back after it.
 #[test]
 fn resource_drop_x_forgotten() {
-    let expected = ["handed over", "lent still"];
+    let expected = ["granted", "lent still"];
     explore_small("resource_drop_x_forgotten", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let mut forgotten = Box::pin(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(forgotten.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(forgotten.as_mut()).is_pending());
         std::mem::forget(forgotten);
         let factory = rig.factory.clone();
         let returning = spawn(move || drop(lent));
-        let handed = rig.pool.num_waiting() == 0;
+        let granted = rig.pool.num_waiting() == 0;
         drop(rig);
         returning.join().expect("no panic");
         assert_eq!(factory.gone(), [1]);
-        outcomes.note(if handed { "handed over" } else { "lent still" });
+        outcomes.note(if granted { "granted" } else { "lent still" });
     });
 }

@@ -47,7 +47,7 @@ impl AsyncResourceFactory for Failing {
             Poll::Pending
         })
         .await;
-        if number == 1 { Err("as told") } else { Ok(()) }
+        if number == 1 { Err("on purpose") } else { Ok(()) }
     }
 }
 

@@ -158,11 +158,11 @@ fn resource_close_x_test() {
         let rig = unkeyed(|b| b.test_while_idle(true).eviction_interval(SECOND));
         drop(rig.lend());
         rig.clock.advance(SECOND);
-        let tests = Bell::new();
+        let tests = Counter::new();
         let theirs = tests.clone();
         rig.factory.on_call(move |call| {
             if call == Call::Validate(1) {
-                theirs.ring();
+                theirs.up();
             }
         });
         let pool = rig.pool.clone();
@@ -171,7 +171,7 @@ fn resource_close_x_test() {
         assert!(rig.pool.wait_closed(SECOND));
         assert_eq!(rig.factory.gone(), [1]);
         tester.join().expect("no panic");
-        let tested = tests.rung() > 0;
+        let tested = tests.count() > 0;
         outcomes.note(if tested { "tested first" } else { "closed before its test" });
         rig.end();
     });

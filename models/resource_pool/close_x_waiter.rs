@@ -36,12 +36,12 @@ fn resource_close_x_return() {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
         let pool = rig.pool.clone();
         let closing = spawn(move || pool.close());
         drop(lent);
         let closed = rig.pool.is_closed();
-        outcomes.note(match rig.door().block_on(waiter) {
+        outcomes.note(match rig.reentry().block_on(waiter) {
             Ok(_) if closed => panic!("served by a closed pool"),
             Ok(_) => "served",
             Err(BorrowError::Closed) => "closed",
@@ -59,24 +59,24 @@ fn resource_close_x_return() {
 /// Asserted: the waiter is served before the close, or fails with `Closed`.
 #[test]
 fn resource_close_x_two_keys() {
-    let expected = ["closed first", "served", "told of the close"];
+    let expected = ["closed first", "served", "closed while it waited"];
     explore("resource_close_x_two_keys", &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let mut given_up = Box::pin(rig.pool.borrow_async(&Name("b")));
         let mut waiter = pin!(rig.pool.borrow_async(&Name("c")));
-        assert!(rig.door().poll_once(given_up.as_mut()).is_pending());
-        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(given_up.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
         let pool = rig.pool.clone();
         let closing = spawn(move || pool.close());
         let closed = rig.pool.is_closed();
         drop(lent);
         drop(given_up);
-        outcomes.note(match rig.door().block_on(waiter) {
+        outcomes.note(match rig.reentry().block_on(waiter) {
             Ok(_) if closed => panic!("served by a closed pool"),
             Ok(_) => "served",
             Err(BorrowError::Closed) if closed => "closed first",
-            Err(BorrowError::Closed) => "told of the close",
+            Err(BorrowError::Closed) => "closed while it waited",
             Err(error) => panic!("{error}"),
         });
         closing.join().expect("no panic");

@@ -32,7 +32,7 @@ fn creation_ends(name: &str, end: Make, failure: &Failure<&'static str>) {
 
 #[test]
 fn resource_create_failure_x_waiter() {
-    creation_ends("resource_create_failure_x_waiter", Make::Fail, &Failure::Error("as told"));
+    creation_ends("resource_create_failure_x_waiter", Make::Fail, &Failure::Error("on purpose"));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::task::{Poll, Waker};
 /// A factory whose creations complete once the gate is open.
 #[derive(Clone)]
 struct Slow {
-    door: Door,
+    reentry: Reentry,
     begun: Arc<AtomicU32>,
     gate: Arc<Mutex<(bool, Option<Waker>)>>,
 }
@@ -28,17 +28,17 @@ type SlowPool = ResourcePool<Async<Slow>>;
 type Got = Result<Borrowed<'static, Async<Slow>>, BorrowError<Infallible>>;
 
 impl Slow {
-    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that its door polls, re-enter the
+    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter the
     /// pool.
     fn pool(
         is_open: bool,
         configure: impl FnOnce(Builder<Async<Slow>, SlowPool>) -> Builder<Async<Slow>, SlowPool>,
     ) -> (Slow, SlowPool) {
         let gate = Arc::new(Mutex::new((is_open, None)));
-        let slow = Slow { door: Door::default(), begun: Arc::default(), gate };
+        let slow = Slow { reentry: Reentry::default(), begun: Arc::default(), gate };
         let builder = configure(ResourcePool::builder(Async(slow.clone()), ()));
         let pool = builder.build_async().expect("a valid pool");
-        open_to(&slow.door, &pool);
+        enable_for(&slow.reentry, &pool);
         (slow, pool)
     }
     /// Opens the gate, and wakes the creation that waits for it.
@@ -65,17 +65,17 @@ impl Slow {
         call: impl Future<Output = T> + Send + 'static,
     ) -> Pin<Box<dyn Future<Output = T> + Send>> {
         let mut call = Box::pin(call);
-        assert!(self.door.poll_once(call.as_mut()).is_pending());
+        assert!(self.reentry.poll_once(call.as_mut()).is_pending());
         call
     }
     /// Completes a call, and notes whether it had to wait.
     fn complete<T>(&self, call: impl Future<Output = T>, waits: impl FnOnce(bool)) -> T {
         let mut call = pin!(call);
-        let at_once = self.door.poll_once(call.as_mut());
+        let at_once = self.reentry.poll_once(call.as_mut());
         waits(at_once.is_pending());
         match at_once {
             Poll::Ready(value) => value,
-            Poll::Pending => self.door.block_on(call),
+            Poll::Pending => self.reentry.block_on(call),
         }
     }
 }
@@ -97,10 +97,10 @@ impl AsyncResourceFactory for Slow {
     type Error = Infallible;
 
     async fn create(&self, (): &()) -> Result<u32, Infallible> {
-        self.door.enter();
+        self.reentry.enter();
         let number = self.begun.fetch_add(1, SeqCst) + 1;
         poll_fn(|cx| {
-            self.door.enter();
+            self.reentry.enter();
             let mut gate = self.gate.lock();
             if gate.0 {
                 return Poll::Ready(());
@@ -125,7 +125,7 @@ fn resource_creation_cancelled_x_borrow() {
         drop(first);
         let open = slow.gate.lock().0;
         outcomes.note(if open { "made" } else { "still to be made" });
-        let lent = slow.door.block_on(behind).expect("a number");
+        let lent = slow.reentry.block_on(behind).expect("a number");
         assert_eq!((*lent, slow.begun()), (1, 1));
         drop(lent);
         opening.join().expect("no panic");
@@ -196,13 +196,13 @@ fn resource_creation_left_x_refill() {
         pool.set_min_idle(1).expect("valid");
         slow.set_gate(true);
         let giving_up = spawn(move || drop(leaves));
-        slow.door.block_on(pin!(pool.maintain_async()));
+        slow.reentry.block_on(pin!(pool.maintain_async()));
         let is_ready = || pool.snapshot().keys[0].resources[0].state == ResourceState::Idle;
         let at_once = is_ready();
         outcomes.note(if at_once { "at once" } else { "later" });
         giving_up.join().expect("no panic");
         if !at_once {
-            slow.door.block_on(pin!(pool.maintain_async()));
+            slow.reentry.block_on(pin!(pool.maintain_async()));
         }
         assert!(is_ready());
         assert_eq!(slow.begun(), 1);
@@ -221,20 +221,20 @@ fn resource_creation_left_x_loan() {
     let expected = ["after the loan", "before it is seen"];
     explore_small("resource_creation_left_x_loan", &expected, |outcomes| {
         let (slow, pool) = Slow::pool(true, |b| b.min_idle(1).max_total(2));
-        let door = &slow.door;
-        let ready = door.block_on(pin!(pool.borrow_async())).expect("a number");
+        let reentry = &slow.reentry;
+        let ready = reentry.block_on(pin!(pool.borrow_async())).expect("a number");
         slow.set_gate(false);
         let leaves = slow.begin(borrow(pool.clone()));
         drop(ready);
-        assert_eq!(door.block_on(pin!(pool.maintain_async())), None, "nothing is due");
+        assert_eq!(reentry.block_on(pin!(pool.maintain_async())), None, "nothing is due");
         slow.set_gate(true);
         let giving_up = spawn(move || drop(leaves));
-        let lent = door.block_on(pin!(pool.borrow_async())).expect("what is ready");
+        let lent = reentry.block_on(pin!(pool.borrow_async())).expect("what is ready");
         let left = pool.num_idle() == 1;
         outcomes.note(if left { "before it is seen" } else { "after the loan" });
         giving_up.join().expect("no panic");
         // The invariants have asserted after each section that the maintenance knows what is due.
-        door.block_on(pin!(pool.maintain_async()));
+        reentry.block_on(pin!(pool.maintain_async()));
         assert_eq!(pool.snapshot().keys[0].resources[0].state, ResourceState::Idle);
         assert_eq!((*lent, pool.num_idle(), slow.begun()), (1, 1, 2));
         drop(lent);

@@ -1,6 +1,6 @@
 //! More threads than loom can run, in pools of random kinds. Shuttle only.
 //!
-//! Four to six threads borrow, with and without a time-out. They give up, return, invalidate, detach, add, clear,
+//! Four to six threads borrow, with and without a timeout. They give up, return, invalidate, detach, add, clear,
 //! change limits, maintain, and move the clock. A pool is keyed or not, and fair or not. It tests, keeps minima,
 //! evicts by time, and reclaims abandoned loans. Creations fail and panic, and resources fail their tests.
 //!
@@ -91,9 +91,9 @@ macro_rules! one_thing {
             5 => {
                 // It may wait; then it gives up.
                 let mut given_up = Box::pin(pool.borrow_async($($key)?));
-                let _ = $rig.door().poll_once(given_up.as_mut());
+                let _ = $rig.reentry().poll_once(given_up.as_mut());
             }
-            6 => end_loan(factory, $rig.door().block_on(pool.borrow_async($($key)?))),
+            6 => end_loan(factory, $rig.reentry().block_on(pool.borrow_async($($key)?))),
             7 => drop(pool.add($($key)?)),
             8 => pool.clear(),
             9 => pool.clear_all(),

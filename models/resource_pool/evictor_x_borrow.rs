@@ -15,18 +15,18 @@ fn resource_evictor_x_borrow() {
         let rig = unkeyed(|b| b.max_total(1).soft_max_idle_time(SECOND)).reentrant();
         drop(rig.lend());
         rig.clock.advance(SECOND);
-        let waited = Bell::new();
+        let waited = Counter::new();
         let (theirs, weak) = (waited.clone(), rig.pool.downgrade());
         rig.factory.on_call(move |call| {
             if call == Call::Destroy(1) && weak.upgrade().is_some_and(|p| p.num_waiting() == 1) {
-                theirs.ring();
+                theirs.up();
             }
         });
         let pool = rig.pool.clone();
         let evictor = spawn(move || pool.maintain());
         let number = use_one(&rig.pool);
         evictor.join().expect("no panic");
-        outcomes.note(match (number, waited.rung() > 0) {
+        outcomes.note(match (number, waited.count() > 0) {
             (1, _) => "the old one",
             (2, true) => "the new one, after a wait",
             _ => "the new one",
@@ -70,18 +70,18 @@ fn resource_evictor_x_impatient_borrow() {
         let rig = unkeyed(|b| b.max_total(1).max_idle_time(SECOND)).reentrant();
         drop(rig.lend());
         rig.clock.advance(SECOND);
-        let (mine, me) = (Bell::new(), crate::sync::me());
+        let (mine, me) = (Counter::new(), crate::sync::me());
         let theirs = mine.clone();
         rig.factory.on_call(move |call| {
             if call == Call::Destroy(1) && crate::sync::me() == me {
-                theirs.ring();
+                theirs.up();
             }
         });
         let pool = rig.pool.clone();
         let evictor = spawn(move || pool.maintain());
         let number = rig.pool.try_borrow().map(|lent| lent.number);
         evictor.join().expect("no panic");
-        outcomes.note(match (number, mine.rung() == 1) {
+        outcomes.note(match (number, mine.count() == 1) {
             (Ok(2), true) => "in its place",
             (Ok(2), false) => "after it",
             (Err(BorrowError::WouldBlock), false) => "while it is destroyed",

@@ -15,18 +15,18 @@ fn filling_meets_borrow(name: &str, end: Make) {
     explore_small(name, &expected, move |outcomes| {
         let rig = unkeyed(|b| b.max_total(1)).reentrant();
         rig.factory.next(&[end]);
-        let waited = Bell::new();
+        let waited = Counter::new();
         let (theirs, weak) = (waited.clone(), rig.pool.downgrade());
         rig.factory.on_call(move |call| {
             if call == Call::Create && weak.upgrade().is_some_and(|p| p.num_waiting() == 1) {
-                theirs.ring();
+                theirs.up();
             }
         });
         let pool = rig.pool.clone();
         let filling = spawn(move || pool.add().is_ok());
         let lent = rig.pool.borrow().map(|lent| lent.number);
         let added = filling.join().expect("no panic");
-        let waits = waited.rung() > 0;
+        let waits = waited.count() > 0;
         match end {
             Make::Well => assert_eq!((lent, rig.factory.made()), (Ok(1), 1)),
             // The first creation fails, for whichever thread began it.

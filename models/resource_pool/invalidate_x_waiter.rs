@@ -36,7 +36,7 @@ fn resource_slow_destruction_x_waiter() {
     explore("resource_slow_destruction_x_waiter", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
-        let served = Bell::new();
+        let served = Counter::new();
         let theirs = served.clone();
         rig.factory.on_call(move |call| {
             if call == Call::Destroy(1) {
@@ -46,7 +46,7 @@ fn resource_slow_destruction_x_waiter() {
         let pool = rig.pool.clone();
         let waiter = spawn(move || {
             let lent = pool.borrow().expect("a thing");
-            served.ring();
+            served.up();
             lent.number
         });
         let waits = rig.pool.num_waiting() == 1;

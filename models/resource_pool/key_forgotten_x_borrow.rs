@@ -43,11 +43,11 @@ fn resource_colliding_key_x_borrow() {
         let lent = rig.lend(Name("x2"));
         let leaving = spawn(move || Borrowed::invalidate(neighbour));
         let mut behind = Box::pin(rig.pool.borrow_async(&Name("x2")));
-        let waits = rig.door().poll_once(behind.as_mut()).is_pending();
+        let waits = rig.reentry().poll_once(behind.as_mut()).is_pending();
         assert!(waits, "one of the key is lent, and that is the most");
         let there = rig.pool.num_keys() == 2;
         drop(lent);
-        assert_eq!(rig.door().block_on(behind).expect("a thing").number, 2);
+        assert_eq!(rig.reentry().block_on(behind).expect("a thing").number, 2);
         leaving.join().expect("no panic");
         assert_eq!(rig.pool.num_keys(), 1);
         outcomes.note(if there { "the neighbour there" } else { "the neighbour gone" });

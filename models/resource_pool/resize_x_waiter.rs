@@ -76,13 +76,13 @@ fn resource_lower_x_return_x_waiter() {
         let rig = unkeyed(|b| b.max_active(2)).reentrant();
         let (one, two) = (rig.lend(), rig.lend());
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
         let returning = spawn(move || {
             drop(one);
             drop(two);
         });
         rig.pool.set_max_active(1).expect("a valid limit");
-        let number = rig.door().block_on(waiter).expect("a thing").number;
+        let number = rig.reentry().block_on(waiter).expect("a thing").number;
         returning.join().expect("no panic");
         outcomes.note(format!("lent {number}"));
         assert_eq!(rig.counts(), (0, 1, 1));

@@ -1,10 +1,10 @@
 //! A scripted factory that counts its resources, and pools of them with keys and without.
 //!
 //! With `Things::reentrant`, the calls of the factory and of the listener re-enter the pool. So do the wakers of
-//! futures that are polled by `Things::door`. Each model with keys asserts that the pool hashes and compares a key
+//! futures that are polled by `Things::reentry`. Each model with keys asserts that the pool hashes and compares a key
 //! without a lock.
 
-pub(in crate::models) use crate::models::rig::{Bell, Door, explore, explore_small, spawn};
+pub(in crate::models) use crate::models::rig::{Counter, Reentry, explore, explore_small, spawn};
 pub(in crate::models) use crate::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Builder, Failure, KeyedResourcePool, Pool,
     ResourceFactory, ResourcePool,
@@ -77,7 +77,7 @@ pub(in crate::models) enum Make {
 #[derive(Clone, Default)]
 pub(in crate::models) struct Factory {
     book: Arc<Mutex<Book>>,
-    door: Door,
+    reentry: Reentry,
 }
 
 type Hook = Arc<dyn Fn(Call) + Send + Sync>;
@@ -106,12 +106,12 @@ impl Factory {
     pub(in crate::models) fn spoil(&self, number: u32) {
         self.book().invalid.push(number);
     }
-    /// Sets the hook of each call, which runs after the call has entered the door.
+    /// Sets the hook of each call, which runs after the call has re-entered the pool.
     pub(in crate::models) fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
         self.book().hook = Some(Arc::new(hook));
     }
     fn call(&self, call: Call) {
-        self.door.enter();
+        self.reentry.enter();
         let hook = self.book().hook.clone();
         if let Some(hook) = hook.filter(|_| !has_failed()) {
             hook(call);
@@ -163,7 +163,7 @@ impl ResourceFactory for Factory {
         let next = self.book().next.pop_front();
         match next.unwrap_or(Make::Well) {
             Make::Well => Ok(self.make(*of)),
-            Make::Fail => Err("as told"),
+            Make::Fail => Err("on purpose"),
             // A factory may panic. The payload says that the model scripted it, so no report is printed.
             Make::Panic => resume_unwind(Box::new(format!("{SCRIPTED} in create"))),
         }
@@ -210,8 +210,8 @@ fn things<K>(
     configure: impl FnOnce(Builder<Factory, AnyPool<K>>) -> Builder<Factory, AnyPool<K>>,
 ) -> Things<AnyPool<K>> {
     let (factory, clock) = (Factory::default(), ManualClock::new());
-    let door = factory.door.clone();
-    let builder = builder(factory.clone()).listener(move |_, _| door.enter());
+    let reentry = factory.reentry.clone();
+    let builder = builder(factory.clone()).listener(move |_, _| reentry.enter());
     let builder = builder.clock(clock.clock()).maintenance(false);
     let pool = configure(builder).build().expect("a valid pool");
     Things { pool, factory, clock }
@@ -229,10 +229,10 @@ pub(in crate::models) fn keyed(
     things(Keyed::builder, configure)
 }
 
-/// Opens the door to the pool.
-pub(in crate::models) fn open_to<F: Form, K: 'static>(door: &Door, pool: &Pool<F, K>) {
+/// Lets the user code re-enter the pool.
+pub(in crate::models) fn enable_for<F: Form, K: 'static>(reentry: &Reentry, pool: &Pool<F, K>) {
     let weak = pool.downgrade();
-    door.open(move || {
+    reentry.enable(move || {
         if let Some(pool) = weak.upgrade() {
             pool.num_idle();
         }
@@ -242,12 +242,12 @@ pub(in crate::models) fn open_to<F: Form, K: 'static>(door: &Door, pool: &Pool<F
 impl<K: 'static> Things<AnyPool<K>> {
     /// Makes each call of the factory and of the listener re-enter the pool.
     pub(in crate::models) fn reentrant(self) -> Self {
-        open_to(&self.factory.door, &self.pool);
+        enable_for(&self.factory.reentry, &self.pool);
         self
     }
-    /// Returns the door whose wakers re-enter the pool.
-    pub(in crate::models) fn door(&self) -> &Door {
-        &self.factory.door
+    /// Returns what polls with wakers that re-enter the pool.
+    pub(in crate::models) fn reentry(&self) -> &Reentry {
+        &self.factory.reentry
     }
     /// Returns the numbers of active, idle and all resources.
     pub(in crate::models) fn counts(&self) -> (usize, usize, usize) {

@@ -19,18 +19,18 @@ fn test_meets_borrow(name: &str, expected: &[&str], passes: bool) {
             rig.factory.spoil(1);
         }
         rig.clock.advance(SECOND);
-        let waited = Bell::new();
+        let waited = Counter::new();
         let (theirs, weak) = (waited.clone(), rig.pool.downgrade());
         rig.factory.on_call(move |call| {
             if call == Call::Validate(1) && weak.upgrade().is_some_and(|p| p.num_waiting() == 1) {
-                theirs.ring();
+                theirs.up();
             }
         });
         let pool = rig.pool.clone();
         let tester = spawn(move || pool.maintain());
         let number = use_one(&rig.pool);
         tester.join().expect("no panic");
-        let how = if waited.rung() > 0 { "after a wait" } else { "at once" };
+        let how = if waited.count() > 0 { "after a wait" } else { "at once" };
         outcomes.note(format!("{number}, {how}"));
         assert_eq!(rig.factory.most(), 1, "more than max_total");
         let gone = rig.factory.gone().len();

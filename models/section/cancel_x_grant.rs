@@ -16,13 +16,13 @@ fn section_cancel_x_grant() {
         let permits = Permits::new(0);
         let mut first = Box::pin(permits.take(Patience::Task));
         let mut behind = pin!(permits.take(Patience::Task));
-        assert!(permits.door.poll_once(first.as_mut()).is_pending());
+        assert!(permits.reentry.poll_once(first.as_mut()).is_pending());
         let theirs = permits.clone();
         let giver = spawn(move || theirs.give());
         let granted = !permits.is_waited_for();
-        assert!(permits.door.poll_once(behind.as_mut()).is_pending());
+        assert!(permits.reentry.poll_once(behind.as_mut()).is_pending());
         drop(first);
-        assert_eq!(permits.door.block_on(behind), Some(true));
+        assert_eq!(permits.reentry.block_on(behind), Some(true));
         giver.join().expect("no panic");
         assert_eq!(permits.free(), 0);
         outcomes.note(if granted { "dropped granted" } else { "dropped waiting" });

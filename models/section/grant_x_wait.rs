@@ -29,10 +29,10 @@ fn section_grant_x_task() {
     explore_small("section_grant_x_task", &["after waiting"], |outcomes| {
         let permits = Permits::new(0);
         let mut taking = pin!(permits.take(Patience::Task));
-        assert!(permits.door.poll_once(taking.as_mut()).is_pending());
+        assert!(permits.reentry.poll_once(taking.as_mut()).is_pending());
         let theirs = permits.clone();
         let giver = spawn(move || theirs.give());
-        note(outcomes, permits.door.block_on(taking));
+        note(outcomes, permits.reentry.block_on(taking));
         giver.join().expect("no panic");
         assert_eq!(permits.free(), 0);
     });

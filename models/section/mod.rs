@@ -3,4 +3,4 @@
 mod cancel_x_grant;
 mod grant_x_wait;
 mod rig;
-mod time_out_x_sleep;
+mod timeout_x_sleep;

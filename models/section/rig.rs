@@ -3,7 +3,7 @@
 use crate::clock::{Clock, ClockListener, Deadline, ManualClock};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Waiters, Wake};
-use crate::models::rig::{Bell, Door};
+use crate::models::rig::{Counter, Reentry};
 use crate::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
 use crate::user_code::{contain, drop_contained};
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) struct Permits {
     lock: Lock<State>,
     /// Entered by the user code of effects and wakers: it looks at the permits again.
-    pub(super) door: Door,
+    pub(super) reentry: Reentry,
     pub(super) clock: ManualClock,
 }
 
@@ -55,7 +55,7 @@ impl Guarded for Permits {
             match effect {
                 Effect::Wake(wake) => drop(contain(|| wake.wake())),
                 Effect::DropWaker(waker) => drop_contained(waker),
-                Effect::Callback => drop(contain(|| self.door.enter())),
+                Effect::Callback => drop(contain(|| self.reentry.enter())),
             }
         }
     }
@@ -65,15 +65,15 @@ fn exact_wake_up(state: &State) -> bool {
     state.free == 0 || state.queue.is_empty()
 }
 
-/// Rings its bell, if it has one, when it looks for its permit.
-pub(super) struct WaitForPermit(Key, Option<Bell>);
+/// Counts each look for its permit, if it has a counter.
+pub(super) struct WaitForPermit(Key, Option<Counter>);
 
 impl Wait<Permits> for WaitForPermit {
     type Outcome = ();
     type GivenUp = ();
     fn take(&mut self, state: &mut State, _: &mut Vec<Effect>) -> Option<()> {
-        if let Some(bell) = &self.1 {
-            bell.ring();
+        if let Some(counter) = &self.1 {
+            counter.up();
         }
         state.waiters.take(self.0)
     }
@@ -92,11 +92,11 @@ impl Permits {
         let clock = ManualClock::new();
         let state = State { free, queue: Queue::default(), waiters: Waiters::default() };
         let lock = Lock::new(state, clock.clock());
-        let permits = Arc::new(Permits { lock, door: Door::default(), clock });
+        let permits = Arc::new(Permits { lock, reentry: Reentry::default(), clock });
         let weak = Arc::downgrade(&permits);
         let listener: Weak<dyn ClockListener> = weak.clone();
         permits.lock.clock().add_listener(listener);
-        permits.door.open(move || {
+        permits.reentry.enable(move || {
             if let Some(permits) = weak.upgrade() {
                 permits.free();
             }
@@ -119,7 +119,7 @@ impl Permits {
     pub(super) async fn take(&self, patience: Patience) -> Option<bool> {
         self.take_by(patience, None).await
     }
-    async fn take_by(&self, patience: Patience, bell: Option<Bell>) -> Option<bool> {
+    async fn take_by(&self, patience: Patience, counter: Option<Counter>) -> Option<bool> {
         let waiter = self.critical(|state, _| match state.free.checked_sub(1) {
             Some(rest) => {
                 state.free = rest;
@@ -133,15 +133,15 @@ impl Permits {
         match waiter {
             None => Some(false),
             Some(waiter) => {
-                self.turn(WaitForPermit(waiter, bell), patience).await.ok().map(|()| true)
+                self.turn(WaitForPermit(waiter, counter), patience).await.ok().map(|()| true)
             }
         }
     }
     pub(super) fn take_as_thread(&self, deadline: Deadline) -> Option<bool> {
         now(self.take(Patience::Thread(deadline)))
     }
-    pub(super) fn take_ringing(&self, deadline: Deadline, bell: Bell) -> Option<bool> {
-        now(self.take_by(Patience::Thread(deadline), Some(bell)))
+    pub(super) fn take_counting(&self, deadline: Deadline, counter: Counter) -> Option<bool> {
+        now(self.take_by(Patience::Thread(deadline), Some(counter)))
     }
     pub(super) fn clock(&self) -> &Clock {
         self.lock.clock()

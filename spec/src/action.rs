@@ -67,7 +67,7 @@ pub enum Action {
 pub enum Reason {
     /// A caller detached the process or its group.
     Requested,
-    /// The process makes room for a process of another group.
+    /// Another group needs its place.
     Evicted(Option<GroupId>),
     /// The process was idle for too long.
     Idle,

@@ -8,8 +8,8 @@
 //! Groups without a process come first: idle processes of other groups are evicted for them. If all
 //! processes are busy, one is marked for eviction for each such group: it takes no more sessions.
 //!
-//! Errata: E3 (reservations), E18 (making room), E25 (draining processes), E28 (the minimum), E29 (the
-//! victim). Invariants: INV-CAPACITY, INV-LIVE, INV-CONDEMNED, INV-EVICTABLE, INV-WANT.
+//! Errata: E3 (reservations), E18 (marking for eviction), E25 (draining processes), E28 (the minimum), E29 (the
+//! victim). Invariants: INV-CAPACITY, INV-LIVE, INV-MARKED, INV-EVICTABLE, INV-WANT.
 
 use crate::checkout::End;
 use crate::configuration::{GroupId, ProcessId};
@@ -90,7 +90,7 @@ impl Pool {
         }
     }
 
-    /// Spawns for the groups without a process, and makes room for them.
+    /// Spawns for the groups without a process, and evicts processes of other groups for them.
     fn serve_first(&mut self) {
         while let Some(&group) = self.first.first() {
             if self.may_reserve() {

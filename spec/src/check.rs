@@ -77,7 +77,7 @@ pub trait Promises: Machine + Sized + 'static {
     /// Returns the kind of an action and its fairness class ([`UNFAIR`](crate::checker::UNFAIR): none).
     fn kind_and_class(state: &Self::State, action: &Self::Action) -> (u8, u8);
     /// Writes a counterexample as a story.
-    fn tell(&self, counterexample: &Counterexample<Self::Action>) -> String;
+    fn describe(&self, counterexample: &Counterexample<Self::Action>) -> String;
 
     /// Describes the outcome of a final state.
     fn ending(&self, _: &Self::State) -> Option<String> {
@@ -137,7 +137,7 @@ pub fn defect_story<M: Promises>(
     [original, mended]: [String; 2],
 ) -> String {
     let story = match counterexample(machine, breaks) {
-        Some(counterexample) => machine.tell(&counterexample),
+        Some(counterexample) => machine.describe(&counterexample),
         None => format!("{breaks} holds: there is no counterexample.\n"),
     };
     format!("{name}\n{original}.\n{mended}.\n\nEverything is as mended except {name}.\n{story}")

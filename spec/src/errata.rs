@@ -271,7 +271,7 @@ pub fn pseudocode(private: bool) -> Config {
     })
 }
 
-/// Tells an erratum: what is written, the ruling, and the shortest counterexample step by step.
+/// Returns the story of an erratum: what is written, the ruling, and the shortest counterexample step by step.
 pub fn story(erratum: Erratum) -> String {
     let mut story = format!(
         "{}\nAs written: {}.\nAs ruled:   {}.\n\n",
@@ -282,7 +282,7 @@ pub fn story(erratum: Erratum) -> String {
     let shown = |breaks: &str, written: &[Erratum], world: Config| {
         let world = world.ruled(Rules::AS_RULED.but(written));
         match counterexample(&world, breaks) {
-            Ok(counterexample) => crate::story::tell(&world, &counterexample),
+            Ok(counterexample) => crate::story::describe(&world, &counterexample),
             Err(states) => {
                 format!("{breaks} holds in all {states} states: there is no counterexample.\n")
             }

@@ -53,14 +53,14 @@ pub fn check(config: &Config) -> Result<Report, String> {
     };
     let explored = match explore(config, &search) {
         Ok(explored) => explored,
-        Err(Ended::Broken(counterexample)) => return Err(story::tell(config, &counterexample)),
+        Err(Ended::Broken(counterexample)) => return Err(story::describe(config, &counterexample)),
         Err(Ended::TooMany) => unreachable!("there is no limit"),
     };
     let time = begun.elapsed();
     let looked_at: Vec<_> = LIVENESS.iter().filter(|property| property.applies(config)).collect();
     for property in &looked_at {
         if let Some(counterexample) = never(config, &explored, property) {
-            return Err(story::tell(config, &counterexample));
+            return Err(story::describe(config, &counterexample));
         }
     }
     let of_steps = STEP_PROPERTIES.iter().zip(&applied).map(|(p, applied)| (p.name, applied.get()));

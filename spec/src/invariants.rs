@@ -106,7 +106,7 @@ invariants! {
     "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)"
         |s| all_groups(s, |_, g| g.queue.is_empty() || g.size > 0 || g.spawning.is_some()
             || g.want == Want::First);
-    "INV-CONDEMNED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)"
+    "INV-MARKED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)"
         |s| infos(s, &s.marked).all(|p|
                 p.marked && p.sessions > 0 && s.place(p) == Place::Retiring)
             && s.processes.iter().filter(|p| p.marked).count() == s.marked.len()

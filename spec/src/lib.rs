@@ -31,7 +31,7 @@
 //! - [`checker`] explores the space; [`fairness`] searches it for broken liveness properties.
 //! - [`invariants`] and [`properties`] are what is checked, [`configurations`] the pools that
 //!   [`exploration`] explores.
-//! - [`errata`] finds each erratum's counterexample, [`story`] tells it, [`diagrams`] draws the machine.
+//! - [`errata`] finds each erratum's counterexample, [`story`] writes it as text, [`diagrams`] draws the machine.
 //!
 //! # The other machines
 //! The same checker explores two more machines. [`interlock`] is the load interlock: it decides which

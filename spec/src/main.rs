@@ -1,4 +1,4 @@
-//! The command: `list` shows all names, `erratum E2` tells a counterexample, `check NAME` explores.
+//! The command: `list` shows all names, `erratum E2` prints a counterexample, `check NAME` explores.
 
 #[cfg(feature = "explore")]
 mod explorer;
@@ -91,7 +91,7 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells an erratum, or a defect of one of the other machines.
+/// Prints an erratum, or a defect of one of the other machines.
 fn story(name: &str) -> Option<String> {
     let of_the_pool = Erratum::named(name).map(errata::story);
     let open = || {
@@ -225,7 +225,7 @@ fn outcome<M: Promises>(name: &'static str, machine: &M) -> Outcome {
         let ends = found.ends.into_iter().collect::<Vec<_>>().join(" | ");
         (found.states, found.steps, found.depth, ends)
     });
-    (name, found.map_err(|broken| machine.tell(&broken)))
+    (name, found.map_err(|broken| machine.describe(&broken)))
 }
 
 fn check(out: &mut impl Write, which: impl Fn(&Named) -> bool) -> io::Result<ExitCode> {

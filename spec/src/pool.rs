@@ -23,7 +23,7 @@ pub enum Want {
     /// No need.
     #[default]
     Nothing,
-    /// Its first process, for waiting gets: other groups must make room (E18, E29).
+    /// Its first process, for waiting gets: other groups must lose processes (E18, E29).
     First,
     /// One more process, when there is room.
     More,

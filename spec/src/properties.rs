@@ -169,7 +169,7 @@ step_properties! {
             });
             each(detached, |successor_was_there| successor_was_there)
         };
-    "PROP-BEGINS-ANEW" "detaching a group or closing the pool clears what the group remembers of restarts, failures and restart files (E22, E23, E26)"
+    "PROP-DETACH-RESETS" "detaching a group or closing the pool clears what the group remembers of restarts, failures and restart files (E22, E23, E26)"
         |before, action, after| {
             let cleared: Vec<GroupId> = match *action {
                 Action::DetachGroup { group } => vec![group],
@@ -273,7 +273,7 @@ fn no_overtaking(before: &Pool, _: &Action, after: &Pool) -> Option<bool> {
         let place = groups.find_map(|(id, group)| {
             group.queue.iter().position(|c| c == client).map(|at| (id, at))
         });
-        // A get that did not wait came last; its process tells the group it asked for.
+        // A get that did not wait came last; its process shows the group it asked for.
         let served_by = after.clients[*client].at.process().and_then(|p| after.find(p));
         let (group, at) = match (place, served_by) {
             (Some(place), _) => place,

@@ -58,7 +58,7 @@ errata! {
     E16 16 "an interrupted wait stays counted" "counters are right however a wait ends";
     E17 17 "every waiting get is woken and competes again" "gets are served first come, first served, by hand-off";
     E18 18 "a get for a new group waits until a process happens to be idle" "for each such group one busy process is marked for eviction: it takes no more sessions and makes room";
-    E19 19 "max may be 0, a wait has no time-out, and the queue has no bound" "max 0 is refused, gets may give up, and the queue is bounded";
+    E19 19 "max may be 0, a wait has no timeout, and the queue has no bound" "max 0 is refused, gets may give up, and the queue is bounded";
     E20 20 "raising max_per_app wakes no waiting get" "gets that can now proceed are served";
     E21 21 "no wake-up is lost, if cancelling is atomic" "the same";
     E22 22 "the first group that looks consumes a change of restart.txt" "each group remembers what it saw";

@@ -1,4 +1,4 @@
-//! Tells a counterexample in words, step by step, with the pool drawn after each step.
+//! Describes a counterexample in words, step by step, with the pool drawn after each step.
 
 use crate::checker::Counterexample;
 use crate::configuration::{Config, GroupId, Options, RestartMode};
@@ -8,12 +8,12 @@ use crate::pool::{
 use std::fmt::Write;
 
 /// Returns the story of a counterexample.
-pub fn tell(config: &Config, counterexample: &Counterexample<Action>) -> String {
+pub fn describe(config: &Config, counterexample: &Counterexample<Action>) -> String {
     let mut story = String::new();
     let mut pool = Pool::new(config.clone());
     let _ = writeln!(story, "The pool: {}.\n", world(config));
     for (number, action) in counterexample.actions.iter().enumerate() {
-        pool = tell_step(&mut story, &format!("{}.", number + 1), &pool, action);
+        pool = describe_step(&mut story, &format!("{}.", number + 1), &pool, action);
     }
     let liveness = crate::properties::Liveness::named(counterexample.what).is_some();
     match counterexample.for_ever.is_empty() {
@@ -22,14 +22,14 @@ pub fn tell(config: &Config, counterexample: &Counterexample<Action>) -> String 
         false => story += "From here on these actions repeat for ever:\n\n",
     }
     for action in &counterexample.for_ever {
-        pool = tell_step(&mut story, "*", &pool, action);
+        pool = describe_step(&mut story, "*", &pool, action);
     }
     let _ = writeln!(story, "=> {}", verdict(counterexample.what));
     story
 }
 
-/// Tells one step. Between normal forms the names of processes change; a story keeps them.
-fn tell_step(story: &mut String, number: &str, pool: &Pool, action: &Action) -> Pool {
+/// Describes one step. Between normal forms the names of processes change; a story keeps them.
+fn describe_step(story: &mut String, number: &str, pool: &Pool, action: &Action) -> Pool {
     let names = pool.clone().normal_and_names();
     let action = action.renamed(|id| names[id - 1]);
     let next = pool.step(&action);

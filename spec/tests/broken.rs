@@ -141,9 +141,9 @@ broken! {
     "INV-WAITING" |s| (s.clients[5].at, s.clients[5].group) = (At::Waiting(Condition::GlobalQueue), A);
     "INV-EXACT-WAKE-UP" |s| (s.groups[A].queue, s.waiting) = (vec![1], 2) => "INV-WANT";
     "INV-WAIT-HAS-CAUSE" |s| s.groups[B].spawning = None => "INV-WANT";
-    "INV-CONDEMNED" |s| process(s, BUSY).marked = true;
-    "INV-CONDEMNED" |s| s.marked.push(BUSY);
-    "INV-CONDEMNED" |s| (process(s, BUSY).marked, s.marked) = (true, vec![BUSY]);
+    "INV-MARKED" |s| process(s, BUSY).marked = true;
+    "INV-MARKED" |s| s.marked.push(BUSY);
+    "INV-MARKED" |s| (process(s, BUSY).marked, s.marked) = (true, vec![BUSY]);
     "INV-BACK-OFF" |s| s.backing_off.clear();
     "INV-BACK-OFF" |s| s.groups[C].last_error = false;
     "INV-BACK-OFF" |s| (s.groups[C].queue, s.waiting) = (vec![1], 2) => "INV-WAIT-HAS-CAUSE";
@@ -347,12 +347,12 @@ steps! {
     // The old process is detached before its successor is attached.
     "PROP-ROLLING": rolling(), ready(2), |s| s.events.reverse();
     "PROP-ROLLING": rolling(), ready(2), |s| s.events.retain(|event| !matches!(event, Event::Attached { .. }));
-    "PROP-BEGINS-ANEW": to_be_detached(), detach_a(), |s| s.groups[A].reload_pending = true;
-    "PROP-BEGINS-ANEW": to_be_detached(), detach_a(), |s| s.groups[A].failures = 1;
-    "PROP-BEGINS-ANEW": to_be_detached(), detach_a(), |s| s.groups[A].last_error = true;
-    "PROP-BEGINS-ANEW": to_be_detached(), detach_a(), |s| s.groups[A].back_off_until = Some(9);
-    "PROP-BEGINS-ANEW": to_be_detached(), detach_a(), |s| s.groups[A].seen[0] = Some(None);
-    "PROP-BEGINS-ANEW": to_be_detached(), Action::ClosePool, |s| s.groups[A].failures = 1;
+    "PROP-DETACH-RESETS": to_be_detached(), detach_a(), |s| s.groups[A].reload_pending = true;
+    "PROP-DETACH-RESETS": to_be_detached(), detach_a(), |s| s.groups[A].failures = 1;
+    "PROP-DETACH-RESETS": to_be_detached(), detach_a(), |s| s.groups[A].last_error = true;
+    "PROP-DETACH-RESETS": to_be_detached(), detach_a(), |s| s.groups[A].back_off_until = Some(9);
+    "PROP-DETACH-RESETS": to_be_detached(), detach_a(), |s| s.groups[A].seen[0] = Some(None);
+    "PROP-DETACH-RESETS": to_be_detached(), Action::ClosePool, |s| s.groups[A].failures = 1;
     "PROP-FORGOTTEN": to_be_detached(), detach_a(), |s| s.groups[A].spawning = Some(9);
     "PROP-FORGOTTEN": to_be_detached(), detach_a(), |s| s.groups[A].want = Want::More;
     "PROP-FORGOTTEN": to_be_detached(), detach_a(), |s| s.groups[A].size = 1;

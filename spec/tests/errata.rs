@@ -13,13 +13,13 @@ use std::path::Path;
 fn the_stored_stories_are_current() {
     for &erratum in Erratum::ALL {
         let file = format!("{}/stories/{}.txt", env!("CARGO_MANIFEST_DIR"), erratum.name());
-        let told = story(erratum);
+        let story_now = story(erratum);
         if std::env::var_os("CABRANK_STORE_STORIES").is_some() {
             std::fs::create_dir_all(Path::new(&file).parent().expect("a directory")).expect("made");
-            std::fs::write(&file, &told).expect("stored");
+            std::fs::write(&file, &story_now).expect("stored");
         }
         let stored = std::fs::read_to_string(&file).unwrap_or_default();
-        assert_eq!(told, stored, "the story of {} has changed", erratum.name());
+        assert_eq!(story_now, stored, "the story of {} has changed", erratum.name());
     }
 }
 

@@ -155,7 +155,7 @@ fn every_property_can_be_broken() {
 fn all_hold(worlds: impl IntoIterator<Item = World>) -> (usize, usize) {
     let (mut count, mut states) = (0, 0);
     for world in worlds {
-        let found = check(&world).unwrap_or_else(|broken| panic!("{}", world.tell(&broken)));
+        let found = check(&world).unwrap_or_else(|broken| panic!("{}", world.describe(&broken)));
         (count, states) = (count + 1, states + found.states);
     }
     note(&format!("{count} worlds, {states} states"));

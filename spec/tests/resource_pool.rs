@@ -171,7 +171,7 @@ fn a_waiter_may_starve_beside_barging_newcomers() {
 fn broken_resources_may_be_discarded_for_ever() {
     let discards = counterexample(&pool("rp-fifo"), "PROP-RP-EVERY-DISCARD-ENDS");
     let round = discards.expect("the borrow does not end").for_ever;
-    assert!(round.iter().any(|action| matches!(action, Action::PrepareFails { .. })), "{round:?}");
+    assert!(round.iter().any(|action| matches!(action, Action::ActivateFails { .. })), "{round:?}");
 }
 
 /// A random walk in normal form has the same actions and events as a walk without it, except for numbers.

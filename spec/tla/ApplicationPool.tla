@@ -107,7 +107,7 @@ ProcessType == [
 ClientType == [at : {"out", "waits", "has", "lost"}, process : Nat]
 
 None == -1      \* no time, no rank
-Nobody == 0     \* no process
+NoProcess == 0     \* no process
 
 \* The lines of groups that may not spawn, named after what they want.
 Lines == {"First", "More", "Replacement", "Capped"}
@@ -127,7 +127,7 @@ EmptyGroup == [
 EmptyPool == [
     groups      |-> [g \in Groups |-> EmptyGroup],
     procs       |-> <<>>,           \* by identifier
-    clients     |-> [c \in Clients |-> [at |-> "out", process |-> Nobody]],
+    clients     |-> [c \in Clients |-> [at |-> "out", process |-> NoProcess]],
     max         |-> Max,
     maxPerApp   |-> MaxPerApp,
     inactive    |-> <<>>,           \* inactive_apps: attached and idle, longest idle first
@@ -205,8 +205,8 @@ Remove(p, x) == [p EXCEPT !.groups[p.procs[x].group].list = Without(@, x)]
 \* select_process: the least busy process with room, an idle one if there is one.
 Select(p, g) ==
     LET list == p.groups[g].list IN
-    IF list = <<>> THEN Nobody
-    ELSE IF Rank(p, Head(list)) < Many THEN Head(list) ELSE Nobody
+    IF list = <<>> THEN NoProcess
+    ELSE IF Rank(p, Head(list)) < Many THEN Head(list) ELSE NoProcess
 
 \* Recounts the surplus: the processes above the minimum that may be marked for eviction.
 Refresh(p, g) ==
@@ -232,7 +232,7 @@ LeaveQueue(p, c) == [p EXCEPT !.groups = [g \in Groups |-> [p.groups[g] EXCEPT !
 \* Gives a process to a get.
 Serve(p, c, x) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "has", process |-> x]]
 \* Ends a get with an error, or a session.
-Out(p, c) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "out", process |-> Nobody]]
+Out(p, c) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "out", process |-> NoProcess]]
 
 RECURSIVE ResolveAll(_, _)
 \* Fails all gets that wait for the group.
@@ -255,17 +255,17 @@ DetachProcess(p, x) ==
 \* Detaches the process if it was given its last session: it drains, and its place is free (E36).
 LeavesWithLastSession(p, x) == IF Retires(p, x) THEN DetachProcess(p, x) ELSE p
 
-RECURSIVE HandOver(_, _)
+RECURSIVE GrantSessions(_, _)
 \* global_queue_position_became_available: grants sessions to the gets that wait for this group, oldest
 \* first, while a process has room (E17).
-HandOver(p, g) ==
+GrantSessions(p, g) ==
     LET x == Select(p, g) IN
-    IF p.groups[g].queue = <<>> \/ x = Nobody THEN p
+    IF p.groups[g].queue = <<>> \/ x = NoProcess THEN p
     ELSE LET opened == OpenSession(p, x)
              served == Serve(opened, Head(opened.groups[g].queue), x)
              left == LeavesWithLastSession(served, x)
              refreshed == Refresh(left, g)
-         IN  HandOver(refreshed, g)
+         IN  GrantSessions(refreshed, g)
 
 (***************************************************************************)
 (* Capacity: the order in which groups may spawn.                          *)
@@ -296,10 +296,10 @@ LeaveLine(p, g) == [p EXCEPT !.lines = [line \in Lines |-> Without(p.lines[line]
 \* Moves the group to the line of its present want. The gets of a group that backs off without a process
 \* fail (E27).
 Reconsider(p, g) ==
-    LET told == IF Size(p, g) = 0 /\ BacksOff(p, g) THEN ResolveAll(p, g) ELSE p
-        want == Wants(told, g)
-        left == LeaveLine(told, g)
-    IN  IF want = StandsIn(told, g) THEN told
+    LET failed == IF Size(p, g) = 0 /\ BacksOff(p, g) THEN ResolveAll(p, g) ELSE p
+        want == Wants(failed, g)
+        left == LeaveLine(failed, g)
+    IN  IF want = StandsIn(failed, g) THEN failed
         ELSE IF want = "Nothing" THEN left
         ELSE [left EXCEPT !.lines[want] = Append(@, g)]
 
@@ -316,7 +316,7 @@ Unprotected(p) ==
     SelectSeq(p.inactive, LAMBDA x : Size(p, p.procs[x].group) > MinOf(p.procs[x].group))
 Victim(p) ==
     IF Unprotected(p) # <<>> THEN Head(Unprotected(p))
-    ELSE IF p.inactive # <<>> THEN Head(p.inactive) ELSE Nobody
+    ELSE IF p.inactive # <<>> THEN Head(p.inactive) ELSE NoProcess
 Evict(p) ==
     LET x == Victim(p)
         detached == DetachProcess(p, x)
@@ -344,8 +344,8 @@ Unmark(p) ==
         free == [removed EXCEPT !.procs[x].marked = FALSE, !.marked = Tail(@)]
         back == Insert(free, x, "back")
         refreshed == Refresh(back, g)
-        handed == HandOver(refreshed, g)
-    IN  Reconsider(handed, g)
+        granted == GrantSessions(refreshed, g)
+    IN  Reconsider(granted, g)
 
 RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_), UnmarkRest(_)
 \* Groups without a process come first: idle processes of other groups are evicted for them, or else busy
@@ -354,7 +354,7 @@ FirstLine(p) ==
     IF p.lines["First"] = <<>> THEN p
     ELSE IF MayReserve(p)
         THEN LET spawning == Spawn(p, Head(p.lines["First"]), "one more") IN FirstLine(spawning)
-    ELSE IF Victim(p) # Nobody THEN LET evicted == Evict(p) IN FirstLine(evicted)
+    ELSE IF Victim(p) # NoProcess THEN LET evicted == Evict(p) IN FirstLine(evicted)
     ELSE IF Count(p) + Reserved(p) >= p.max THEN MarkForEviction(p)
     ELSE p
 MoreLine(p) ==
@@ -376,7 +376,7 @@ UnmarkRest(p) ==
          IN  UnmarkRest(first)
 
 \* new_app_group_creatable: grants capacity to the groups in the lines.
-GiveOut(p) ==
+GrantCapacity(p) ==
     IF p.closed THEN p
     ELSE LET first == FirstLine(p)
              unmarked == UnmarkRest(first)
@@ -401,9 +401,9 @@ ForgetIfUnused(p, g) ==
 
 Settle(p, g) ==
     LET refreshed == Refresh(p, g)
-        handed == HandOver(refreshed, g)
-        reconsidered == Reconsider(handed, g)
-        given == GiveOut(reconsidered)
+        granted == GrantSessions(refreshed, g)
+        reconsidered == Reconsider(granted, g)
+        given == GrantCapacity(reconsidered)
     IN  ForgetIfUnused(given, g)
 
 \* Ends a drain: the process has no session left, or its deadline has passed. A client that still has a
@@ -414,7 +414,7 @@ EndDrain(p, x) ==
             !.procs = [y \in DOMAIN @ \ {x} |-> @[y]],
             !.draining = Without(@, x),
             !.clients = [c \in Clients |->
-                IF p.clients[c].process = x THEN [at |-> "lost", process |-> Nobody] ELSE p.clients[c]]]
+                IF p.clients[c].process = x THEN [at |-> "lost", process |-> NoProcess] ELSE p.clients[c]]]
     IN  Settle(gone, g)
 
 (***************************************************************************)
@@ -441,15 +441,15 @@ DetachAll(p, g) ==
 DetachGroup(p, g) == LET detached == DetachAll(p, g) IN GiveUpSpawn(detached, g)
 
 \* Clears the group's failures, back-off and restart file.
-BeginAnew(p, g) ==
+ClearHistory(p, g) ==
     [EndBackOff(p, g) EXCEPT !.groups[g].failures = 0, !.groups[g].lastError = FALSE,
                              !.groups[g].reload = FALSE, !.groups[g].seen = "never"]
 
 \* Detaches the group under its own name (E6) and forgets it. The next processes serve the waiting gets.
 DetachedByName(p, g) ==
     LET detached == DetachGroup(p, g)
-        anew == BeginAnew(detached, g)
-        forgotten == [anew EXCEPT !.groups[g].forgotten = (p.groups[g].queue = <<>>)]
+        cleared == ClearHistory(detached, g)
+        forgotten == [cleared EXCEPT !.groups[g].forgotten = (p.groups[g].queue = <<>>)]
     IN  Settle(forgotten, g)
 
 \* Replaces the group's processes by processes with the new code: all at once, or one by one (E34).
@@ -480,7 +480,7 @@ Wait(p, c, g, waits) ==
 \* and another is spawned if allowed: each group has the option eager_growth (E35).
 Choose(p, c, g, waits) ==
     LET x == Select(p, g) IN
-    IF x = Nobody THEN Wait(p, c, g, waits)
+    IF x = NoProcess THEN Wait(p, c, g, waits)
     ELSE LET extra == IF p.procs[x].sessions > 0 THEN SpawnIfAllowed(p, g) ELSE p
              opened == OpenSession(extra, x)
              refreshed == Refresh(opened, g)
@@ -514,7 +514,7 @@ Attach(p, g) ==
     IN  Refresh(first, g)
 
 \* Attaches the process if there is still room: max or max_per_app may have been lowered.
-Welcome(p, g, what) ==
+AttachIfRoom(p, g, what) ==
     LET well == [p EXCEPT !.groups[g].failures = 0, !.groups[g].reload = FALSE,
                           !.groups[g].lastError = FALSE]
     IN  IF what = "replacement" /\ Outdated(p, g) # {}
@@ -539,7 +539,7 @@ SpawnFailed(p, g) ==
 SpawnHasEnded(p, g, well) ==
     LET what == p.groups[g].spawning
         returned == [p EXCEPT !.groups[g].spawning = "no"]
-        ended == IF well THEN Welcome(returned, g, what) ELSE SpawnFailed(returned, g)
+        ended == IF well THEN AttachIfRoom(returned, g, what) ELSE SpawnFailed(returned, g)
     IN  Settle(ended, g)
 
 (***************************************************************************)
@@ -571,7 +571,7 @@ EndsAttached(p, x, fails) ==
 SessionEnds(p, c, fails) ==
     LET x == p.clients[c].process
         out == Out(p, c)
-    IN  IF x = Nobody THEN out
+    IN  IF x = NoProcess THEN out
         ELSE IF p.procs[x].detached THEN EndsDraining(out, x)
         ELSE EndsAttached(out, x, fails)
 
@@ -637,10 +637,10 @@ Uncap(p, n) ==
 CloseGroups(p, n) ==
     IF n > Cardinality(Groups) THEN p
     ELSE IF ~p.groups[n].known THEN CloseGroups(p, n + 1)
-    ELSE LET told == ResolveAll(p, n)
-             detached == DetachGroup(told, n)
-             anew == BeginAnew(detached, n)
-         IN  CloseGroups(anew, n + 1)
+    ELSE LET failed == ResolveAll(p, n)
+             detached == DetachGroup(failed, n)
+             cleared == ClearHistory(detached, n)
+         IN  CloseGroups(cleared, n + 1)
 SettleGroups(p, known) ==
     IF known = {} THEN p
     ELSE LET settled == Settle(p, Lowest(known)) IN SettleGroups(settled, known \ {Lowest(known)})
@@ -681,7 +681,7 @@ Canonical(p) ==
             !.draining = Renamed(draining),
             !.marked = Renamed(@),
             !.clients = [c \in Clients |->
-                IF p.clients[c].process = Nobody THEN p.clients[c]
+                IF p.clients[c].process = NoProcess THEN p.clients[c]
                 ELSE [p.clients[c] EXCEPT !.process = name[@]]],
             !.bySurplus = Sorted(@, surplus),
             !.backingOff = Sorted(@, backOff),
@@ -734,10 +734,10 @@ DetachByName(g) ==
     /\ Becomes(DetachedByName(pool, g))
 MaxIsSet(n) ==
     /\ n # pool.max
-    /\ Becomes(GiveOut([pool EXCEPT !.max = n]))
+    /\ Becomes(GrantCapacity([pool EXCEPT !.max = n]))
 MaxPerAppIsSet(n) ==
     /\ n # pool.maxPerApp
-    /\ Becomes(GiveOut(Uncap([pool EXCEPT !.maxPerApp = n], Len(pool.lines["Capped"]))))
+    /\ Becomes(GrantCapacity(Uncap([pool EXCEPT !.maxPerApp = n], Len(pool.lines["Capped"]))))
 Close ==
     /\ Closes /\ ~pool.closed
     /\ Becomes(SettleGroups(CloseGroups([pool EXCEPT !.closed = TRUE], 1),
@@ -836,13 +836,13 @@ InvWaiting == \A c \in Clients :
     pool.clients[c].at = "waits" <=>
         Cardinality({g \in Groups : c \in Elements(pool.groups[g].queue)}) = 1
 \* INV-EXACT-WAKE-UP
-InvExactWakeUp == \A g \in Groups : pool.groups[g].queue = <<>> \/ Select(pool, g) = Nobody
+InvExactWakeUp == \A g \in Groups : pool.groups[g].queue = <<>> \/ Select(pool, g) = NoProcess
 \* INV-WAIT-HAS-CAUSE
 InvWaitHasCause == \A g \in Groups :
     \/ pool.groups[g].queue = <<>> \/ ListOf(g) # <<>>
     \/ pool.groups[g].spawning # "no" \/ StandsIn(pool, g) = "First"
-\* INV-CONDEMNED
-InvCondemned ==
+\* INV-MARKED
+InvMarked ==
     /\ \A x \in Elements(pool.marked) :
         pool.procs[x].marked /\ ~pool.procs[x].detached /\ pool.procs[x].sessions > 0
     /\ Cardinality({x \in All : pool.procs[x].marked}) = Len(pool.marked)

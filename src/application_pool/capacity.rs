@@ -53,13 +53,13 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Starts the spawns for which there is capacity, and makes room for groups without a process.
+    /// Starts the spawns for which there is capacity, and evicts processes for groups without one.
     pub(crate) fn new_app_group_creatable(&mut self, fx: &mut Effects<S>) {
         if self.closed {
             return;
         }
         self.serve_first(fx);
-        // No process stays marked for a group that needs it no longer (INV-CONDEMNED). This comes before any growth: an
+        // No process stays marked for a group that needs it no longer (INV-MARKED). This comes before any growth: an
         // unmarked process has room (PROP-GROWTH).
         while self.marked.len() > self.first.len() {
             self.unmark_oldest(fx);
@@ -82,7 +82,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Spawns for the groups without a process, and makes room for them.
+    /// Spawns for the groups without a process, and evicts processes of other groups for them.
     fn serve_first(&mut self, fx: &mut Effects<S>) {
         while let Some(group) = self.first.front() {
             if self.may_reserve() {

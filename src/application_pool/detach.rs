@@ -154,7 +154,7 @@ impl<S: Spawner> State<S> {
         true
     }
 
-    /// Forgets the group's failures, its restart, and its last look at the restart files (PROP-BEGINS-ANEW).
+    /// Forgets the group's failures, its restart, and its last look at the restart files (PROP-DETACH-RESETS).
     fn forget_history(&mut self, key: Key, fx: &mut Effects<S>) {
         self.end_back_off(key);
         let group = self.group_mut(key);

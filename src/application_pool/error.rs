@@ -57,11 +57,11 @@ pub struct ConnectError {
 }
 
 impl ConnectError {
-    /// Returns an error that is the process's fault: it is detached, and the `get` tries another.
+    /// Returns an error that is the process's fault: the pool detaches the process, and the `get` tries another one.
     pub fn process(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         ConnectError { local: false, cause: cause.into() }
     }
-    /// Returns an error that is the fault of the caller's side (no descriptors, no memory): the process stays.
+    /// Returns an error of the caller's side, such as a lack of descriptors or memory: the process stays.
     pub fn local(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         ConnectError { local: true, cause: cause.into() }
     }

@@ -103,7 +103,7 @@ impl<S: Spawner> ApplicationPool<S> {
         now(self.inner().get(options, Patience::None)).map_err(|error| *error)
     }
 
-    /// [`get`](Self::get) as a future, for any runtime. It has no time-out of its own: drop it, or
+    /// [`get`](Self::get) as a future, for any runtime. It has no timeout of its own: drop it, or
     /// wrap it into one of the runtime's. It calls `Process::connect` within a poll.
     ///
     /// ```

@@ -115,7 +115,7 @@ pub(crate) enum Want {
     /// It stands in no list.
     #[default]
     Nothing,
-    /// Its first process, for gets that wait: other groups make room (errata E18, E29).
+    /// Its first process, for gets that wait: other groups lose processes (errata E18, E29).
     First,
     /// One more process, when there is room: for gets that wait, or up to the minimum.
     More,

@@ -2,7 +2,7 @@
 //!
 //! Each spawn follows a [`Spawn`] script: it is ready at once or after a time, waits to be released,
 //! fails, hangs until it is cancelled, or panics. A process can be [killed](InMemoryProcess::kill), so
-//! that connecting to it fails. Delays pass on the spawner's [`Clock`], so a test with a hand-driven
+//! that connecting to it fails. Delays pass on the spawner's [`Clock`], so a test with a manual
 //! clock never sleeps.
 //!
 //! ```

@@ -39,7 +39,7 @@ impl<S: Spawner> State<S> {
         "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
         "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
         "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)" wait_has_cause;
-        "INV-CONDEMNED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)" marked;
+        "INV-MARKED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)" marked;
         "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process (E27)" back_off;
         "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
         "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;

@@ -162,7 +162,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = group(s, "/c");
             s.waiters.enqueue_thread(&mut s.groups[key.index()].queue);
         }),
-        ("INV-CONDEMNED", |s| {
+        ("INV-MARKED", |s| {
             let key = busy(s);
             info(s, key).marked = true;
         }),

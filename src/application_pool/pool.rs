@@ -94,7 +94,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Detaches the process with this identifier. Returns whether there was such a process.
     ///
     /// A detached process gets no more sessions. It finishes those it has, within the drain's
-    /// time-out, and is shut down.
+    /// timeout, and is shut down.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

@@ -37,7 +37,7 @@ pub(crate) enum Place {
     Open(usize),
     /// In the group, at the limit of its concurrency; ranked by sessions.
     Full(usize),
-    /// In the group, and takes no more sessions: it makes room for a group without a process (erratum E18).
+    /// In the group, and takes no more sessions: a group without a process needs its place (erratum E18).
     Retiring,
     /// Detached, with sessions open.
     Draining,
@@ -69,7 +69,7 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     /// The group's generation when it was attached.
     pub(crate) generation: u64,
     pub(crate) place: Place,
-    /// Marked for eviction, to make room for a starving group (erratum E18).
+    /// Marked for eviction, because a starving group needs its place (erratum E18).
     pub(crate) marked: bool,
     pub(crate) drain_deadline: Time,
     /// The pseudocode's `iterator`.

@@ -121,7 +121,7 @@ pub enum ProcessState {
     Idle,
     /// It has sessions.
     Busy,
-    /// It has sessions, gets no more, and leaves when they have ended, to make room for another group.
+    /// It has sessions, gets no more, and leaves when they have ended: another group needs its place.
     Retiring,
     /// It is detached, and finishes its sessions.
     Draining,

@@ -28,7 +28,7 @@ pub(crate) enum Outcome<S: Spawner> {
     Serve(Arc<Entry<S>>),
     /// A spawn failed, and the group has no process.
     SpawnFailed(SpawnError),
-    /// The pool is closed, and for a caller that waits for its [`End`], that has come.
+    /// The pool is closed. If the caller waited for an [`End`] of the pool, that end has come.
     Closed,
 }
 

@@ -1,6 +1,6 @@
 //! The executions and executors that a thread is in: one stack for each thread.
 //!
-//! The stack only decides what is nested. It owns no share: an execution is a value of its own, which may move to
+//! The stack only decides what is nested. It owns no share: an execution is a separate value, which may move to
 //! another thread. A future enters its frames at each poll (`scoped.rs`).
 
 use super::interlock::OwnerId;
@@ -21,14 +21,14 @@ pub(crate) enum Kind {
     Permit,
 }
 
-/// An execution that the thread is in: with its share of an interlock, with its executor, or with both.
+/// An execution that the thread is in: of an interlock, of an executor, or of both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     /// The address of the interlock, the owner there, and the owner's state.
     pub(crate) share: Option<(usize, OwnerId, Kind)>,
     /// The address of the active executor, whether it runs for its reloader, and the execution's number.
     ///
-    /// Absent inside another execution of the same executor, which has entered its own.
+    /// Absent if an outer frame of the same executor has it.
     pub(crate) executor: Option<(usize, bool, u64)>,
 }
 
@@ -47,7 +47,7 @@ crate::sync::thread::thread_local! {
 }
 
 std::thread_local! {
-    /// Cached, because `std::thread::current` counts a reference.
+    /// Cached, because `std::thread::current` changes a reference count.
     static THREAD: ThreadId = std::thread::current().id();
 }
 
@@ -60,9 +60,9 @@ pub(crate) fn thread() -> ThreadId {
 /// Keeps this thread in a frame until it is dropped. Guards may be dropped in any order.
 #[must_use]
 pub(crate) struct Within {
-    /// Absent if the thread is about to end and has lost its locals.
+    /// Absent if the thread is about to end and its locals are destroyed.
     number: Option<u64>,
-    /// Ties the guard to this thread.
+    /// Keeps the guard on this thread.
     here: PhantomData<*const ()>,
 }
 

@@ -1,10 +1,10 @@
 //! Whether the source has changed since it was last loaded.
 //!
-//! A change is kept until a reload takes it up, which is before the unload. A check may therefore report a change
-//! only once. An edit that comes during a reload is found by the next execution.
+//! A reported change stays pending until a reload accepts it, right before its unload. So a check may report a
+//! change only once. The next execution finds an edit that is made during a reload.
 //!
-//! This needs no lock. Executions look and note while they run, so no owner unloads between the look and the note. An
-//! owner that holds the interlock to unload takes the notes up.
+//! The flag needs no lock. An execution checks and sets it while it has its share, so no unload comes between. Only the
+//! owner that holds the interlock to unload clears it.
 
 use super::error::Failure;
 use super::error::Stage::Check as Checking;
@@ -27,7 +27,7 @@ pub(crate) struct Changes {
     check: Check,
     /// Whether there is a change that no reload has taken up.
     pending: AtomicBool,
-    /// A reload has failed, and the closure has returned true ever since. It may report the change that failed.
+    /// A reload has failed, and the closure has returned true ever since: it may still mean the change that failed.
     stale: AtomicBool,
 }
 
@@ -39,11 +39,11 @@ impl Changes {
     pub(crate) fn are_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }
-    /// Notes a change, or a reload that is left to the next execution.
+    /// Marks a change as pending, or leaves a reload to the next execution.
     pub(crate) fn note(&self) {
         self.pending.store(true, SeqCst);
     }
-    /// Checks, and notes a new change.
+    /// Checks for changes, and marks a new one as pending.
     pub(crate) fn look(&self) -> Result<(), Failure> {
         let changed = match &self.check {
             Check::Never => false,
@@ -61,9 +61,9 @@ impl Changes {
         }
         Ok(())
     }
-    /// Takes up the noted change. The caller holds the interlock to unload, and then loads the present source.
+    /// Accepts the pending change. The caller holds the interlock to unload, and then loads the current source.
     ///
-    /// The watch looks again, so that an edit from here on is another change.
+    /// The watch stores the current version, so a later edit is another change.
     pub(crate) fn take_up(&self) -> Result<(), Failure> {
         if let Check::Watch(watch) = &self.check {
             stage(Checking, || {
@@ -74,16 +74,16 @@ impl Changes {
         self.pending.store(false, SeqCst);
         Ok(())
     }
-    /// The reload that took the change up has ended.
+    /// Notes how the reload that accepted the change has ended.
     pub(crate) fn ended(&self, successfully: bool) {
         self.stale.store(!successfully, SeqCst);
     }
 }
 
-/// Compares the present source with the one that was loaded.
+/// Compares the current source with the loaded one.
 pub(crate) trait Watch: Send + Sync {
     fn has_changed(&self) -> bool;
-    /// The present source is loaded next.
+    /// Stores the current version: the caller loads it next.
     fn take_up(&self);
 }
 

@@ -54,7 +54,7 @@ use std::thread;
 pub struct Execution<'scope> {
     /// Borrowed in a `wrap`, because a further reference would have to be counted.
     executor: Cow<'scope, Executor>,
-    /// Tells this execution from all others: for values that belong to it.
+    /// Distinguishes this execution from all others, for values that belong to it.
     id: u64,
     /// It is inside another execution of the same executor, and runs no hooks.
     nested: bool,

@@ -57,7 +57,7 @@ where
 type Completer = Box<dyn FnOnce() -> Result<(), BoxError> + Send>;
 
 struct Entry {
-    /// Has no run half of the user's, so it also runs after a failure.
+    /// It has a complete half only, so it also runs after a failure.
     completes_only: bool,
     /// Runs the hook, and returns its complete half.
     run: Box<dyn Fn() -> Result<Completer, BoxError> + Send + Sync>,

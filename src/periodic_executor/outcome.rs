@@ -110,7 +110,7 @@ pub enum Joined {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The run has not ended within the time-out, or its thread is not gone.
+    /// The run has not ended within the timeout, or its thread is not gone.
     TimedOut,
     /// The target panicked with this message, or the runtime's timer or waker between two calls.
     ///

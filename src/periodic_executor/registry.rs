@@ -97,7 +97,7 @@ impl Registry {
     pub fn new() -> Self {
         Registry::with_clock(Clock::monotonic())
     }
-    /// Returns a new registry that measures the time-outs of its shutdowns by `clock`.
+    /// Returns a new registry that measures the timeouts of its shutdowns by `clock`.
     ///
     /// A manual clock must be the executors' clock, too: its advance wakes a shutdown through them.
     pub fn with_clock(clock: Clock) -> Self {

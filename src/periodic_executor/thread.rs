@@ -171,7 +171,7 @@ impl PeriodicExecutor {
 
     /// Blocks like [`join`](Self::join), for at most `timeout`.
     ///
-    /// By a manual clock the time-out limits the wait for the run. The thread then needs real time to leave.
+    /// By a manual clock the timeout limits the wait for the run. The thread then needs real time to leave.
     ///
     /// # Errors
     /// [`JoinError::TimedOut`], [`JoinError::Panicked`].

@@ -82,8 +82,8 @@ impl<F: Form> Inner<F> {
                     }
                 }
             };
-            match self.prepare(reserved.loan_mut()).await {
-                Ok(()) => return Ok(self.hand_out(&mut reserved, first)),
+            match self.activate_and_validate(reserved.loan_mut()).await {
+                Ok(()) => return Ok(self.lent(&mut reserved, first)),
                 Err(event) => step = self.another(reserved, *event, patience),
             }
         }
@@ -91,7 +91,7 @@ impl<F: Form> Inner<F> {
 
     /// Begins the loan; `first` if no other resource of its key was created before.
     #[inline]
-    fn hand_out(&self, reserved: &mut ReservedLoan<'_, F>, first: bool) -> Box<Loan<F>> {
+    fn lent(&self, reserved: &mut ReservedLoan<'_, F>, first: bool) -> Box<Loan<F>> {
         let loan = reserved.take();
         if first || self.options.abandoned_after.is_some() {
             self.begin_loan(loan.slot, first);
@@ -146,7 +146,7 @@ impl<F: Form> Inner<F> {
         }
         let Loan { meta, resource, .. } = loan;
         self.factory.activate(meta, resource).await.map_err(|why| BorrowError::Activate(*why))?;
-        Ok(self.hand_out(&mut reserved, first))
+        Ok(self.lent(&mut reserved, first))
     }
 
     /// Completes a creation that another caller left. If it fails, that is not this borrower's error.
@@ -177,7 +177,7 @@ impl<F: Form> Inner<F> {
 
     /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.
     #[inline]
-    async fn prepare(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
+    async fn activate_and_validate(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
         if loan.unclean {
             self.clean(loan).await?;
         }

@@ -252,7 +252,7 @@ impl<F: Form> State<F> {
         self.next_run[task as usize].filter(|_| looks)
     }
 
-    /// Returns whether a closed pool leaves the task no work. A loan prepared before the close may bring some.
+    /// Returns whether a closed pool leaves the task no work. A loan that was activated before the close may bring some.
     pub(super) fn is_done(&self, task: MaintenanceTask) -> bool {
         // A resource that was lent at the close may look abandoned later.
         self.closed && (task == MaintenanceTask::Refill || self.lent.is_empty())

@@ -46,7 +46,7 @@ pub(crate) enum Refusal {
     Closed,
     Exhausted,
     WouldBlock,
-    /// The time-out has passed.
+    /// The timeout has passed.
     TooLate,
 }
 
@@ -89,7 +89,7 @@ pub enum BorrowError<E> {
     Exhausted,
     /// The call does not wait, and would have to.
     WouldBlock,
-    /// The time-out has passed, while waiting or while resources failed.
+    /// The timeout has passed, while waiting or while resources failed.
     TimedOut,
     /// The creation failed.
     Create(Failure<E>),
@@ -149,7 +149,7 @@ impl<E: fmt::Display> fmt::Display for AddError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AddError::Closed => f.write_str("the pool is closed"),
-            AddError::Full => f.write_str("the pool has no room for more stock"),
+            AddError::Full => f.write_str("the pool has no room for another idle resource"),
             AddError::Create(failure) => write!(f, "no resource could be made: {failure}"),
             AddError::Passivate(failure) => {
                 write!(f, "the new resource could not be passivated: {failure}")

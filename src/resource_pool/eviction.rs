@@ -33,7 +33,7 @@ impl<F: Form> State<F> {
         self.total -= 1;
     }
 
-    /// Hands the victim to the newcomer's borrower, which destroys it.
+    /// Gives the victim to the newcomer's borrower, which destroys it.
     pub(super) fn take_victim(&mut self, victim: Key, fx: &mut Effects<F>) -> Dead<F> {
         let entry = &mut self.slots[victim.index()];
         if entry.place == Place::Replaced {

@@ -51,8 +51,8 @@ impl<F: Form> Guarded for Inner<F> {
         // With maintenance, a signal that failed is sent again later.
         #[cfg(debug_assertions)]
         {
-            let told = self.maintenance.get().is_some() || state.maintenance_knows_due_times();
-            assert!(told, "the maintenance sleeps past a due time");
+            let scheduled = self.maintenance.get().is_some() || state.maintenance_knows_due_times();
+            assert!(scheduled, "the maintenance sleeps past a due time");
             assert!(state.below_minimum_is_known(), "a key below its minimum is not known");
         }
     }

@@ -1,7 +1,7 @@
 //! The line of waiting borrowers: how they wait, are granted, give up and retry.
 //!
 //! # Who is served
-//! A borrower that cannot be served at once waits in the queue of its key. Its ticket tells the order of arrival over
+//! A borrower that cannot be served at once waits in the queue of its key. Its ticket is its place in the order of arrival over
 //! all keys. A key is *eligible* if it has a waiter and its own limits leave room for one more. The eligible keys
 //! stand in *line* by the ticket of their oldest waiter.
 //!

@@ -73,7 +73,7 @@
 //! Keys:
 //! - The minimum of a key holds once one of its resources was created, while any is left. When the last one is evicted,
 //!   invalidated or cleared, the pool forgets the key. The idle list is refilled after the next borrow.
-//! - A victim that makes room for another key counts for its own key until the borrower has destroyed it. The totals of
+//! - A victim that is evicted for another key counts for its own key until the borrower has destroyed it. The totals of
 //!   all keys may therefore exceed the total of the pool.
 //!
 //! Time:

@@ -223,7 +223,7 @@ impl Options {
     /// Refuses options that an asynchronous factory does not support.
     pub(super) fn check_async(&self) -> Result<(), BuildError> {
         let (option, with) = ("max_wait", "Async");
-        let why = "a future has no time-out of its own: drop it, or use a time-out of the runtime";
+        let why = "a future has no timeout of its own: drop it, or use a timeout of the runtime";
         match self.max_wait {
             Some(_) => Err(BuildError::NotWith { option, with, why }),
             None => Ok(()),

@@ -1,6 +1,6 @@
 //! Creates resources for the idle list: for `add`, or to refill a key below `min_idle`.
 //!
-//! The minimum of a key counts from its first creation, while one of its resources is lent, idle or being
+//! `min_idle` applies to a key after its first successful creation, while a resource of it is lent, idle or being
 //! created for the idle list. So the pool alone never retries a key whose creation always fails. A key whose last
 //! resource was evicted, invalidated or cleared is forgotten (`keys.rs`), until the next borrow or `add`. The one
 //! key of a pool without keys is never forgotten and always refilled.
@@ -8,14 +8,14 @@
 //! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
 //! expired before it reaches the idle list counts as a failure.
 //!
-//! If a future of `add` or of the maintenance is dropped, its creation is kept unfinished (`creation.rs`): also
-//! when a runtime drops its tasks. The next refill or `add` of the key polls it on (`unfinished.rs`). Until then
-//! it does not count for `min_idle`. A close interrupts no creation: its resource is destroyed once created, and
+//! If a future of `add` or of the maintenance is dropped, for example with its runtime, the pool keeps the unfinished
+//! creation (`creation.rs`). The next refill or `add` of the key continues it (`unfinished.rs`). Until then it does
+//! not count for `min_idle`. A close interrupts no creation: its resource is destroyed once created, and
 //! a creation left unfinished after the close is dropped.
 //!
-//! Keys below their minimum are in two lists: a key with an unfinished creation needs no free place, the others
-//! do. Keys that back off are in two heaps, split the same way, by the end of the back-off. (A heap costs
-//! O(log n), but back-offs differ.) So a refill takes no search, and a key without a free place causes no wake-up.
+//! Keys below their minimum are in two lists: keys with an unfinished creation need no free place, the others
+//! do. Keys that back off are in two heaps, split the same way and sorted by the end of the back-off; back-offs
+//! differ, so a list would not stay sorted. So a refill takes no search, and a key without a free place wakes no task.
 
 use super::creation::{Begun, InCreation, Room};
 use super::effects::Effects;
@@ -141,7 +141,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Returns the next slot to refill: that of the key which waits longest, keys with an unfinished creation first.
+    /// Returns a slot of the next key to refill: the one that waits longest, those with an unfinished creation first.
     ///
     /// Before that, keys whose back-off has ended rejoin the others: one in each section, so that it stays O(1).
     pub(super) fn next_refill(&mut self, fx: &mut Effects<F>) -> NextRefill<F> {

@@ -116,7 +116,7 @@ pub(crate) struct Sub<F: Form> {
     pub(super) adding: usize,
     /// All resources, until their destruction has ended.
     pub(super) total: usize,
-    /// Those of `total` that leave, or make room for another key.
+    /// Those of `total` that leave, or are evicted for another key.
     pub(super) leaving: usize,
     /// Replaced and reclaimed resources, which `total` does not count.
     pub(super) outside: usize,

@@ -19,7 +19,7 @@ impl<F: Form> ResourcePool<F> {
 
     /// Borrows a resource, as [`borrow`](Self::borrow) does, on any runtime.
     ///
-    /// The call has no time-out of its own: drop the future, or wrap it into a time-out of the runtime. A blocking
+    /// The call has no timeout of its own: drop the future, or wrap it into a timeout of the runtime. A blocking
     /// factory is called from within the future.
     ///
     /// # Errors

@@ -102,9 +102,9 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
         if let Some(schedule) = newest_schedule(name) {
             let schedule = schedule.display();
             let test = test_of(name).map_or(name.to_owned(), |test| format!("--exact {test}"));
-            let doors = if goes_through_all() { "CABRANK_DOORS=shut " } else { "" };
+            let reentry = if goes_through_all() { "CABRANK_REENTRY=off " } else { "" };
             say(&format!(
-                "replay: {doors}CABRANK_REPLAY={schedule} cargo test --features shuttle --lib -- {test}"
+                "replay: {reentry}CABRANK_REPLAY={schedule} cargo test --features shuttle --lib -- {test}"
             ));
         }
         resume_unwind(panic);
@@ -215,7 +215,7 @@ fn search_some(name: &str, run: Run, schedules: usize) {
     let run = Arc::new(run);
     // The exhaustive search may leave out steps of a model (`goes_through_all`). The replay of a schedule that it
     // has found must leave them out, too.
-    EVERY_SCHEDULE.set(std::env::var_os("CABRANK_DOORS").is_some_and(|value| value == "shut"));
+    EVERY_SCHEDULE.set(std::env::var_os("CABRANK_REENTRY").is_some_and(|value| value == "off"));
     if let Some(file) = std::env::var_os("CABRANK_REPLAY") {
         let scheduler = shuttle::scheduler::ReplayScheduler::new_from_file(file);
         let mut scheduler = scheduler.expect("CABRANK_REPLAY is the file of a schedule");

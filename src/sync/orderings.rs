@@ -7,7 +7,7 @@
 //!
 //! The models cannot see everything:
 //! - They read a word by a read-modify-write, because a load can end loom's search early (`models/README.md`). So
-//!   no model meets a read of an old value. A caller that decides by [`FLAGS_READ`] must bear one.
+//!   no model sees a stale read, and a caller that reads with [`FLAGS_READ`] must tolerate one.
 //! - shuttle treats each ordering as the strongest.
 //! - The slot of a waker (`atomic-waker`), locks, parking and reference counts have the orderings of their crates.
 
@@ -22,12 +22,12 @@ pub(super) const FLAGS_UPDATE: Ordering = AcqRel;
 /// A read of a [`Flags`](super::Flags) word. Each change that it sees happens before it.
 pub(super) const FLAGS_READ: Ordering = Acquire;
 
-/// The first look at a [`Flags`](super::Flags) word before a change. Its value is a guess, which the change confirms.
+/// The read of a [`Flags`](super::Flags) word before a compare-exchange, which fails if the value was stale.
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 pub(super) const GUESS: Ordering = Relaxed;
 
 /// Both ends of a [`Flag`](super::Flag).
 ///
-/// A thread that sees the flag touches no memory of the other thread's. One that does not see it takes the
-/// lock and looks again. There is no weaker ordering.
+/// A thread that sees the flag set reads no other memory of the thread that set it. A thread that does not see it
+/// takes the lock and looks again. So the weakest ordering is enough.
 pub(super) const FLAG: Ordering = Relaxed;

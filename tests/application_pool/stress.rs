@@ -228,14 +228,14 @@ fn run(seed: u64) {
         stage.spawner.always(format!("/srv/{app}"), Spawn::ready().concurrency(concurrency));
     }
     let working = AtomicUsize::new(usize::try_from(WORKERS).expect("few"));
-    let over = Arc::new(AtomicBool::new(false));
-    // Gets without a time-out. Each ends when it is served, fails, or the pool closes.
+    let ended = Arc::new(AtomicBool::new(false));
+    // Gets without a timeout. Each ends when it is served, fails, or the pool closes.
     let patient = {
-        let (pool, over) = (stage.pool.clone(), over.clone());
+        let (pool, ended) = (stage.pool.clone(), ended.clone());
         let options = stage.options.clone();
         let mut random = Random::new(seed ^ 0x5EED);
         spawn(move || {
-            while !over.load(Ordering::SeqCst) {
+            while !ended.load(Ordering::SeqCst) {
                 drop(pool.get(random.of(&options)));
                 std::thread::yield_now();
             }
@@ -265,7 +265,7 @@ fn run(seed: u64) {
 
     // The workers are done. Release the held spawns and cancel the hanging ones: each group can be
     // served.
-    over.store(true, Ordering::SeqCst);
+    ended.store(true, Ordering::SeqCst);
     for app in &stage.options {
         stage.files.remove(&app.restart_dir().join("always_restart.txt"));
     }

@@ -99,16 +99,16 @@ impl Rig {
         pids
     }
 
-    /// Holds every such call of the pool until the door is opened.
-    pub(crate) fn door_at(&self, held: Call) -> Door {
-        let door = Door::default();
-        let theirs = door.clone();
+    /// Holds every such call of the pool until the gate is opened.
+    pub(crate) fn gate_at(&self, held: Call) -> Gate {
+        let gate = Gate::default();
+        let theirs = gate.clone();
         self.spawner.on_call(move |call| {
             if call == held {
                 theirs.pass();
             }
         });
-        door
+        gate
     }
     /// Closes the pool on a thread of its own.
     pub(crate) fn start_close(&self) -> JoinHandle<()> {
@@ -271,17 +271,17 @@ pub(crate) fn eager(name: &str) -> PoolOptions {
     app(name).with_eager_growth(true)
 }
 
-/// A closed door: each thread that arrives waits until the test opens it.
+/// A closed gate: each thread that arrives waits until the test opens it.
 #[derive(Clone, Default)]
-pub(crate) struct Door(Arc<(Mutex<DoorState>, Condvar)>);
+pub(crate) struct Gate(Arc<(Mutex<GateState>, Condvar)>);
 
 #[derive(Default)]
-struct DoorState {
+struct GateState {
     arrived: usize,
     open: bool,
 }
 
-impl Door {
+impl Gate {
     pub(crate) fn pass(&self) {
         let (state, changed) = &*self.0;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

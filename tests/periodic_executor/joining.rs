@@ -1,8 +1,8 @@
-//! Joins and pauses by each flavour's own means: time-outs and the runtime's timer.
+//! Joins and pauses by each flavour's own means: timeouts and the runtime's timer.
 
 use crate::both::{SECOND, Threads, gate};
 use crate::common::task::block_on;
-use crate::common::{Door, before_long};
+use crate::common::{Gate, before_long};
 use cabrank::periodic_executor::{BoxFuture, JoinError, Joined, Runtime};
 use cabrank::{AsyncPeriodicExecutor, ManualClock, PeriodicExecutor};
 use std::sync::mpsc::channel;
@@ -22,7 +22,7 @@ fn times_out(executor: &PeriodicExecutor, clock: &ManualClock) {
 }
 
 #[test]
-fn join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
+fn join_ends_at_its_timeout_on_its_own_thread_and_when_it_has_finished() {
     let clock = ManualClock::new();
     let (asked, answer) = channel();
     let me: Arc<OnceLock<PeriodicExecutor>> = Arc::default();
@@ -46,7 +46,7 @@ fn join_ends_at_its_time_out_on_its_own_thread_and_when_it_has_finished() {
 
 /// The target is in the middle of a call. Moving the clock must still reach the join.
 #[test]
-fn a_join_during_a_call_ends_at_its_time_out() {
+fn a_join_during_a_call_ends_at_its_timeout() {
     let clock = ManualClock::new();
     let ((entered, inside), (go, gone)) = (gate(), gate());
     let executor =
@@ -108,8 +108,8 @@ fn a_panicking_timer_fails_the_join_that_needs_it() {
             panic!("there is no reactor running")
         }
     }
-    let door = Door::default();
-    let theirs = door.clone();
+    let gate = Gate::default();
+    let theirs = gate.clone();
     let executor = AsyncPeriodicExecutor::builder(None, NoTimer).unregistered();
     let executor = executor.build(move || {
         theirs.pass();
@@ -118,7 +118,7 @@ fn a_panicking_timer_fails_the_join_that_needs_it() {
     executor.open().expect("a task");
     let expected = JoinError::NoTimer("there is no reactor running".to_owned());
     assert_eq!(block_on(executor.join_timeout(SECOND)), Err(expected));
-    door.open();
+    gate.open();
     assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
     assert_eq!(block_on(executor.join_timeout(SECOND)), Ok(Joined::Finished));
 }

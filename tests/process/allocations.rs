@@ -59,13 +59,13 @@ fn dropping_the_last_handle_does_not_allocate() {
 fn dropping_the_targets_owner_does_not_allocate() {
     struct Owner {
         executor: PeriodicExecutor,
-        tie: OnceLock<cabrank::periodic_executor::CloseOnDrop>,
+        close_on_drop: OnceLock<cabrank::periodic_executor::CloseOnDrop>,
     }
     let owner = Arc::new_cyclic(|me: &Weak<Owner>| Owner {
         executor: PeriodicExecutor::builder(None).unregistered().build_weak(me.clone(), |_| ()),
-        tie: OnceLock::new(),
+        close_on_drop: OnceLock::new(),
     });
-    assert!(owner.tie.set(owner.executor.close_on_drop()).is_ok());
+    assert!(owner.close_on_drop.set(owner.executor.close_on_drop()).is_ok());
     owner.executor.open().expect("a thread");
     until_asleep(&owner.executor);
     let executor = owner.executor.clone();
@@ -203,7 +203,7 @@ mod resource_pool {
             let mut waits = pin!(pool.borrow_async());
             assert!(poll(waits.as_mut()).is_none());
             drop(lent);
-            drop(poll(waits).expect("handed over").expect("one"));
+            drop(poll(waits).expect("granted").expect("one"));
         });
     }
 
@@ -215,7 +215,7 @@ mod resource_pool {
             let mut waits = pin!(pool.borrow_async(&"a"));
             assert!(poll(waits.as_mut()).is_none());
             drop(lent);
-            drop(poll(waits).expect("handed over").expect("one"));
+            drop(poll(waits).expect("granted").expect("one"));
         });
     }
 
@@ -223,14 +223,14 @@ mod resource_pool {
     #[test]
     fn a_hand_off_to_a_thread_does_not_allocate() {
         let pool = ResourcePool::builder(Made, "m").max_active(1).build().expect("valid");
-        let hand_over = |counted: &(dyn Fn(&dyn Fn()) + Sync)| {
+        let hand_off = |counted: &(dyn Fn(&dyn Fn()) + Sync)| {
             let lent = pool.borrow().map(Borrowed::into_owned).expect("one");
             let has_slept = AtomicBool::new(false);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     // A thread allocates when it sleeps for the first time.
-                    let in_vain = pool.borrow_timeout(std::time::Duration::from_millis(1));
-                    assert_eq!(in_vain.unwrap_err(), BorrowError::TimedOut);
+                    let refused = pool.borrow_timeout(std::time::Duration::from_millis(1));
+                    assert_eq!(refused.unwrap_err(), BorrowError::TimedOut);
                     has_slept.store(true, SeqCst);
                     counted(&|| drop(pool.borrow()));
                 });
@@ -241,9 +241,9 @@ mod resource_pool {
                 counted(&|| drop(lent.take()));
             });
         };
-        hand_over(&|work| work());
+        hand_off(&|work| work());
         for _ in 0..10 {
-            hand_over(&|work| does_not_allocate(work));
+            hand_off(&|work| does_not_allocate(work));
         }
     }
 }

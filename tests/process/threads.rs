@@ -85,7 +85,7 @@ fn a_shutdown_waits_for_the_thread_of_a_run_that_has_ended_and_of_a_dropped_exec
 }
 
 #[test]
-fn a_time_out_limits_the_wait_for_the_thread_too() {
+fn a_timeout_limits_the_wait_for_the_thread_too() {
     let registry = Registry::new();
     let (executor, is_leaving, go) = leaves_late(builder().name("slow").registry(&registry));
     executor.open().expect("a thread");

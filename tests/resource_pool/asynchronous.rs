@@ -176,7 +176,7 @@ fn an_unfinished_one_leaves_with_a_clear_a_close_and_its_time() {
 
 /// A resource whose activation or test is cancelled is destroyed, and its place becomes free.
 #[test]
-fn a_half_prepared_resource_is_destroyed() {
+fn a_half_activated_resource_is_destroyed() {
     for (call, idle) in [
         ("activate", false),
         ("activate", true),

@@ -2,7 +2,7 @@
 
 use crate::common::{Background, Outcome, pool};
 use crate::shared::task::Task;
-use crate::shared::{Door, SECOND, before_long};
+use crate::shared::{Gate, SECOND, before_long};
 use cabrank::resource_pool::{AddError, BorrowError, Borrowed};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ fn a_clear_of_all_takes_idle_resources_too() {
 #[test]
 fn a_clear_of_all_takes_resources_under_creation() {
     let rig = pool(|b| b.max_active(2));
-    let door = Door::default();
-    let theirs = door.clone();
+    let gate = Gate::default();
+    let theirs = gate.clone();
     rig.script.on("create", move |_| {
         theirs.pass();
         Outcome::Well
@@ -35,9 +35,9 @@ fn a_clear_of_all_takes_resources_under_creation() {
     let makes = Background::start(move || theirs.borrow().map(Borrowed::into_owned));
     let theirs = rig.pool.clone();
     let adds = Background::start(move || theirs.add());
-    door.await_arrivals(2);
+    gate.await_arrivals(2);
     rig.pool.clear_all();
-    door.open();
+    gate.open();
     drop(makes.end().expect("it is lent all the same"));
     adds.end().expect("created");
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
@@ -165,18 +165,18 @@ fn a_wait_for_the_end_ends_at_its_time_and_can_be_given_up() {
 #[test]
 fn a_close_ends_after_a_creation_in_flight() {
     let rig = pool(|b| b);
-    let door = Door::default();
-    let theirs = door.clone();
+    let gate = Gate::default();
+    let theirs = gate.clone();
     rig.script.on("create", move |_| {
         theirs.pass();
         Outcome::Well
     });
     let theirs = rig.pool.clone();
     let adds = Background::start(move || theirs.add());
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     rig.pool.close();
     assert!(!rig.pool.wait_closed(Duration::ZERO));
-    door.open();
+    gate.open();
     assert_eq!(adds.end(), Err(AddError::Closed));
     assert!(rig.pool.wait_closed(Duration::ZERO));
     assert_eq!(rig.script.alive(), 0);

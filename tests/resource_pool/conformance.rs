@@ -234,8 +234,8 @@ fn without_tests_a_waiter_gets_the_invalid_one() {
     let lent = rig.lend();
     let waits = rig.queue();
     invalid(lent);
-    let handed = waits.end().expect("granted");
-    assert_eq!((handed.number, handed.valid), (1, false));
+    let granted = waits.end().expect("granted");
+    assert_eq!((granted.number, granted.valid), (1, false));
 }
 
 /// PROP-RP-KEEPS-PLACE.

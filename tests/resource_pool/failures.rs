@@ -2,7 +2,7 @@
 
 use crate::common::{Background, Lent, Outcome, Pool, Rig, pool};
 use crate::shared::task::block_on;
-use crate::shared::{Door, SECOND};
+use crate::shared::{Gate, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed, ResourceFactory, ResourcePool};
 
 /// Two returns meet two waiters: the drop that returns a resource serves a waiter.
@@ -40,18 +40,18 @@ fn no_slot_is_lost_after_a_panic_in_create() {
 #[test]
 fn a_panic_in_create_gives_its_place_to_a_waiter() {
     let rig = pool(|b| b.max_active(1));
-    let door = Door::default();
-    let theirs = door.clone();
+    let gate = Gate::default();
+    let theirs = gate.clone();
     rig.script.on("create", move |_| {
         theirs.pass();
         panic!("on purpose");
     });
     let pool = rig.pool.clone();
     let first = Background::start(move || pool.borrow().map(drop));
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     let waits = rig.queue();
     rig.script.is_well("create");
-    door.open();
+    gate.open();
     assert!(matches!(first.end(), Err(BorrowError::Create(_))));
     drop(waits.end().expect("the place is free"));
 }
@@ -101,10 +101,10 @@ fn no_count_is_leaked_by_cancellation() {
     assert_eq!((rig.script.made(), rig.script.alive()), (1, 0));
 }
 
-/// A time-out and a return at the same moment: the resource goes to the next waiter or to the idle
+/// A timeout and a return at the same moment: the resource goes to the next waiter or to the idle
 /// list.
 #[test]
-fn a_return_that_meets_a_time_out_is_not_lost() {
+fn a_return_that_meets_a_timeout_is_not_lost() {
     for _ in 0..300 {
         let rig = pool(|b| b.max_active(1).max_wait(SECOND));
         let lent = rig.lend();
@@ -123,8 +123,8 @@ fn a_return_that_meets_a_time_out_is_not_lost() {
 #[test]
 fn time_outs_create_within_the_limits() {
     let rig = pool(|b| b.max_active(2).max_wait(SECOND));
-    let door = Door::default();
-    let theirs = door.clone();
+    let gate = Gate::default();
+    let theirs = gate.clone();
     rig.script.on("create", move |_| {
         theirs.pass();
         Outcome::Well
@@ -133,16 +133,16 @@ fn time_outs_create_within_the_limits() {
         let pool = rig.pool.clone();
         Background::start(move || pool.borrow().map(Borrowed::into_owned))
     };
-    let making = [start(), start()];
-    door.await_arrivals(2);
+    let creating = [start(), start()];
+    gate.await_arrivals(2);
     for _ in 0..5 {
         let waits = rig.queue();
         rig.clock.advance(SECOND);
         assert_eq!(waits.end().unwrap_err(), BorrowError::TimedOut);
     }
-    door.open();
-    // A borrower that has begun to create is not ended by its time-out.
-    let made = making.map(|made| made.end().expect("created"));
+    gate.open();
+    // A borrower that has begun to create is not ended by its timeout.
+    let made = creating.map(|made| made.end().expect("created"));
     assert_eq!((rig.counts(), rig.script.made()), ((2, 0), 2));
     drop(made);
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{Background, Got, Outcome, Pool, Script, keyed, pool};
 use crate::shared::task::Task;
-use crate::shared::{Door, SECOND};
+use crate::shared::{Gate, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed, ResourceState, WhenExhausted};
 use std::time::Duration;
 
@@ -290,8 +290,8 @@ fn a_resource_under_test_keeps_its_place_and_is_not_lent() {
 fn a_waiter_gets_the_tested_resource() {
     let rig = pool(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND));
     drop(rig.lend());
-    let door = Door::default();
-    let theirs = door.clone();
+    let gate = Gate::default();
+    let theirs = gate.clone();
     rig.script.on("validate", move |_| {
         theirs.pass();
         Outcome::Well
@@ -299,10 +299,10 @@ fn a_waiter_gets_the_tested_resource() {
     rig.clock.advance(SECOND);
     let pool = rig.pool.clone();
     let maintains = Background::start(move || pool.maintain());
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     let waits = rig.queue();
     assert!(waits.is_pending());
-    door.open();
+    gate.open();
     assert_eq!(waits.end().expect("it passed").number, 1);
     maintains.end();
 }

@@ -159,7 +159,7 @@ fn an_option_without_effect_is_refused() {
     assert!(refusals > 400, "{refusals}");
 }
 
-/// Futures have no time-out of their own, and maintenance needs both a runtime and something to
+/// Futures have no timeout of their own, and maintenance needs both a runtime and something to
 /// maintain.
 #[test]
 fn options_that_an_asynchronous_pool_cannot_have_are_refused() {
@@ -264,7 +264,7 @@ fn a_wait_of_no_time_ends_at_once() {
     drop(rig.pool.borrow_timeout(Duration::ZERO).expect("an idle resource"));
 }
 
-/// The call's own time-out replaces `max_wait`.
+/// The call's own timeout replaces `max_wait`.
 #[test]
 fn a_borrower_may_wait_for_longer_than_others() {
     let rig = pool(|b| b.max_active(1).max_wait(SECOND));
@@ -338,7 +338,7 @@ fn tests_that_take_longer_than_the_wait_end_it() {
         clock.advance(2 * SECOND);
         Outcome::Fails
     });
-    // The time-out begins with the call and ends after two tests.
+    // The timeout begins with the call and ends after two tests.
     assert_eq!(rig.pool.borrow().unwrap_err(), BorrowError::TimedOut);
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((0, 6), 6, 6));
     assert_eq!(rig.pool.borrow_timeout(SECOND).unwrap_err(), BorrowError::TimedOut);

@@ -2,7 +2,7 @@
 //! it wakes the maintenance.
 
 use crate::common::{Outcome, Pool, Script};
-use crate::shared::{Door, before_long, end_the_run_when_the_library_panics};
+use crate::shared::{Gate, before_long, end_the_run_when_the_library_panics};
 use cabrank::resource_pool::{Borrowed, Builder, KeyedResourcePool, ResourcePool};
 use std::thread::sleep;
 use std::time::Duration;
@@ -98,8 +98,8 @@ fn is_filled_up_while_a_destruction_hangs(
     empty: impl FnOnce(&Pool) + Send + 'static,
 ) {
     end_the_run_when_the_library_panics();
-    let (script, door) = (Script::default(), Door::default());
-    let hangs = door.clone();
+    let (script, gate) = (Script::default(), Gate::default());
+    let hangs = gate.clone();
     script.on("destroy", move |_| {
         hangs.pass();
         Outcome::Well
@@ -109,10 +109,10 @@ fn is_filled_up_while_a_destruction_hangs(
     before_long(|| pool.num_idle() == 1);
     let theirs = pool.clone();
     let emptying = std::thread::spawn(move || empty(&theirs));
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     before_long(|| script.made() == 2 && pool.num_idle() == 1);
     assert_eq!((script.alive(), pool.num_total()), (2, 2), "the first is still being destroyed");
-    door.open();
+    gate.open();
     emptying.join().expect("no panic");
 }
 

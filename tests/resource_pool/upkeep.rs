@@ -2,7 +2,7 @@
 //! runtime. On the real clock; each test waits for an effect.
 
 use crate::shared::task::{Task, block_on};
-use crate::shared::{Door, SECOND, before_long, end_the_run_when_the_library_panics};
+use crate::shared::{Gate, SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
 use crate::unwilling::ByHand;
 use cabrank::ManualClock;
@@ -88,10 +88,10 @@ fn a_task_keeps_the_minimum_of_an_asynchronous_pool() {
     before_long(|| pool.num_idle() == 0);
 }
 
-/// Creations of a refill wait at a door, and so do tests, which are enabled for idle resources only.
+/// Creations of a refill wait at a gate, and so do tests, which are enabled for idle resources only.
 #[derive(Clone, Default)]
 struct Slow {
-    door: Door,
+    gate: Gate,
     made: Arc<AtomicUsize>,
 }
 
@@ -102,12 +102,12 @@ impl ResourceFactory for Slow {
     fn create(&self, (): &()) -> Result<usize, Infallible> {
         let number = self.made.fetch_add(1, SeqCst) + 1;
         if number > 2 {
-            self.door.pass();
+            self.gate.pass();
         }
         Ok(number)
     }
     fn validate(&self, (): &(), _: &mut usize) -> bool {
-        self.door.pass();
+        self.gate.pass();
         true
     }
 }
@@ -143,10 +143,10 @@ fn a_creation_that_hangs_holds_up_no_eviction() {
     let (lent, back) = (pool.borrow().expect("the first"), pool.borrow().expect("the second"));
     before_long(|| reported.load(SeqCst) == 2);
     pool.set_min_idle(1).expect("a valid limit");
-    slow.door.await_arrivals(1);
+    slow.gate.await_arrivals(1);
     drop(back);
     before_long(|| pool.num_idle() == 0);
-    slow.door.open();
+    slow.gate.open();
     drop(lent);
 }
 
@@ -162,9 +162,9 @@ fn a_task_that_creates_and_hangs_holds_up_no_eviction() {
     drop(block_on(pool.borrow_async()).expect("the second"));
     before_long(|| pool.num_idle() == 0);
     pool.set_min_idle(1).expect("a valid limit");
-    slow.door.await_arrivals(1);
+    slow.gate.await_arrivals(1);
     before_long(|| reported.load(SeqCst) >= 1);
-    slow.door.open();
+    slow.gate.open();
     drop(lent);
 }
 
@@ -177,10 +177,10 @@ fn a_test_that_hangs_holds_up_no_report() {
     let builder = builder.test_while_idle(true).eviction_interval(MOMENT);
     let pool = builder.abandoned_after(Duration::from_millis(50)).build().expect("a valid pool");
     drop(pool.borrow().expect("the first"));
-    slow.door.await_arrivals(1);
+    slow.gate.await_arrivals(1);
     let lent = pool.borrow().expect("the second");
     before_long(|| reported.load(SeqCst) >= 1);
-    slow.door.open();
+    slow.gate.open();
     drop(lent);
 }
 
@@ -202,14 +202,14 @@ fn a_closed_pool_does_not_wait_for_lost_loans() {
 #[test]
 fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
     end_the_run_when_the_library_panics();
-    for (held, in_stock) in [("create", false), ("activate", true)] {
+    for (held, was_idle) in [("create", false), ("activate", true)] {
         let (runtime, steps, clock) = (ByHand::default(), Steps::default(), ManualClock::new());
         let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
         let builder = builder.abandoned_after(10 * SECOND).remove_abandoned(true);
         let pool = builder.build_on(runtime.clone()).expect("a valid pool");
         let first = block_on(pool.borrow_async()).expect("created at once");
         runtime.run();
-        if in_stock {
+        if was_idle {
             drop(first)
         } else {
             Borrowed::invalidate(first)

@@ -116,12 +116,12 @@ fn under_load_no_answer_is_stale_mixed_or_failed() {
     const EDITS: u64 = 1000;
     let seconds = std::env::var("RELOAD_SECONDS").map_or(5, |text| text.parse().expect("a number"));
     let server = Server::start("load", |dir| edit(dir, 0));
-    let (finished, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (finished, has_ended) = (AtomicU64::new(0), AtomicBool::new(false));
     let counts = Mutex::new(Counts::default());
     let client = || {
         let mut client = server.client();
         let mut mine = Counts::default();
-        while !is_over.load(SeqCst) {
+        while !has_ended.load(SeqCst) {
             let least = finished.load(SeqCst);
             let begun = Instant::now();
             let (status, body) = client.get("/load");
@@ -157,7 +157,7 @@ fn under_load_no_answer_is_stale_mixed_or_failed() {
             let due = total * u32::try_from(n).expect("few") / u32::try_from(EDITS).expect("few");
             thread::sleep(due.saturating_sub(begun.elapsed()));
         }
-        is_over.store(true, SeqCst);
+        has_ended.store(true, SeqCst);
     });
     let Counts { answers, stale, mixed, failed, slowest, edits } =
         counts.into_inner().expect("no panic under the lock");

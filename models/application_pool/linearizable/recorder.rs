@@ -5,7 +5,7 @@ use crate::application_pool::{
     ConnectError, Event, GetError, Identifier, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
 use crate::in_memory::{Handle, InMemorySpawner};
-use crate::models::rig::Bell;
+use crate::models::rig::Counter;
 use crate::{ApplicationPool, PoolOptions, Session};
 use cabrank_spec::pool::Failure;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
@@ -226,20 +226,20 @@ pub(super) struct Client {
 impl Client {
     /// Gets a session as a task, records each poll, and closes the session. Returns the error if the get fails.
     pub(super) fn get_and_close(&self, group: usize) -> Result<(), Failure> {
-        struct Ring(Bell);
-        impl Wake for Ring {
+        struct CountsWakes(Counter);
+        impl Wake for CountsWakes {
             fn wake(self: Arc<Self>) {
-                self.0.ring();
+                self.0.up();
             }
         }
-        let bell = Bell::new();
-        let waker = Waker::from(Arc::new(Ring(bell.clone())));
+        let counter = Counter::new();
+        let waker = Waker::from(Arc::new(CountsWakes(counter.clone())));
         let options = PoolOptions::new(GROUPS[group]);
         let mut future = self.begin(&options);
         let client = self.client;
         let mut polled = self.poll(&mut future, &waker, Op::Get { client, group });
         while polled.is_pending() {
-            bell.wait(1);
+            counter.wait(1);
             polled = self.poll(&mut future, &waker, Op::Sees { client });
         }
         match polled {

@@ -90,7 +90,7 @@ impl World {
         self.scripts[o].ops.get(owner.at).copied().filter(|_| owner.started)
     }
     /// Returns whether an owner's program has ended.
-    pub fn is_over(&self, s: &Interlock, o: OwnerId) -> bool {
+    pub fn has_ended(&self, s: &Interlock, o: OwnerId) -> bool {
         s.owners[o].started && self.next(s, o).is_none()
     }
     /// Returns whether an owner's program has an end.
@@ -123,7 +123,7 @@ impl World {
             matches!(op, Op::Enter | Op::Acquire(_) | Op::Permit | Op::End | Op::Use | Op::Drop);
         let goes_on = if has_given_up { !needs_share } else { wait.is_none() };
         let can = match op {
-            Op::Join(other) => self.is_over(s, other),
+            Op::Join(other) => self.has_ended(s, other),
             Op::Request(other) => s.owners[other].sleeps.is_some(),
             _ => true,
         };
@@ -264,8 +264,8 @@ impl Promises for World {
     fn kind_and_class(_: &Interlock, action: &Action) -> (u8, u8) {
         properties::kind_and_class(action)
     }
-    fn tell(&self, counterexample: &Counterexample<Action>) -> String {
-        story::tell(self, counterexample)
+    fn describe(&self, counterexample: &Counterexample<Action>) -> String {
+        story::describe(self, counterexample)
     }
     /// Returns the refusals, once every program has ended.
     fn ending(&self, s: &Interlock) -> Option<String> {

@@ -9,7 +9,7 @@ use crate::interlock::state::{
 use std::fmt::Write;
 
 /// Returns the story of a counterexample.
-pub fn tell(world: &World, counterexample: &Counterexample<Action>) -> String {
+pub fn describe(world: &World, counterexample: &Counterexample<Action>) -> String {
     let mut story = String::from("The programs:\n");
     let width = world.scripts.iter().map(|script| script.name.len()).max().unwrap_or_default();
     for script in &world.scripts {
@@ -82,7 +82,7 @@ fn owner(world: &World, s: &Interlock, o: OwnerId) -> String {
     let owner = &s.owners[o];
     let mut says = match s.mode(o) {
         _ if !owner.started => "not started".into(),
-        _ if world.is_over(s, o) => "ended".into(),
+        _ if world.has_ended(s, o) => "ended".into(),
         mode => format!("{mode:?}").to_lowercase(),
     };
     let holds = s.holder.filter(|_| s.holds(o)).map(|(_, p)| p);

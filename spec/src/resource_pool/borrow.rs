@@ -10,7 +10,7 @@ use crate::resource_pool::state::{
 
 impl ResourcePool {
     // Out -- borrow, closed --> refused
-    // Out -- borrow, no waiter for the key, and it can be served --> Preparing or Creating
+    // Out -- borrow, no waiter for the key, and it can be served --> Activating or Creating
     // Out -- borrow, otherwise --> Waiting; or refused, if the options or the borrower say so
     pub(crate) fn borrow(&mut self, client: ClientId, key: Key, waits: bool) {
         if self.closed && !self.planted(ClosedLends) {
@@ -39,7 +39,7 @@ impl ResourcePool {
         self.events.push(Event::Waits(client));
     }
 
-    // Called -- retry, it can be served --> Preparing or Creating
+    // Called -- retry, it can be served --> Activating or Creating
     // Called -- retry, it lost the race --> Waiting, at its old place
     // In either case: a resource that was kept for it and now exceeds max_idle leaves
     pub(crate) fn retry(&mut self, client: ClientId) {
@@ -63,18 +63,18 @@ impl ResourcePool {
         self.trim(waiter.key, None);
     }
 
-    // Preparing, Creating, MakingRoom, granted -- the borrower picks up its grant --> the same, picked up
+    // Activating, Creating, Evicting, granted -- the borrower picks up its grant --> the same, picked up
     // the same, closed --> refused; its grant is passed on
-    // Creating, MakingRoom -- picks up, too old --> the same, picked up: the creation starts now
-    // Preparing, Creating unfinished -- picks up, too old, another is idle --> Preparing that; the old one leaves
-    // the same, and the key has no idle resource --> MakingRoom: it destroys the old one, and creates in its place
+    // Creating, Evicting -- picks up, too old --> the same, picked up: the creation starts now
+    // Activating, Creating unfinished -- picks up, too old, another is idle --> Activating that; the old one leaves
+    // the same, and the key has no idle resource --> Evicting: it destroys the old one, and creates in its place
     pub(crate) fn pick_up(&mut self, client: ClientId) {
         if self.closed {
             return self.pass_on_all(client, Refusal::Closed);
         }
-        let (At::MakingRoom { granted, .. }
+        let (At::Evicting { granted, .. }
         | At::Creating { granted, .. }
-        | At::Preparing { granted, .. }) = &mut self.clients[client]
+        | At::Activating { granted, .. }) = &mut self.clients[client]
         else {
             return;
         };
@@ -84,7 +84,7 @@ impl ResourcePool {
         if self.planted(LateGrantLendsOld) {
             return;
         }
-        if !slot.unfinished && !matches!(at, At::Preparing { .. }) {
+        if !slot.unfinished && !matches!(at, At::Activating { .. }) {
             return self.begin_again(client);
         }
         let key = slot.key;
@@ -102,7 +102,7 @@ impl ResourcePool {
                 let (since, test) = (0, Test::No);
                 let victim =
                     Idle { slot, since, test, due: true, expired: true, overlooked: false };
-                self.clients[client] = At::MakingRoom { slot: new, victim, granted: false };
+                self.clients[client] = At::Evicting { slot: new, victim, granted: false };
             }
         }
     }
@@ -111,32 +111,32 @@ impl ResourcePool {
     fn begin_again(&mut self, client: ClientId) {
         self.made += 1;
         let id = self.made;
-        if let At::MakingRoom { slot, .. } | At::Creating { slot, .. } = &mut self.clients[client] {
+        if let At::Evicting { slot, .. } | At::Creating { slot, .. } = &mut self.clients[client] {
             *slot = Slot { id, old: false, expired: false, ..*slot };
         }
     }
 
-    // MakingRoom -- it has destroyed the victim --> Creating; the victim no longer counts for its key
-    pub(crate) fn made_room(&mut self, client: ClientId) {
-        let At::MakingRoom { slot, victim, .. } = self.clients[client] else { return };
+    // Evicting -- it has destroyed the victim --> Creating; the victim no longer counts for its key
+    pub(crate) fn victim_destroyed(&mut self, client: ClientId) {
+        let At::Evicting { slot, victim, .. } = self.clients[client] else { return };
         self.clients[client] = At::Creating { slot, granted: false };
         self.total[victim.slot.key] -= usize::from(victim.slot.key != slot.key);
-        if !self.planted(MadeRoomServesNoWaiter) {
+        if !self.planted(EvictionServesNoWaiter) {
             self.settle();
         }
     }
 
-    // Creating -- created --> Preparing; a completed creation is not fresh
+    // Creating -- created --> Activating; a completed creation is not fresh
     pub(crate) fn created(&mut self, client: ClientId) {
         let At::Creating { slot, .. } = self.clients[client] else { return };
         let fresh = !slot.unfinished;
         let slot = Slot { unfinished: false, ..slot };
-        self.clients[client] = At::Preparing { slot, fresh, granted: false };
+        self.clients[client] = At::Activating { slot, fresh, granted: false };
     }
 
-    // Preparing -- ready --> Lent
+    // Activating -- ready --> Lent
     pub(crate) fn ready(&mut self, client: ClientId) {
-        let At::Preparing { slot, .. } = self.clients[client] else { return };
+        let At::Activating { slot, .. } = self.clients[client] else { return };
         self.clients[client] = At::Lent(slot);
         self.events.push(Event::Has(client, slot.id));
     }
@@ -160,12 +160,12 @@ impl ResourcePool {
         }
     }
 
-    // Preparing a fresh resource -- fails --> refused; the resource leaves
-    // Preparing -- fails and was destroyed, another is idle --> Preparing that; a place is given back
-    // Preparing -- the same, no other is idle --> Creating in its place
-    // Preparing -- the same, closed --> refused; the place is given back
-    pub(crate) fn prepare_fails(&mut self, client: ClientId) {
-        let At::Preparing { slot, fresh, granted } = self.clients[client] else { return };
+    // Activating a fresh resource -- fails --> refused; the resource leaves
+    // Activating -- fails and was destroyed, another is idle --> Activating that; a place is given back
+    // Activating -- the same, no other is idle --> Creating in its place
+    // Activating -- the same, closed --> refused; the place is given back
+    pub(crate) fn activate_fails(&mut self, client: ClientId) {
+        let At::Activating { slot, fresh, granted } = self.clients[client] else { return };
         let key = slot.key;
         if fresh {
             self.refuse(client, Refusal::Failed);
@@ -221,7 +221,7 @@ impl ResourcePool {
 
     // Waiting -- gives up --> refused
     // Called -- gives up --> refused; the call is passed on
-    // Preparing, Creating, MakingRoom, granted and not picked up -- gives up --> refused; its grant is passed on
+    // Activating, Creating, Evicting, granted and not picked up -- gives up --> refused; its grant is passed on
     pub(crate) fn give_up(&mut self, client: ClientId) {
         self.pass_on_all(client, Refusal::GaveUp);
     }
@@ -237,14 +237,14 @@ impl ResourcePool {
                 self.settle();
                 return self.trim(waiter.key, None);
             }
-            At::Preparing { slot, .. } => return self.pass_on(slot),
+            At::Activating { slot, .. } => return self.pass_on(slot),
             At::Creating { slot, .. } if slot.unfinished => return self.pass_on(slot),
             At::Creating { slot, .. } => {
                 self.active[slot.key] -= 1;
                 self.total[slot.key] -= 1;
             }
             // The place is free again, and the victim may stay.
-            At::MakingRoom { slot, victim, .. } => {
+            At::Evicting { slot, victim, .. } => {
                 self.active[slot.key] -= 1;
                 self.total[slot.key] -= usize::from(victim.slot.key != slot.key);
                 if !self.planted(LateGrantLosesVictim) {
@@ -268,7 +268,7 @@ impl ResourcePool {
 
     // Creating -- cancelled --> refused; the creation becomes idle and unfinished
     // Creating unfinished -- cancelled --> refused; the creation is dropped, and its place given back
-    // Preparing -- cancelled --> refused; the resource is destroyed
+    // Activating -- cancelled --> refused; the resource is destroyed
     pub(crate) fn cancel(&mut self, client: ClientId) {
         match self.clients[client] {
             At::Creating { slot, .. } => {
@@ -283,7 +283,7 @@ impl ResourcePool {
                 }
                 self.put_back(Slot { unfinished: true, ..slot }, true);
             }
-            At::Preparing { slot, .. } => {
+            At::Activating { slot, .. } => {
                 self.refuse(client, Refusal::GaveUp);
                 self.active[slot.key] -= 1;
                 self.leave(slot);

@@ -64,53 +64,53 @@ macro_rules! configurations {
 
 configurations! {
     "rp-one" "max_total 1: idle resources fail, borrowers give up and die"
-        1, of_one(3), FAIR, total(1), [], [PrepareFail Invalidate Die GiveUp];
+        1, of_one(3), FAIR, total(1), [], [ActivateFail Invalidate Die GiveUp];
     "rp-active" "max_active 2, no max_total: creations and idle resources fail, borrowers try and give up"
-        1, of_one(4), FAIR, active(2), [], [CreateFail PrepareFail Try GiveUp];
+        1, of_one(4), FAIR, active(2), [], [CreateFail ActivateFail Try GiveUp];
     "rp-total" "max_total 2: resources are invalidated and detached, borrowers die and give up"
-        1, of_one(4), FAIR, total(2), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp];
+        1, of_one(4), FAIR, total(2), [], [FreshFail CreateFail ActivateFail Invalidate Detach Die GiveUp];
     "rp-fifo" "the oldest is lent first; resources outlive their lifetimes, and are added"
-        1, of_one(3), FIFO, active(2).and_total(3), [], [PrepareFail Invalidate GiveUp Expire Add];
+        1, of_one(3), FIFO, active(2).and_total(3), [], [ActivateFail Invalidate GiveUp Expire Add];
     "rp-fail" "max_active 1, max_total 2: borrowers are refused at the limit; resources are added"
-        1, of_one(3), FAIL, active(1).and_total(2), [], [CreateFail PrepareFail Invalidate Add];
+        1, of_one(3), FAIL, active(1).and_total(2), [], [CreateFail ActivateFail Invalidate Add];
     "rp-grow" "max_active 1, but the pool grows to max_total 2, and then borrowers wait"
-        1, of_one(4), GROW, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
+        1, of_one(4), GROW, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp];
     "rp-barging" "newcomers may barge: max_active 1, max_total 2, creations fail, borrowers give up"
-        1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate Detach GiveUp];
+        1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate Detach GiveUp];
     "rp-barging-none" "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations unfinished"
-        1, of_one(4), BARGING, active(1).and_total(1).idle(0, 0), [], [CreateFail PrepareFail Invalidate GiveUp Cancel];
+        1, of_one(4), BARGING, active(1).and_total(1).idle(0, 0), [], [CreateFail ActivateFail Invalidate GiveUp Cancel];
     "rp-barging-all" "newcomers may barge: max_active 2, max_total 3, most other events"
         1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
         [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
     "rp-all" "the same, but newcomers queue behind the waiters"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
     "rp-cancel" "borrowers leave creations unfinished, and creations fail"
-        1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail PrepareFail Cancel GiveUp];
+        1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail ActivateFail Cancel GiveUp];
     "rp-minimum" "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
-        1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp Add Age AgeHard];
+        1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp Add Age AgeHard];
     "rp-left" "min_idle 1, max_total 1: borrowers and additions leave creations unfinished, and creations fail"
         1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Cancel Add];
     "rp-outlived" "idle resources expire before their eviction"
-        1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [PrepareFail GiveUp Add Outlive];
+        1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [ActivateFail GiveUp Add Outlive];
     "rp-clear" "the pool is cleared and closed while others borrow, wait and add"
         1, of_one(4), FAIR, active(2).and_total(2), [], [CreateFail Add GiveUp Clear ClearAll Close];
     "rp-test" "idle resources are tested while others borrow, clear and close"
-        1, of_one(3), FAIR, active(2).and_total(3), [], [PrepareFail GiveUp Test Clear ClearAll Close];
+        1, of_one(3), FAIR, active(2).and_total(3), [], [ActivateFail GiveUp Test Clear ClearAll Close];
     "rp-resize" "every limit is raised and lowered"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2),
         [active(1).and_total(3).idle(0, 1), active(2).and_total(1).idle(0, 1)], [Invalidate GiveUp Add Test];
     "rp-keyed-one" "2 keys share max_total 1: idle resources are evicted for the other key"
-        2, of_two(), FAIR, total(1), [], [FreshFail CreateFail PrepareFail Invalidate Detach Die GiveUp Cancel Clear ClearAll Close];
+        2, of_two(), FAIR, total(1), [], [FreshFail CreateFail ActivateFail Invalidate Detach Die GiveUp Cancel Clear ClearAll Close];
     "rp-keyed-two" "2 keys share max_total 2, max_active 1: a full key blocks no other"
-        2, of_four(), FAIR, active(1).and_total(2), [], [FreshFail CreateFail PrepareFail Invalidate GiveUp];
+        2, of_four(), FAIR, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp];
     "rp-keyed-per-key" "2 keys share max_total 2, each with at most 1; resources are added"
-        2, of_four(), FAIR, total(2).per_key(1), [], [PrepareFail Invalidate GiveUp Add];
+        2, of_four(), FAIR, total(2).per_key(1), [], [ActivateFail Invalidate GiveUp Add];
     "rp-keyed-grow" "2 keys share max_total 2, each with at most 1, and grow"
         2, of_two(), GROW, active(1).and_total(3).per_key(2), [], [CreateFail Invalidate GiveUp Cancel];
     "rp-keyed-barging" "2 keys share max_total 2, each with at most 1; newcomers may barge"
         2, of_four(), BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
     "rp-keyed-cancel" "2 keys share max_total 2: borrowers leave creations unfinished, the pool is cleared and closed"
-        2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail PrepareFail Cancel GiveUp ClearAll Close];
+        2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail ActivateFail Cancel GiveUp ClearAll Close];
     "rp-keyed-test" "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
         2, of_two(), FAIR, total(2).idle(1, 2), [], [GiveUp Invalidate Test Age];
     "rp-keyed-outlived" "2 keys share max_total 2, each with at most 1: idle resources expire before their eviction"
@@ -121,7 +121,7 @@ configurations! {
         2, of_two(), FAIR, total(2).per_key(2), [total(1).per_key(1), total(2).per_key(1)], [Invalidate GiveUp Add];
     "rp-keyed-all" "2 keys share max_total 2, max_active 1, most other events"
         2, of_two(), FAIR, active(1).and_total(2), [],
-        [FreshFail CreateFail PrepareFail Invalidate GiveUp Cancel Add Test ClearAll Close];
+        [FreshFail CreateFail ActivateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
     "rp-three-keys" "3 keys share max_total 2: the least recently used resource is evicted"
         3, vec![vec![0], vec![1], vec![2], vec![0, 1, 2]], FAIR, active(1).and_total(2), [], [Invalidate GiveUp];
     "rp-three-keys-one-each" "3 keys share max_total 2, each with at most 1: an eviction victim counts until its destruction"

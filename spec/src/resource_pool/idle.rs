@@ -306,7 +306,7 @@ impl ResourcePool {
         (0..self.idle.len()).rev().for_each(|at| self.drop_idle(at));
         if !self.planted(ClearForgetsVictims) {
             let victims = self.clients.iter_mut().filter_map(|at| match at {
-                At::MakingRoom { victim, granted: true, .. } => Some(victim),
+                At::Evicting { victim, granted: true, .. } => Some(victim),
                 _ => None,
             });
             victims.for_each(|victim| victim.slot.old = true);

@@ -7,13 +7,13 @@ use crate::resource_pool::state::{At, Idle, Key, ResourcePool, Test, WhenExhaust
 
 invariants! {
     Config:
-    "INV-RP-COUNTS" "active counts the resources of a key that are lent or prepared for a borrower; total also counts those that are idle, being added, or not destroyed yet, and eviction victims for other keys"
+    "INV-RP-COUNTS" "active counts the resources of a key that are lent or activated for a borrower; total also counts those that are idle, being added, or not destroyed yet, and eviction victims for other keys"
         |_, s| s.keys().all(|key| {
             let active = s.clients.iter().filter(|at| is_of(at, key)).count();
             let leaving = s.leaving.iter().filter(|slot| slot.key == key).count();
             s.active[key] == active
                 && s.total[key]
-                    == active + s.idle_of(key).count() + s.adding_of(key) + leaving + s.making_room(key)
+                    == active + s.idle_of(key).count() + s.adding_of(key) + leaving + s.victims_for_others(key)
         });
     "INV-RP-MAX-ACTIVE" "no more than max_active of a key are active, if the pool does not grow"
         |c, s| c.is_resized() || s.options.when_exhausted == WhenExhausted::Grow
@@ -41,8 +41,8 @@ invariants! {
                 let in_all = s.clients.iter().filter(|at| matches!(at, At::Called(_))).count();
                 let places = s.limits.max_total_per_key.left(s.total[key]);
                 let available = s.idle_of(key).filter(takeable).count();
-                let in_stock = s.idle.iter().filter(takeable).count();
-                in_all >= in_stock.saturating_add(s.limits.max_total.left(s.num_total()))
+                let idle = s.idle.iter().filter(takeable).count();
+                in_all >= idle.saturating_add(s.limits.max_total.left(s.num_total()))
                     || of_key >= available.saturating_add(places)
                     || of_key >= s.limits.max_active.left(s.active[key])
             };
@@ -92,12 +92,12 @@ pub(crate) fn takeable(idle: &&Idle) -> bool {
 pub(crate) fn could_be_served(s: &ResourcePool, key: Key) -> bool {
     let grows = s.options.when_exhausted == WhenExhausted::Grow;
     let may_be_lent = grows || s.limits.max_active.allows(s.active[key] + 1);
-    // An expired resource at least makes room.
-    let has_stock = s.idle_of(key).any(|idle| takeable(&idle));
+    // An expired resource is at least a victim.
+    let has_idle = s.idle_of(key).any(|idle| takeable(&idle));
     let is_victim = |idle: &Idle| takeable(&idle) && idle.slot.key != key;
     let has_place = s.limits.max_total_per_key.allows(s.total[key] + 1)
         && (s.limits.max_total.allows(s.num_total() + 1) || s.idle.iter().any(is_victim));
-    !s.closed && may_be_lent && (has_stock || has_place)
+    !s.closed && may_be_lent && (has_idle || has_place)
 }
 
 /// Returns every existing resource and reserved place, including eviction victims.

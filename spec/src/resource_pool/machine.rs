@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[allow(missing_docs, reason = "the names say it")]
 pub enum May {
     CreateFail,
-    PrepareFail,
+    ActivateFail,
     /// A new resource cannot be activated, or is invalid.
     FreshFail,
     Invalidate,
@@ -79,7 +79,7 @@ pub enum Action {
     PickUp {
         client: ClientId,
     },
-    MadeRoom {
+    VictimDestroyed {
         client: ClientId,
     },
     Created {
@@ -91,7 +91,7 @@ pub enum Action {
     CreateFails {
         client: ClientId,
     },
-    PrepareFails {
+    ActivateFails {
         client: ClientId,
     },
     GiveUp {
@@ -184,7 +184,7 @@ impl Action {
         let of = |group: usize, place: usize| (group * 8 + place) as u8;
         match *self {
             Action::PickUp { client }
-            | Action::MadeRoom { client }
+            | Action::VictimDestroyed { client }
             | Action::Created { client }
             | Action::Ready { client }
             | Action::Return { client }
@@ -193,8 +193,8 @@ impl Action {
             | Action::Invalidate { client }
             | Action::Detach { client }
             | Action::Die { client } => (kind::FAILS, of(0, client)),
-            Action::PrepareFails { client } => match s.clients[client] {
-                At::Preparing { fresh: false, .. } => (kind::IDLE_FAILS, of(0, client)),
+            Action::ActivateFails { client } => match s.clients[client] {
+                At::Activating { fresh: false, .. } => (kind::IDLE_FAILS, of(0, client)),
                 _ => (kind::FAILS, of(0, client)),
             },
             Action::Destroyed { at } => (kind::OWN, of(1, s.leaving[at].key)),
@@ -222,11 +222,11 @@ impl ResourcePool {
             Action::Borrow { client, key, waits } => self.borrow(client, key, waits),
             Action::Retry { client } => self.retry(client),
             Action::PickUp { client } => self.pick_up(client),
-            Action::MadeRoom { client } => self.made_room(client),
+            Action::VictimDestroyed { client } => self.victim_destroyed(client),
             Action::Created { client } => self.created(client),
             Action::Ready { client } => self.ready(client),
             Action::CreateFails { client } => self.create_fails(client),
-            Action::PrepareFails { client } => self.prepare_fails(client),
+            Action::ActivateFails { client } => self.activate_fails(client),
             Action::GiveUp { client } => self.give_up(client),
             Action::Cancel { client } => self.cancel(client),
             Action::Return { client } => self.give_back(client),
@@ -275,26 +275,26 @@ impl Config {
                 out.extend(able(May::GiveUp, Action::GiveUp { client }));
                 out.push(Action::Retry { client });
             }
-            At::MakingRoom { slot, granted: true, .. }
+            At::Evicting { slot, granted: true, .. }
             | At::Creating { slot, granted: true, .. }
-            | At::Preparing { slot, granted: true, .. } => {
+            | At::Activating { slot, granted: true, .. } => {
                 out.extend(able(May::GiveUp, Action::GiveUp { client }));
                 out.extend(able(May::Outlive, Action::Expire { client }).filter(|_| !slot.expired));
                 // The Elixir pool validates a resource at its hand-off.
-                let is_stock = matches!(s.clients[client], At::Preparing { .. });
-                let fails = able(May::PrepareFail, Action::PrepareFails { client });
-                out.extend(fails.filter(|_| is_stock && s.original(ForgottenWaiter)));
+                let was_idle = matches!(s.clients[client], At::Activating { .. });
+                let fails = able(May::ActivateFail, Action::ActivateFails { client });
+                out.extend(fails.filter(|_| was_idle && s.original(ForgottenWaiter)));
                 out.push(Action::PickUp { client });
             }
-            At::MakingRoom { .. } => out.push(Action::MadeRoom { client }),
+            At::Evicting { .. } => out.push(Action::VictimDestroyed { client }),
             At::Creating { .. } => {
                 out.extend(able(May::CreateFail, Action::CreateFails { client }));
                 out.extend(able(May::Cancel, Action::Cancel { client }));
                 out.push(Action::Created { client });
             }
-            At::Preparing { fresh, .. } => {
-                let fails = if fresh { May::FreshFail } else { May::PrepareFail };
-                out.extend(able(fails, Action::PrepareFails { client }));
+            At::Activating { fresh, .. } => {
+                let fails = if fresh { May::FreshFail } else { May::ActivateFail };
+                out.extend(able(fails, Action::ActivateFails { client }));
                 out.extend(able(May::Cancel, Action::Cancel { client }));
                 out.push(Action::Ready { client });
             }
@@ -354,8 +354,8 @@ impl Config {
     }
 
     fn pool_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
-        let makes_room = |at: &At| matches!(at, At::MakingRoom { granted: true, .. });
-        let has_idle = !s.idle.is_empty() || s.clients.iter().any(makes_room);
+        let evicts = |at: &At| matches!(at, At::Evicting { granted: true, .. });
+        let has_idle = !s.idle.is_empty() || s.clients.iter().any(evicts);
         if self.may(May::Clear) && has_idle {
             out.push(Action::Clear);
         }
@@ -397,7 +397,7 @@ impl Machine for Config {
     fn normal(&self, s: &mut ResourcePool) {
         s.events.clear();
         for at in &mut s.clients {
-            if let At::MakingRoom { victim, granted: false, .. } = at {
+            if let At::Evicting { victim, granted: false, .. } = at {
                 let slot = Slot { old: false, expired: false, unfinished: false, ..victim.slot };
                 *victim = Idle { slot, since: 0, due: false, expired: false, ..*victim };
             }
@@ -420,7 +420,7 @@ impl Machine for Config {
         }
         s.made = numbers.len();
         let victims = s.clients.iter().filter_map(|at| match at {
-            At::MakingRoom { victim, granted: true, .. } => Some(victim),
+            At::Evicting { victim, granted: true, .. } => Some(victim),
             _ => None,
         });
         let mut came: Vec<usize> = s.idle.iter().chain(victims).map(|idle| idle.since).collect();
@@ -436,7 +436,7 @@ impl Machine for Config {
         for at in &mut s.clients {
             match at {
                 At::Called(waiter) => waiter.ticket = rank(&waits, waiter.ticket),
-                At::MakingRoom { victim, granted: true, .. } => {
+                At::Evicting { victim, granted: true, .. } => {
                     victim.since = rank(&came, victim.since);
                 }
                 _ => {}
@@ -460,7 +460,7 @@ impl Promises for Config {
     fn kind_and_class(s: &ResourcePool, action: &Action) -> (u8, u8) {
         action.kind_and_class(s)
     }
-    fn tell(&self, counterexample: &Counterexample<Action>) -> String {
-        story::tell(self, counterexample)
+    fn describe(&self, counterexample: &Counterexample<Action>) -> String {
+        story::describe(self, counterexample)
     }
 }

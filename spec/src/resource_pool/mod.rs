@@ -14,10 +14,10 @@
 //!
 //! | state of a slot | counts as active | next state |
 //! |---|---|---|
-//! | its borrower evicts an idle resource to make room for it | yes | being created; or given back |
+//! | its borrower evicts an idle resource in whose place it is created | yes | being created; or given back |
 //! | the eviction victim | | destroyed; or idle, if the borrower gives up before it picks up its grant |
-//! | being created by a borrower | yes | being prepared; or given back; or idle, if the borrower leaves; or dropped, if a second borrower leaves it |
-//! | being prepared (activated and validated) | yes | lent; or destroyed, and the borrower takes the next; or leaving, if it was created for this borrower |
+//! | being created by a borrower | yes | being activated; or given back; or idle, if the borrower leaves; or dropped, if a second borrower leaves it |
+//! | being activated and validated | yes | lent; or destroyed, and the borrower takes the next; or leaving, if it was created for this borrower |
 //! | lent | yes | idle; or leaving; or detached |
 //! | being added to the idle list | | idle; or given back; or idle and unfinished, if its creator leaves |
 //! | idle, perhaps under test | | one of the first three; or leaving |
@@ -76,7 +76,7 @@
 //! let second = pool.apply(&Action::Borrow { client: 1, key: 1, waits: true });
 //! assert_eq!(second, [Event::Creates(1, 2, Some(1))]);
 //! assert_eq!((&pool.total[..], pool.num_total()), (&[1, 1][..], 1));
-//! pool.apply(&Action::MadeRoom { client: 1 });
+//! pool.apply(&Action::VictimDestroyed { client: 1 });
 //! assert_eq!((&pool.total[..], pool.num_total()), (&[0, 1][..], 1));
 //! ```
 //!

@@ -41,15 +41,15 @@ step_properties! {
             let Action::Resize(_) = *action else { return None };
             let none = |key: Key| !after.idle_of(key).any(|idle| takeable(&idle));
             Some(after.keys().all(|key| {
-                let in_stock = !after.surplus_of(key);
-                none(key) || in_stock && !after.has_too_many(key)
+                let fits = !after.surplus_of(key);
+                none(key) || fits && !after.has_too_many(key)
             }))
         };
     "PROP-RP-IDLE-FIRST" "a borrower does not create while an idle resource of its key can be lent"
         |_, before, action, after| {
-            let anew = matches!(action, Action::CreateFails { .. });
+            let retries = matches!(action, Action::CreateFails { .. });
             let created: Vec<Key> = after.events.iter().filter_map(|event| match event {
-                Event::Creates(client, ..) if !anew => key_of(after, *client),
+                Event::Creates(client, ..) if !retries => key_of(after, *client),
                 _ => None,
             }).collect();
             let had = |key: &Key| before.idle_of(*key).any(|idle| takeable(&idle));
@@ -66,8 +66,8 @@ step_properties! {
         }));
     "PROP-RP-FINISHED-FIRST" "an unfinished creation is taken over only if no finished resource is idle, and the oldest goes first"
         |_, before, _, after| {
-            let over = taken(after).into_iter().filter(|&(client, _)| completes(after, client));
-            each(over.map(|(client, id)| {
+            let taken_over = taken(after).into_iter().filter(|&(client, _)| completes(after, client));
+            each(taken_over.map(|(client, id)| {
                 let (key, since) = (key_of(after, client), since(before, id));
                 let mut left = after.idle.iter().filter(|idle| idle.slot.unfinished);
                 finished_of(after, key).next().is_none()
@@ -104,7 +104,7 @@ step_properties! {
             each(found.chain(picks_up(before, action, after).map(|slot| !slot.expired)))
         };
     "PROP-RP-VICTIM" "the eviction victim is an expired resource of the borrower's own key; or else an unfinished creation, or the least recently used idle resource"
-        |_, before, _, after| each(makes_room(after).into_iter().map(|(client, victim)| {
+        |_, before, _, after| each(evicts(after).into_iter().map(|(client, victim)| {
             let was = before.idle.iter().find(|idle| idle.slot.id == victim);
             if let Some(own) = was.filter(|idle| Some(idle.slot.key) == key_of(after, client)) {
                 return own.expired;
@@ -115,8 +115,8 @@ step_properties! {
     "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one whose unfinished creation fails, and one that picks up its grant"
         |_, before, action, after| {
             let client = match *action {
-                Action::PrepareFails { client } => match before.clients[client] {
-                    At::Preparing { fresh: false, .. } => client,
+                Action::ActivateFails { client } => match before.clients[client] {
+                    At::Activating { fresh: false, .. } => client,
                     _ => return None,
                 },
                 Action::CreateFails { client } if before.clients[client].slot()?.unfinished => client,
@@ -125,14 +125,14 @@ step_properties! {
             };
             let goes_on = matches!(
                 after.clients[client],
-                At::Creating { .. } | At::Preparing { .. } | At::MakingRoom { .. }
+                At::Creating { .. } | At::Activating { .. } | At::Evicting { .. }
             );
             (!before.closed).then_some(goes_on)
         };
     "PROP-RP-LATE-GRANT" "a late grant is passed on: the resource goes to another waiter, or is idle again, if there is room"
         |_, before, action, after| {
             let Action::GiveUp { client } = *action else { return None };
-            let At::Preparing { slot, .. } = before.clients[client] else { return None };
+            let At::Activating { slot, .. } = before.clients[client] else { return None };
             let passes = !before.closed && !slot.old && !slot.expired
                 && !before.has_too_many(slot.key);
             let full = !after.limits.max_idle.allows(after.idle_of(slot.key).count() + 1);
@@ -158,7 +158,7 @@ step_properties! {
     "PROP-RP-SPARED" "a spared eviction victim returns to its place in the idle list, unless the pool was cleared meanwhile"
         |_, before, action, after| {
             if matches!(action, Action::Clear | Action::ClearAll) {
-                let granted = |at: &&At| matches!(at, At::MakingRoom { granted: true, .. });
+                let granted = |at: &&At| matches!(at, At::Evicting { granted: true, .. });
                 let victims = after.clients.iter().filter(granted).filter_map(At::victim);
                 return each(victims.map(|victim| victim.slot.old));
             }
@@ -237,7 +237,7 @@ fn picks_up(before: &ResourcePool, action: &Action, after: &ResourcePool) -> Opt
 }
 
 /// Returns the borrowers that evict, and their victims.
-fn makes_room(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
+fn evicts(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
     let victims = after.events.iter().filter_map(|event| match event {
         Event::Creates(client, _, Some(victim)) => Some((*client, *victim)),
         _ => None,
@@ -274,14 +274,14 @@ fn may_go(before: &ResourcePool, action: &Action, id: SlotId) -> bool {
     let own = |client: ClientId| before.clients[client].slot().is_some_and(|slot| slot.id == id);
     match *action {
         Action::Detach { client }
-        | Action::PrepareFails { client }
+        | Action::ActivateFails { client }
         | Action::CreateFails { client } => own(client),
-        Action::MadeRoom { client } => {
+        Action::VictimDestroyed { client } => {
             before.clients[client].victim().is_some_and(|victim| victim.slot.id == id)
         }
         Action::Cancel { client } => own(client) && completes(before, client),
         Action::PickUp { client } | Action::GiveUp { client } => {
-            own(client) && !matches!(before.clients[client], At::Preparing { .. })
+            own(client) && !matches!(before.clients[client], At::Activating { .. })
         }
         Action::AddFails { at } => before.adding[at].id == id,
         Action::CancelAdd { at } => before.adding[at].id == id && before.adding[at].unfinished,

@@ -39,10 +39,10 @@ switches! {
     ReturnsToWrongEnd "a returned resource goes behind all idle ones" "it is the newest";
     CreatesBesideIdle "a borrower with a broken resource creates although others are idle" "it takes the next";
     TakenStaysIdle "a lent resource stays in the idle list" "it leaves the list";
-    VictimIsNewest "the most recently used resource makes room for another key" "the least recently used does";
+    VictimIsNewest "the most recently used resource is evicted for another key" "the least recently used does";
     VictimKeepsItsPlace "the eviction victim still counts in the pool's total" "its place is the newcomer's";
     VictimForgetsItsKey "the eviction victim no longer counts for its key" "it counts until its destruction";
-    MadeRoomServesNoWaiter "the end of an eviction serves no waiter" "it serves the waiters";
+    EvictionServesNoWaiter "the end of an eviction serves no waiter" "it serves the waiters";
     LosesItsPlace "a borrower with a broken resource goes to the end of the line" "it keeps its place";
     UnfinishedIsFinal "a borrower whose unfinished creation fails has failed" "it creates once itself";
     CreationLeaks "a failed creation keeps its place" "the place is given back";

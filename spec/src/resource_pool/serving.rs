@@ -57,7 +57,8 @@ impl ResourcePool {
         if self.planted(MaxTotalPerKeyIgnored) {
             return usize::MAX;
         }
-        let forgotten = if self.planted(VictimForgetsItsKey) { self.making_room(key) } else { 0 };
+        let forgotten =
+            if self.planted(VictimForgetsItsKey) { self.victims_for_others(key) } else { 0 };
         self.limits.max_total_per_key.left(self.total[key] - forgotten)
     }
 
@@ -115,7 +116,7 @@ impl ResourcePool {
                 let id = victim.map(|victim| victim.slot.id);
                 self.events.push(Event::Creates(client, slot.id, id));
                 self.clients[client] = match victim {
-                    Some(victim) => At::MakingRoom { slot, victim, granted },
+                    Some(victim) => At::Evicting { slot, victim, granted },
                     None => At::Creating { slot, granted },
                 };
             }
@@ -131,7 +132,7 @@ impl ResourcePool {
             At::Creating { slot, granted }
         } else {
             self.events.push(Event::Takes(client, slot.id));
-            At::Preparing { slot, fresh: false, granted }
+            At::Activating { slot, fresh: false, granted }
         };
     }
 

@@ -144,7 +144,7 @@ pub enum At {
     /// It was called to retry.
     Called(Waiter),
     /// It destroys an eviction victim, in whose place it then creates a resource.
-    MakingRoom {
+    Evicting {
         /// The place for the new resource.
         slot: Slot,
         /// The eviction victim.
@@ -160,7 +160,7 @@ pub enum At {
         granted: bool,
     },
     /// It activates and validates a resource.
-    Preparing {
+    Activating {
         /// The slot of the resource.
         slot: Slot,
         /// Whether it was created for this borrower, not taken from the idle list.
@@ -183,21 +183,21 @@ impl At {
     /// Returns the slot that the borrower has.
     pub fn slot(&self) -> Option<&Slot> {
         match self {
-            At::MakingRoom { slot, .. }
+            At::Evicting { slot, .. }
             | At::Creating { slot, .. }
-            | At::Preparing { slot, .. }
+            | At::Activating { slot, .. }
             | At::Lent(slot) => Some(slot),
             At::Out | At::Waiting(_) | At::Called(_) => None,
         }
     }
     /// Returns the eviction victim, until it is destroyed.
     pub fn victim(&self) -> Option<&Idle> {
-        if let At::MakingRoom { victim, .. } = self { Some(victim) } else { None }
+        if let At::Evicting { victim, .. } = self { Some(victim) } else { None }
     }
     pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
         let (slot, victim) = match self {
-            At::MakingRoom { slot, victim, .. } => (Some(slot), Some(&mut victim.slot)),
-            At::Creating { slot, .. } | At::Preparing { slot, .. } | At::Lent(slot) => {
+            At::Evicting { slot, victim, .. } => (Some(slot), Some(&mut victim.slot)),
+            At::Creating { slot, .. } | At::Activating { slot, .. } | At::Lent(slot) => {
                 (Some(slot), None)
             }
             At::Out | At::Waiting(_) | At::Called(_) => (None, None),
@@ -314,17 +314,17 @@ impl ResourcePool {
     }
     /// Returns the number of resources of the pool. An eviction victim and the slot in its place count as one.
     pub fn num_total(&self) -> usize {
-        let room = self.keys().map(|key| self.making_room(key)).sum::<usize>();
+        let room = self.keys().map(|key| self.victims_for_others(key)).sum::<usize>();
         let room = if self.planted(Planted::VictimKeepsItsPlace) { 0 } else { room };
         self.total.iter().sum::<usize>() - room
     }
-    /// Returns the number of eviction victims of a key that make room for another key.
-    pub fn making_room(&self, key: Key) -> usize {
-        let makes_room = |at: &&At| match at {
-            At::MakingRoom { slot, victim, .. } => victim.slot.key == key && slot.key != key,
+    /// Returns the number of victims of a key that are evicted for another key.
+    pub fn victims_for_others(&self, key: Key) -> usize {
+        let evicts = |at: &&At| match at {
+            At::Evicting { slot, victim, .. } => victim.slot.key == key && slot.key != key,
             _ => false,
         };
-        self.clients.iter().filter(makes_room).count()
+        self.clients.iter().filter(evicts).count()
     }
     /// Returns the idle resources of a key, in the order of the idle list.
     pub fn idle_of(&self, key: Key) -> impl DoubleEndedIterator<Item = &Idle> {
@@ -343,10 +343,10 @@ impl ResourcePool {
     pub fn adding_of(&self, key: Key) -> usize {
         self.adding.iter().filter(|slot| slot.key == key).count()
     }
-    /// Returns the number of resources of a key that neither leave nor make room for another key.
+    /// Returns the number of resources of a key that neither leave nor are evicted for another key.
     pub fn staying(&self, key: Key) -> usize {
         let leaving = self.leaving.iter().filter(|slot| slot.key == key).count();
-        self.total[key] - leaving - self.making_room(key)
+        self.total[key] - leaving - self.victims_for_others(key)
     }
     /// Returns all keys.
     pub fn keys(&self) -> std::ops::Range<Key> {

@@ -9,7 +9,7 @@ use crate::resource_pool::state::{
 use std::fmt::Write;
 
 /// Returns the story of a counterexample.
-pub fn tell(config: &Config, counterexample: &Counterexample<Action>) -> String {
+pub fn describe(config: &Config, counterexample: &Counterexample<Action>) -> String {
     let mut story = format!("The pool: {} ({}).\n\n", config.about, limits(&config.limits));
     let mut state = config.initial();
     write_steps(&mut story, counterexample, |action| {
@@ -38,7 +38,7 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
         }
         Action::Retry { client } => format!("{} retries", name(client)),
         Action::PickUp { client } => format!("{} picks up its grant", name(client)),
-        Action::MadeRoom { client } => {
+        Action::VictimDestroyed { client } => {
             let victim = s.clients[client].victim().map_or(0, |victim| victim.slot.id);
             format!("{} has destroyed the victim r{victim}", name(client))
         }
@@ -47,7 +47,7 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
         Action::CreateFails { client } => {
             format!("{} fails to create r{}", name(client), has(client))
         }
-        Action::PrepareFails { client } => {
+        Action::ActivateFails { client } => {
             format!("{} finds r{} broken and destroys it", name(client), has(client))
         }
         Action::GiveUp { client } => format!("{} gives up", name(client)),
@@ -162,11 +162,11 @@ pub fn draw(s: &ResourcePool) -> String {
                 None => "waits outside the line".into(),
             },
             At::Called(_) => "is called to retry".into(),
-            At::MakingRoom { slot, victim, .. } => {
+            At::Evicting { slot, victim, .. } => {
                 format!("destroys r{} to create r{}", victim.slot.id, slot.id)
             }
             At::Creating { slot, .. } => format!("creates r{}", slot.id),
-            At::Preparing { slot, .. } => format!("activates r{}", slot.id),
+            At::Activating { slot, .. } => format!("activates r{}", slot.id),
             At::Lent(slot) => format!("has r{}", slot.id),
         };
         let _ = writeln!(drawing, "   | {}: {does}", name(client));

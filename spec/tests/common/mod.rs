@@ -33,7 +33,8 @@ pub(crate) fn checked<M: Promises>(
     about: &str,
     machine: &M,
 ) -> (Pinned, Report) {
-    let found = check(machine).unwrap_or_else(|broken| panic!("{name}\n{}", machine.tell(&broken)));
+    let found =
+        check(machine).unwrap_or_else(|broken| panic!("{name}\n{}", machine.describe(&broken)));
     let Report { states, steps, depth, .. } = found;
     note(&format!("{name}: {states} states, {steps} steps, depth {depth} ({about})"));
     ((name, states, steps, depth), found)

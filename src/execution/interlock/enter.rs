@@ -42,7 +42,7 @@ impl Inner {
         Ok(running)
     }
     /// Begins an execution, which then may have to [wait](Running::wait).
-    // Always inlined: a call would copy the share, which was written just before. The copy waits for these writes.
+    // Always inlined: a call would copy the `Running` right after its fields were written, and a copy stalls on them.
     #[inline(always)]
     pub(super) fn begin<'s>(
         self: &Arc<Self>,

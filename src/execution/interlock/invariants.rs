@@ -1,5 +1,5 @@
 //! The invariants of the interlock, by name: the documentation's promises hold, the counters match the owners, and no
-//! owner waits whose guard holds.
+//! owner waits that may go on.
 //!
 //! Builds with debug assertions check them at the end of every critical section. Only they, dumps and errors may look
 //! at all owners under the lock.

@@ -77,7 +77,7 @@ impl Running<'_> {
         mode == Mode::Running || mode == Mode::Holding && self.kind != Kind::Run
     }
 
-    /// Waits until the execution may begin. A newcomer that gives the wait up leaves by the drop of its share.
+    /// Waits until the execution may begin. A newcomer that gives up leaves the interlock when its `Running` is dropped.
     #[cold]
     pub(crate) async fn wait(&self, caller: Caller) -> Result<(), AcquireError> {
         self.home.wait(self.id, caller).await

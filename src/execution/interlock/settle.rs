@@ -1,23 +1,24 @@
 //! Grants: the last step of each critical section finds the owners that can go on.
 //!
-//! The guards compare counters, so `settle` looks at each queue once and touches only the owners that go on, in this
-//! order:
+//! Whether an owner may go on follows from counters alone. So `settle` looks at each queue once, and touches only the
+//! owners that go on, in this order:
 //! 1. loads, one after the other, before all owners resume together (PROP-ILK-LOADS-FIRST);
 //! 2. owners that wait only for the holder: they resume (PROP-ILK-RESUMES);
-//! 3. draining owners: after a load once no load waits, after an unload once neither a load nor an unload that may
-//!    go waits;
+//! 3. draining owners, which let others go first: after a load, they wait for the waiting loads; after an unload, also
+//!    for the waiting unloads that may begin;
 //! 4. unloads;
 //! 5. newcomers (PROP-ILK-NEWCOMERS-WAIT).
 //!
 //! # Every waiter has its turn
-//! - A draining owner makes no request, and newcomers wait for steps 1 to 3. So the owners that have a share now bound
-//!   the loads that go before the others (PROP-ILK-REQUESTS-END, PROP-ILK-ENTERS).
-//! - An unload keeps newcomers out, unless a permit block is open. It begins after the present executions and permit
-//!   blocks, unless executions with permit blocks overlap for ever: see the module's limits (PROP-ILK-UNLOADS-END).
+//! - Only owners that have a share now can still request a load: a draining owner makes no request, and newcomers wait
+//!   for steps 1 to 3. So the loads that go first are finitely many (PROP-ILK-REQUESTS-END, PROP-ILK-ENTERS).
+//! - A waiting unload keeps newcomers out, unless a permit block is open. So it begins once the present executions and
+//!   permit blocks have ended. Executions with permit blocks that overlap for ever delay it for ever: see the module's
+//!   limits (PROP-ILK-UNLOADS-END).
 //!
 //! # One pass is enough
-//! Steps 2 and 3 only give shares, which can only delay steps 1 and 4. They empty the queues that step 5 looks at. A
-//! grant to hold ends the pass.
+//! Steps 2 and 3 only give shares, so no load or unload can begin that could not before. They empty the queues that
+//! step 5 looks at. A load or unload that begins ends the pass.
 
 use super::inner::Effects;
 use super::modes::Mode;

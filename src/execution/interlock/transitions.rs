@@ -19,10 +19,10 @@ pub(super) const OTHER_THREAD: Refused =
     "this execution belongs to another thread, which may wait for this one";
 
 impl State {
-    /// Guard of a newcomer.
+    /// Returns whether a newcomer may enter.
     ///
     /// While a permit block is open no unload can begin, and the block may wait for the newcomer. So the newcomer
-    /// then passes the unloads that wait. In Rails it does not (`rails-child-behind-unload`).
+    /// then passes the waiting unloads. In Rails it does not (`rails-child-behind-unload`).
     pub(super) fn may_enter(&self) -> bool {
         self.is_quiet()
             || self.holder.is_none()
@@ -31,24 +31,24 @@ impl State {
                 && !self.any(Mode::Draining(Unload))
                 && (!self.any(Mode::Waiting(Unload)) || self.permitting > 0)
     }
-    /// Guard of a load or an unload. An owner that waits or permits has given its share up.
+    /// Returns whether a load or an unload may begin. An owner that waits or permits loads has no share meanwhile.
     pub(super) fn may_hold(&self, purpose: Purpose) -> bool {
         let alone = self.holder.is_none() && self.running == 0;
         alone && (purpose == Load || !self.keeps_unloads_out())
     }
-    /// Returns whether an owner that sees this generation will go on after a wait.
+    /// Returns whether some owner without a share still uses the loaded code when its wait ends.
     ///
-    /// An owner that resumes counts, too, but needs no mention: it waits only while another owner holds.
+    /// A resuming owner is such an owner, too. It needs no look here, because it waits only while another one holds.
     pub(super) fn keeps_unloads_out(&self) -> bool {
         self.permitting > 0 || self.any(Mode::Waiting(Load)) || self.any(Mode::Draining(Load))
     }
-    /// Returns whether an owner waits that goes before those who drain after this purpose.
+    /// Returns whether an owner waits that goes before the owners that drain after this purpose.
     pub(super) fn has_turns(&self, after: Purpose) -> bool {
         let unloads = self.any(Mode::Waiting(Unload)) && !self.keeps_unloads_out();
         self.any(Mode::Waiting(Load)) || after == Unload && unloads
     }
 
-    /// → Running or Entering: a new owner.
+    /// Adds an owner, in mode Running or Entering.
     #[inline]
     pub(super) fn enter(&mut self, origin: Origin, inside: bool) -> (OwnerId, Step) {
         let may = self.may_enter();
@@ -73,7 +73,7 @@ impl State {
         }
         self.remove(id);
     }
-    /// The execution of an owner ends while it waits to enter, or although a guard or a future of it was leaked.
+    /// Cleans up after an execution that ends while it waits to enter, or although a guard or future of it was leaked.
     #[cold]
     fn abandon(&mut self, id: OwnerId, fx: &mut Effects) {
         if self.owner(id).is_awaited() {
@@ -85,14 +85,14 @@ impl State {
         }
     }
 
-    /// Refuses a request of a thread's execution on another thread, such as a future that has moved.
+    /// Refuses a request on another thread than the execution's, such as that of a future that has moved.
     pub(super) fn belongs_to(&self, id: OwnerId, thread: ThreadId) -> Result<(), Refused> {
         let owner = self.owner(id).thread.as_ref();
         let is_here = owner.is_none_or(|owner| owner.id() == thread);
         if is_here { Ok(()) } else { Err(OTHER_THREAD) }
     }
 
-    /// Running or Yielded → Holding or Waiting. Inside a section of the owner, a load only counts.
+    /// Running or Yielded → Holding or Waiting. A load inside a section of the owner only raises the depth.
     ///
     /// `inside_section`: the caller's code runs in the section that the owner holds.
     pub(super) fn acquire(
@@ -131,8 +131,8 @@ impl State {
         self.set_mode(owner, Mode::Holding);
         self.holder = Some(Holder { owner, purpose, depth: 1 });
     }
-    /// Holding → Draining, Running or Yielded. `done`: something was loaded or unloaded. `drains`: others of its
-    /// kind go first.
+    /// Holding → Draining, Running or Yielded. `done`: the section has loaded or unloaded. `drains`: the owner lets
+    /// waiting requests go first.
     pub(super) fn release(&mut self, id: OwnerId, done: bool, drains: bool) -> Step {
         let Some(holder) = self.holder.as_mut().filter(|holder| holder.owner == id) else {
             unreachable!("only the holder releases");
@@ -161,7 +161,7 @@ impl State {
         self.set_mode(id, if permits > 0 { Mode::Yielded } else { Mode::Running });
     }
 
-    /// Running → Yielded. In a further block it stays there.
+    /// Running → Yielded, for a permit block. A second block leaves the mode as it is.
     pub(super) fn permit(&mut self, id: OwnerId) -> Result<Step, Refused> {
         let owner = self.owner(id);
         let permits = owner.permits + 1;
@@ -194,7 +194,7 @@ impl State {
         self.enqueue(id, Mode::Resuming);
         Step::Wait
     }
-    /// Returns whether the owner has to wait for its share, which it gave up for a wait that was given up itself.
+    /// Returns whether the owner has to wait for its share, after the wait for which it released the share was dropped.
     pub(super) fn regain(&self, id: OwnerId) -> Step {
         let owner = self.owner(id);
         if owner.mode == Mode::Resuming && !owner.is_awaited() { Step::Wait } else { Step::Done }
@@ -202,9 +202,8 @@ impl State {
 
     /// Ends a wait that was dropped, or whose time limit has passed.
     ///
-    /// One rule: the owner gets its share back, at once or, while another owner holds, once it releases. A hold that
-    /// was granted meanwhile is released: no other branch can have begun it beside a call that waits. A newcomer
-    /// [leaves](Self::leave) next.
+    /// The owner gets its share back: at once, or once the present holder releases. A hold that was granted meanwhile is
+    /// released, because its section never begins. A newcomer [leaves](Self::leave) next.
     pub(super) fn give_up(&mut self, id: OwnerId, fx: &mut Effects) {
         self.end_wait(id, fx);
         match self.owner(id).mode {

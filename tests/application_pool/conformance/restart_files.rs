@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "/srv/x/tmp/restart.txt";
 
-/// A group whose next get tells whether it restarts.
+/// A group whose next get shows whether it restarts.
 struct Watch {
     rig: Rig,
     options: PoolOptions,

@@ -203,7 +203,7 @@ fn the_victim_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
     drop(y.session());
 }
 
-/// At most as many processes are marked for eviction as groups starve (INV-CONDEMNED).
+/// At most as many processes are marked for eviction as groups starve (INV-MARKED).
 #[test] // E18
 fn an_unmarked_process_takes_sessions_again() {
     let rig = Rig::new(|b| b.max(1));
@@ -294,7 +294,7 @@ fn as_many_drain_as_there_may_be() {
     drop(new);
 }
 
-/// With `max_draining` 0 an idle process still makes room by leaving.
+/// With `max_draining` 0 an idle process is still evicted.
 #[test] // E25
 fn eviction_makes_room_where_no_process_may_drain() {
     let rig = Rig::new(|b| b.max(1).max_draining(0));

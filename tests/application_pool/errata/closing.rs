@@ -69,14 +69,14 @@ fn a_closed_pool_refuses_gets_and_may_be_closed_again() {
 #[test] // E32
 fn closing_waits_until_the_spawns_have_ended() {
     let rig = Rig::new(|b| b);
-    let door = rig.door_at(Call::Spawn);
+    let gate = rig.gate_at(Call::Spawn);
     let getting = rig.start_get(&app("x"));
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     let closing = rig.start_close();
     assert!(matches!(getting.error(), GetError::Closed));
     assert!(!closing.is_finished(), "the spawn has not ended");
     assert!(!rig.pool.wait_closed(Duration::ZERO));
-    door.open();
+    gate.open();
     let pool = rig.pool.clone();
     soon(move || closing.join()).expect("closing does not panic");
     assert!(soon(move || pool.wait_closed(SECOND)));
@@ -89,11 +89,11 @@ fn closing_waits_for_additions_and_for_replacements() {
     let rig = Rig::new(|b| b);
     let rolling = app("x").with_restart_mode(RestartMode::Rolling);
     rig.idle(&rolling, 1);
-    let door = rig.door_at(Call::Spawn);
+    let gate = rig.gate_at(Call::Spawn);
     rig.touch(&rolling);
     rig.idle(&rolling, 1);
     let getting = rig.start_get(&app("y"));
-    door.await_arrivals(2);
+    gate.await_arrivals(2);
     let closing = rig.start_close();
     assert!(matches!(getting.error(), GetError::Closed));
     // The idle process may still be shutting down at first.
@@ -101,7 +101,7 @@ fn closing_waits_for_additions_and_for_replacements() {
         assert!(!rig.pool.wait_closed(Duration::ZERO), "two spawns have not ended");
         std::thread::yield_now();
     }
-    door.open();
+    gate.open();
     soon(move || closing.join()).expect("closing does not panic");
 }
 
@@ -109,13 +109,13 @@ fn closing_waits_for_additions_and_for_replacements() {
 fn the_end_of_a_pool_waits_until_its_processes_are_shut_down() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
-    let door = rig.door_at(Call::ShutDown);
+    let gate = rig.gate_at(Call::ShutDown);
     let (pool, identifier) = (rig.pool.clone(), rig.group(&app("x")).processes[0].identifier);
     let detaching = std::thread::spawn(move || pool.detach(identifier));
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     rig.pool.close();
     assert!(!rig.pool.wait_closed(Duration::ZERO), "one is being shut down");
-    door.open();
+    gate.open();
     assert!(soon(move || detaching.join()).expect("detaching does not panic"));
     assert!(rig.pool.wait_closed(SECOND));
 }
@@ -211,12 +211,12 @@ fn closing_does_not_wait_for_sessions() {
     for _ in 0..10 {
         let rig = Rig::new(|b| b);
         let session = rig.get(&app("x"));
-        let door = rig.door_at(Call::Spawn);
+        let gate = rig.gate_at(Call::Spawn);
         let getting = rig.start_get(&app("y"));
-        door.await_arrivals(1);
+        gate.await_arrivals(1);
         let closing = rig.start_close();
         assert!(matches!(getting.error(), GetError::Closed));
-        door.open();
+        gate.open();
         soon(move || closing.join()).expect("closing does not panic");
         assert!(!rig.pool.wait_closed(Duration::ZERO));
         drop(session);

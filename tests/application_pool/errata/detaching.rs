@@ -52,13 +52,13 @@ fn an_idle_process_is_evicted_while_its_group_spawns() {
 #[test] // E12
 fn a_process_spawned_for_a_group_that_is_gone_is_shut_down() {
     let rig = Rig::new(|b| b);
-    let door = rig.door_at(Call::Spawn);
+    let gate = rig.gate_at(Call::Spawn);
     // No get waits, so the pool spawns no replacement.
     assert!(rig.pool.try_get(&app("x")).is_err());
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     assert!(rig.pool.detach_group("/srv/x"));
     assert_eq!(rig.pool.counts().spawning, 1, "it counts until it has ended");
-    door.open();
+    gate.open();
     rig.until(|| rig.spawner.shut_down() == [(1, ShutDown::Drained)]);
     assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 0), 0));
     rig.until(|| rig.spawner.processes().is_empty());

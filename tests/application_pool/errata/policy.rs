@@ -193,7 +193,7 @@ fn evicted(rig: &Rig) -> String {
     })
 }
 
-/// The back-off goes with the group, though one of its processes still drains (PROP-BEGINS-ANEW).
+/// The back-off goes with the group, though one of its processes still drains (PROP-DETACH-RESETS).
 #[test] // E26
 fn a_detached_group_forgets_its_back_off_though_it_drains() {
     let rig = Rig::without_cleaner(|b| b);

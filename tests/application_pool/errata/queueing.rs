@@ -268,13 +268,13 @@ fn deadlines_pass_in_every_pool_of_one_clock() {
 fn a_get_whose_process_has_crashed_keeps_its_turn() {
     let rig = Rig::new(|b| b.max(1));
     let one = app("x").with_max_queue(1);
-    let door = rig.door_at(Call::Connect);
+    let gate = rig.gate_at(Call::Connect);
     let first = rig.start_get(&one);
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     let second = rig.queue_get(&one);
     rig.spawner.processes()[0].kill();
     rig.spawner.next(Spawn::ready().held());
-    door.open();
+    gate.open();
     // The bound of one does not refuse the first, which was admitted before.
     rig.until(|| rig.group(&one).waiting == 2);
     rig.spawner.release();

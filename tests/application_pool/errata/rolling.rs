@@ -77,7 +77,7 @@ fn a_busy_old_process_drains_when_it_is_replaced() {
     assert_eq!(rig.gone(), [1]);
 }
 
-/// The pool has no room for an addition, but for a replacement, because the old process drains. In
+/// The pool has room for a replacement, because the old process drains, but not for an addition. In
 /// the end all are new (PROP-RESTART-ENDS).
 #[test] // E34
 fn a_full_pool_is_renewed_one_by_one() {

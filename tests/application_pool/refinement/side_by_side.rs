@@ -223,14 +223,14 @@ impl SideBySide {
                 Some("the pool is closed".to_owned())
             }
             Operation::WaitClosed => {
-                let over = self.spec.closed && self.spec.live() == 0;
+                let ended = self.spec.closed && self.spec.live() == 0;
                 let pool = &self.pool;
                 // The last shut-down may still be under way.
-                let says = soon(|| pool.wait_closed(Duration::ZERO), |says| *says == over);
-                if says != over {
+                let says = soon(|| pool.wait_closed(Duration::ZERO), |says| *says == ended);
+                if says != ended {
                     self.wrong.get_or_insert(format!("whether it has come to its end: {says}"));
                 }
-                Some(format!("it is asked whether the pool has come to its end: {over}"))
+                Some(format!("it is asked whether the pool has come to its end: {ended}"))
             }
             Operation::Downgrade => {
                 self.weak.push(self.pool.downgrade());
@@ -457,7 +457,7 @@ impl SideBySide {
         let pool = self.pool.clone();
         let closing =
             self.closing.take().unwrap_or_else(|| std::thread::spawn(move || pool.close()));
-        let over = soon(
+        let ended = soon(
             || {
                 let in_flight = self.spawner.book().in_flight.clone();
                 for ticket in in_flight {
@@ -466,9 +466,9 @@ impl SideBySide {
                 }
                 closing.is_finished() && self.pool.wait_closed(Duration::ZERO)
             },
-            |over| *over,
+            |ended| *ended,
         );
-        if !over {
+        if !ended {
             return Err(format!("a closed pool does not end: {:#?}", self.pool.snapshot()));
         }
         closing.join().map_err(|_| "close panicked".to_owned())?;

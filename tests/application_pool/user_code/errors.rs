@@ -185,7 +185,7 @@ fn an_error_of_connect_or_of_a_look_up_may_panic_when_it_is_dropped() {
 /// The pool has woken the task with an error, and the caller drops the task before polling it.
 #[test]
 fn an_error_granted_to_a_dropped_task_may_panic_when_it_is_dropped() {
-    struct Failing(common::Door);
+    struct Failing(common::Gate);
     impl Spawner for Failing {
         type Process = Plain;
         fn spawn(&self, _: &SpawnRequest) -> Result<Plain, SpawnError> {
@@ -193,14 +193,14 @@ fn an_error_granted_to_a_dropped_task_may_panic_when_it_is_dropped() {
             Err(SpawnError::new(PanicsWhenDropped))
         }
     }
-    let door = common::Door::default();
-    let builder = ApplicationPool::builder(Failing(door.clone())).cleaner(false);
+    let gate = common::Gate::default();
+    let builder = ApplicationPool::builder(Failing(gate.clone())).cleaner(false);
     let pool = builder.build().expect("a valid pool");
     let theirs = pool.clone();
     let mut task =
         common::task::Task::new(async move { theirs.get_async(&app("x")).await.map(drop) });
     assert!(task.poll().is_none());
-    door.open();
+    gate.open();
     before_long(|| task.wakes() == 1);
     // The pool drops its reference first, so the task has the last one.
     pool.detach_group("/srv/x");

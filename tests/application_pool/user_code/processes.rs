@@ -1,6 +1,6 @@
 //! The spawner and its processes.
 
-use crate::common::{Door, Rig, app, before_long, eager, soon};
+use crate::common::{Gate, Rig, app, before_long, eager, soon};
 use crate::user_code::{ON_PURPOSE, assert_usable, call_back};
 use cabrank::application_pool::{
     ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
@@ -144,17 +144,17 @@ fn a_process_that_panics_in_shut_down_and_when_it_is_dropped_is_contained() {
 #[test]
 fn an_unwanted_process_may_panic_twice_as_well() {
     let rig = Rig::new(|b| b);
-    let door = Door::default();
-    let theirs = door.clone();
+    let gate = Gate::default();
+    let theirs = gate.clone();
     rig.spawner.on_call(move |call| match call {
         Call::Spawn => theirs.pass(),
         Call::ShutDown | Call::DropProcess => panic!("{ON_PURPOSE} in {call:?}"),
         _ => {}
     });
     assert!(rig.pool.try_get(&app("x")).is_err());
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     rig.pool.detach_group("/srv/x");
-    door.open();
+    gate.open();
     rig.until(|| rig.gone() == [1] && rig.spawner.processes().is_empty());
     assert_usable(&rig);
 }

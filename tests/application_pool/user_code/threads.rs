@@ -58,7 +58,7 @@ fn the_end_of_a_thread_makes_room_for_a_waiter() {
     assert_usable(&rig);
 }
 
-/// The spawn for which the process makes room has not begun. The close must not wait for it,
+/// The spawn in whose favour the process is evicted has not begun. The close must not wait for it,
 /// although the thread's record of its pending work is already dropped.
 #[test]
 fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {

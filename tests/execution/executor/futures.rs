@@ -2,7 +2,7 @@
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
 use crate::common::task::{Task, block_on};
-use crate::common::{Door, before_long, soon};
+use crate::common::{Gate, before_long, soon};
 use crate::polling::yield_once;
 use cabrank::execution::interlock::OwnerState;
 use cabrank::execution::{BoxError, Execution, Executor, Interlock, Stage};
@@ -77,8 +77,8 @@ fn a_future_dropped_beside_a_holder_completes_at_once() {
         .hook(log.hook("a"))
         .to_complete(|| Err(OnPurpose.into()))
         .build();
-    let (door, theirs) = (Door::default(), interlock.clone());
-    let passes = door.clone();
+    let (gate, theirs) = (Gate::default(), interlock.clone());
+    let passes = gate.clone();
     let sharer = thread::spawn(move || {
         theirs.run(|r| {
             before_long(|| theirs.dump().owners.len() == 2);
@@ -94,13 +94,13 @@ fn a_future_dropped_beside_a_holder_completes_at_once() {
         executor.wrap_async(body).await
     });
     assert!(task.poll().is_none());
-    door.await_arrivals(1);
+    gate.await_arrivals(1);
     assert!(interlock.dump().owners.iter().any(|owner| owner.state == OwnerState::Loading));
     assert_eq!(log.take(), ["run a"]);
     drop(task);
     assert_eq!(log.take(), ["complete a", "report of a dropped one: on purpose"]);
     assert_eq!(interlock.dump().owners.len(), 1);
-    door.open();
+    gate.open();
     sharer.join().expect("no panic").expect("no deadlock");
 }
 

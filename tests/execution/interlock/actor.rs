@@ -164,7 +164,7 @@ pub(crate) fn deadlock<T>(result: Result<T, AcquireError>) -> Box<Blocked> {
 pub(crate) fn timed_out<T>(result: Result<T, AcquireError>) -> Box<Blocked> {
     match result {
         Err(AcquireError::TimedOut(blocked)) => blocked,
-        Err(other) => panic!("a time-out, not {other}"),
-        Ok(_) => panic!("a time-out"),
+        Err(other) => panic!("a timeout, not {other}"),
+        Ok(_) => panic!("a timeout"),
     }
 }

@@ -76,7 +76,7 @@ impl SideBySide {
         let early = |person: &_| answered(person).map(|answer| format!("unexpected: {answer:?}"));
         self.people.iter().find_map(early).map_or(Ok(()), Err)
     }
-    /// A task is woken exactly if its wait is over.
+    /// A task is woken exactly if its wait has ended.
     fn compare_wakes(&self) -> Result<(), String> {
         let until = soon();
         for (i, person) in self.people.iter().enumerate().filter(|(i, _)| self.pends(*i)) {

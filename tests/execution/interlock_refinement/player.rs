@@ -221,7 +221,7 @@ impl Inside {
     fn begin(&self, block: Block, place: &mut Place) -> Answer {
         let ilk = &self.interlock;
         let nests = || self.within(Place::Nests).or_panic();
-        told(match (block, place) {
+        answer(match (block, place) {
             (Block::Run, _) => ilk.run(|r| self.within(Place::Shared(r)).or_panic()),
             (Block::Unload, _) => ilk.unload(|_| nests()),
             (Block::Load, Place::Shared(r)) => r.load(|_| nests()),
@@ -254,7 +254,7 @@ impl Inside {
             let woken = Arc::new(Woken::default());
             let waker = Waker::from(woken.clone());
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                return told(output);
+                return answer(output);
             }
             if self.drops.take() {
                 return Answer::Over;
@@ -265,7 +265,7 @@ impl Inside {
     }
 }
 
-fn told(result: Result<(), AcquireError>) -> Answer {
+fn answer(result: Result<(), AcquireError>) -> Answer {
     match result {
         Ok(()) => Answer::Over,
         Err(AcquireError::Deadlock(_)) => Answer::Deadlock,

@@ -240,12 +240,12 @@ impl SideBySide {
         self.people[i].doing = Some(Doing { open, begins, left, since: None, expired: false });
         self.carry_out(i)
     }
-    /// Returns whether a thread's wait is over.
+    /// Returns whether a thread's wait has ended.
     fn goes_on(&self, i: usize) -> bool {
         let doing = self.people[i].doing.as_ref().filter(|doing| !doing.open.task);
         doing.is_some() && !self.machine.waits(i)
     }
-    /// A wait is over: the player goes on with its next section.
+    /// A wait has ended: the player goes on with its next section.
     fn go_on(&mut self, i: usize) -> Result<(), String> {
         let doing = self.people[i].doing.as_mut().expect("it waited");
         doing.left.pop_front();
@@ -321,7 +321,7 @@ impl SideBySide {
         }
         Ok(())
     }
-    /// Drops a future whose wait is over, but which did not see it.
+    /// Drops a future whose wait has ended, but which has not noticed.
     fn give_back(&mut self, i: usize) -> Result<(), String> {
         let doing = self.people[i].doing.take().expect("it waited");
         self.people[i].expected = Some(Answer::GaveUp);

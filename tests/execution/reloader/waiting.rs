@@ -108,7 +108,7 @@ fn a_bodys_error_is_reported_although_its_future_is_dropped_while_it_waits_to_re
     assert!(task.poll().is_none(), "it waits to unload");
     log.take();
     drop(task);
-    let told = ["complete", "executor complete", "report of a dropped one: on purpose"];
-    assert_eq!(log.take(), told);
+    let noted = ["complete", "executor complete", "report of a dropped one: on purpose"];
+    assert_eq!(log.take(), noted);
     drop(other);
 }

@@ -41,7 +41,7 @@ impl Drop for Folder {
     }
 }
 
-/// Returns a function that runs an execution, and tells whether that has reloaded.
+/// Returns a function that runs an execution, and says whether that has reloaded.
 fn reloads(paths: Vec<PathBuf>) -> impl Fn() -> bool {
     let log = Log::default();
     let unload = log.noting("unload");

@@ -75,7 +75,7 @@ pub(crate) struct Mirror {
     unclean: BTreeSet<SlotId>,
     /// Resources that their borrower has completed and not used yet.
     completed: BTreeSet<SlotId>,
-    /// Of each borrower that has begun to prepare: the pending calls.
+    /// Of each borrower that has begun to activate: the pending calls.
     calls: Vec<Option<VecDeque<Call>>>,
     ended: Vec<Option<Refusal>>,
     leaving: VecDeque<SlotId>,
@@ -107,7 +107,7 @@ pub(crate) fn limits(bounds: &Bounds) -> Limits {
 /// Returns the idle resource that a waiter was granted and has not picked up.
 fn granted_resource(at: &At) -> Option<SlotId> {
     match at {
-        At::Preparing { slot, granted: true, .. } => Some(slot.id),
+        At::Activating { slot, granted: true, .. } => Some(slot.id),
         At::Creating { slot, granted: true } if slot.unfinished => Some(slot.id),
         _ => None,
     }
@@ -117,7 +117,7 @@ fn granted_resource(at: &At) -> Option<SlotId> {
 /// begun.
 fn granted_place(at: &At) -> Option<SlotId> {
     match at {
-        At::MakingRoom { slot, granted: true, .. } => Some(slot.id),
+        At::Evicting { slot, granted: true, .. } => Some(slot.id),
         At::Creating { slot, granted: true } if !slot.unfinished => Some(slot.id),
         _ => None,
     }
@@ -219,9 +219,9 @@ impl Mirror {
     pub(crate) fn run(&mut self, client: ClientId, ends: &mut Ends) -> Option<Ended> {
         loop {
             match self.spec.clients[client] {
-                At::MakingRoom { granted: true, .. }
+                At::Evicting { granted: true, .. }
                 | At::Creating { granted: true, .. }
-                | At::Preparing { granted: true, .. } => self.apply(Action::PickUp { client }),
+                | At::Activating { granted: true, .. } => self.apply(Action::PickUp { client }),
                 At::Waiting(_) => return None,
                 At::Called(_) => {
                     self.section(Action::Retry { client });
@@ -234,9 +234,9 @@ impl Mirror {
                 }
                 At::Out => return Some(self.refused(client)),
                 At::Lent(slot) => return Some(Ended::Has(self.numbers[&slot.id])),
-                At::MakingRoom { victim, .. } => {
+                At::Evicting { victim, .. } => {
                     self.gone(victim.slot.id);
-                    self.apply(Action::MadeRoom { client });
+                    self.apply(Action::VictimDestroyed { client });
                 }
                 At::Creating { slot, .. } => {
                     let end = ends.next()?;
@@ -253,7 +253,7 @@ impl Mirror {
                         return Some(Ended::Create(end == End::Panic));
                     }
                 }
-                At::Preparing { slot, fresh, .. } => {
+                At::Activating { slot, fresh, .. } => {
                     let Some(call) = self.next_call(client, slot.id, fresh) else {
                         self.apply(Action::Ready { client });
                         continue;
@@ -267,7 +267,7 @@ impl Mirror {
                         // Before the section, not after it.
                         self.gone(slot.id);
                     }
-                    self.apply(Action::PrepareFails { client });
+                    self.apply(Action::ActivateFails { client });
                     if fresh {
                         return Some(match call {
                             Call::Activate => Ended::Activate(end == End::Panic),
@@ -329,7 +329,7 @@ impl Mirror {
     pub(crate) fn cancel(&mut self, client: ClientId) {
         match self.spec.clients[client] {
             At::Out => {}
-            At::Creating { granted: false, .. } | At::Preparing { granted: false, .. } => {
+            At::Creating { granted: false, .. } | At::Activating { granted: false, .. } => {
                 self.apply(Action::Cancel { client });
             }
             _ => self.apply(Action::GiveUp { client }),
@@ -450,15 +450,15 @@ impl Mirror {
         }
         for client in 0..self.spec.clients.len() {
             let slot = self.spec.clients[client].slot().copied();
-            let is_over = |id| self.has_outlived(id) || self.was_granted_long_ago(id);
-            if slot.is_some_and(|slot| !slot.expired && is_over(slot.id)) {
+            let has_expired = |id| self.has_outlived(id) || self.was_granted_long_ago(id);
+            if slot.is_some_and(|slot| !slot.expired && has_expired(slot.id)) {
                 self.section(Action::Expire { client });
             }
-            if let At::MakingRoom { slot, mut victim, granted } = self.spec.clients[client] {
+            if let At::Evicting { slot, mut victim, granted } = self.spec.clients[client] {
                 let age = self.now - self.idle_since[&(victim.slot.id, victim.since)];
                 victim.expired |= self.world.max_idle_time.is_some_and(|time| age >= time * 1_000);
                 victim.slot.expired |= self.has_outlived(victim.slot.id);
-                self.spec.clients[client] = At::MakingRoom { slot, victim, granted };
+                self.spec.clients[client] = At::Evicting { slot, victim, granted };
             }
         }
         self.age_what_is_added();
@@ -520,10 +520,11 @@ impl Mirror {
     fn next_to_evict(&self) -> Option<usize> {
         self.spec.idle.iter().position(|idle| {
             let age = self.now - self.idle_since[&(idle.slot.id, idle.since)];
-            let is_over = |time: Option<u64>| time.is_some_and(|time| age >= time * 1_000);
+            let has_passed = |time: Option<u64>| time.is_some_and(|time| age >= time * 1_000);
             let spare = idle.slot.unfinished
                 || self.spec.finished_of(idle.slot.key) > self.spec.limits.min_idle;
-            is_over(self.world.max_idle_time) || spare && is_over(self.world.soft_max_idle_time)
+            has_passed(self.world.max_idle_time)
+                || spare && has_passed(self.world.soft_max_idle_time)
         })
     }
 

@@ -10,8 +10,8 @@ use crate::sync::explore::Outcomes;
 use std::time::Duration;
 
 #[test]
-fn waiter_x_time_out() {
-    explore("waiter_x_time_out", &["served", "timed out"], |outcomes| {
+fn waiter_x_timeout() {
+    explore("waiter_x_timeout", &["served", "timed out"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         served_or_timed_out(&rig, outcomes);
     });

@@ -9,13 +9,13 @@ use super::rig::{Permits, SECOND};
 use crate::models::rig::*;
 
 #[test]
-fn section_time_out_x_sleep() {
-    explore_small("section_time_out_x_sleep", &["timed out"], |outcomes| {
+fn section_timeout_x_sleep() {
+    explore_small("section_timeout_x_sleep", &["timed out"], |outcomes| {
         let permits = Permits::new(0);
         let (theirs, deadline) = (permits.clone(), permits.clock().deadline(SECOND));
-        let looks = Bell::new();
+        let looks = Counter::new();
         let looking = looks.clone();
-        let taker = spawn(move || theirs.take_ringing(deadline, looking));
+        let taker = spawn(move || theirs.take_counting(deadline, looking));
         looks.wait(1);
         permits.clock.advance(SECOND);
         assert_eq!(taker.join().expect("no panic"), None);

@@ -9,8 +9,8 @@ use crate::models::resource_pool::rig::*;
 use crate::sync::explore::Outcomes;
 
 #[test]
-fn resource_return_x_time_out() {
-    explore("resource_return_x_time_out", &["served", "timed out"], |outcomes| {
+fn resource_return_x_timeout() {
+    explore("resource_return_x_timeout", &["served", "timed out"], |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         served_or_timed_out(&rig, outcomes);
     });

@@ -9,22 +9,22 @@ use crate::models::resource_pool::rig::*;
 use std::pin::pin;
 
 #[test]
-fn resource_handed_x_clear_all() {
+fn resource_grant_x_clear_all() {
     let expected = ["lent another", "lent before the clear"];
-    explore_small("resource_handed_x_clear_all", &expected, |outcomes| {
+    explore_small("resource_grant_x_clear_all", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).max_total(1)).reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
-        assert!(rig.door().poll_once(waiter.as_mut()).is_pending());
+        assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
         drop(lent);
-        let (pool, cleared) = (rig.pool.clone(), Bell::new());
+        let (pool, cleared) = (rig.pool.clone(), Counter::new());
         let theirs = cleared.clone();
         let clearing = spawn(move || {
             pool.clear_all();
-            theirs.ring();
+            theirs.up();
         });
-        let before = cleared.rung() > 0;
-        let lent = rig.door().block_on(waiter).expect("a thing");
+        let before = cleared.count() > 0;
+        let lent = rig.reentry().block_on(waiter).expect("a thing");
         clearing.join().expect("no panic");
         outcomes.note(match lent.number {
             1 if before => panic!("lent after the clear"),

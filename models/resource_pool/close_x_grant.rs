@@ -11,9 +11,9 @@ use std::pin::pin;
 /// Asserted: the close or the borrower destroys the victim, once. The borrower gets a resource in its place, or
 /// fails with `Closed`. `wait_closed` returns after the last resource is destroyed.
 #[test]
-fn resource_close_x_making_room() {
+fn resource_close_x_evicting_borrow() {
     let expected = ["closed", "made in its place"];
-    explore_small("resource_close_x_making_room", &expected, |outcomes| {
+    explore_small("resource_close_x_evicting_borrow", &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1));
         drop(rig.lend(Name("a")));
         let pool = rig.pool.clone();
@@ -44,7 +44,7 @@ fn resource_close_x_making_room() {
 /// Asserted: the waiter's resource is never created, and the victim is destroyed.
 #[test]
 fn resource_close_x_victim() {
-    let expected = ["handed first", "told in line"];
+    let expected = ["granted first", "failed in the queue"];
     explore_small("resource_close_x_victim", &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1));
         let lent = rig.lend(Name("a"));
@@ -52,13 +52,13 @@ fn resource_close_x_victim() {
         let mut waiter = pin!(rig.pool.borrow_async(&b));
         assert!(poll_once(waiter.as_mut()).is_pending());
         let returning = spawn(move || drop(lent));
-        let handed = rig.pool.num_waiting() == 0;
+        let granted = rig.pool.num_waiting() == 0;
         rig.pool.close();
         match block_on(waiter) {
             Ok(_) => panic!("served by a closed pool"),
             Err(error) => assert_eq!(error, BorrowError::Closed),
         }
-        outcomes.note(if handed { "handed first" } else { "told in line" });
+        outcomes.note(if granted { "granted first" } else { "failed in the queue" });
         assert!(rig.pool.wait_closed(SECOND));
         assert_eq!((rig.factory.made(), rig.factory.gone()), (1, vec![1]));
         returning.join().expect("no panic");
@@ -73,7 +73,7 @@ fn resource_close_x_victim() {
 /// Asserted: the waiter fails with `Closed`, in the queue or when it retries.
 #[test]
 fn resource_close_x_retry() {
-    let expected = ["called first", "told in line"];
+    let expected = ["called first", "failed in the queue"];
     explore_small("resource_close_x_retry", &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).fair(false));
         let lent = rig.lend();
@@ -86,7 +86,7 @@ fn resource_close_x_retry() {
             Ok(_) => panic!("served by a closed pool"),
             Err(error) => assert_eq!(error, BorrowError::Closed),
         }
-        outcomes.note(if called { "called first" } else { "told in line" });
+        outcomes.note(if called { "called first" } else { "failed in the queue" });
         assert!(rig.pool.wait_closed(SECOND));
         assert_eq!((rig.factory.made(), rig.factory.gone()), (1, vec![1]));
         returning.join().expect("no panic");
