@@ -6,12 +6,16 @@
     python3 models/faults.py --why       and the message of each model that fails
     python3 models/faults.py --list      which fault is for which models; plants nothing
     python3 models/faults.py --fit       only whether each fault fits the sources; builds nothing
-    python3 models/faults.py --jobs 1    one after the other; the default is two side by side
+    python3 models/faults.py --alone     each in a build of its own: slow, shows the same
 
 The faults are in faults.txt beside the models, by the file of src/ that they change. A fault is a name, the models that
 must catch it, and the change: code of that file in which [-this is removed-] and {+this is added+}. Line breaks, spaces,
 comments and commas before a closing bracket do not count. The code must occur once in its file. With `…`, the part after
 it is searched from the place of the part before: `fn get … return` is the first return of `get`.
+
+One build holds all faults that lie inside functions: such a function begins with a choice between its body and copies of
+it, each with one fault, and an environment variable names the fault of a run. A fault that changes anything else, or that
+does not compile in this form, gets a build of its own.
 
 A model that loom cannot run is run by shuttle. The runner exits with 1 if a model misses its fault, if a fault does not
 fit the sources, or if a model has no fault. Needs Python 3.11.
@@ -20,11 +24,10 @@ fit the sources, or if a model has no fault. Needs Python 3.11.
 import argparse
 import concurrent.futures
 import dataclasses
+import json
 import os
 import pathlib
-import queue
 import re
-import shutil
 import sys
 import time
 
@@ -92,8 +95,8 @@ def find_once(tokens, wanted, start, name, first):
     return places[0]
 
 
-def planted(source, fault):
-    """The source with the fault in it."""
+def edits_of(source, fault):
+    """What the fault changes: (from, to, the text that replaces it)."""
     found = tokens_of(source)
     texts = [m[0] for m in found]
     at, edits = 0, []
@@ -118,10 +121,73 @@ def planted(source, fault):
                 inside = sum(1 for m in wanted if start <= m.start() < end)
                 edits.append((found[before].start(), found[before + inside - 1].end(), ""))
         at += len(wanted)
+    return edits
+
+
+def edited(source, edits):
+    """The source after these edits."""
     # From the end on, so that places stay valid; where both begin at one place, code is removed first.
     for start, end, text in sorted(edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
         source = source[:start] + text + source[end:]
     return source
+
+
+def bodies_of(source):
+    """The bodies of the outermost functions, without their braces: (from, to)."""
+    found = tokens_of(source)
+    closing = {"(": ")", "[": "]", "{": "}"}
+
+    def after_group(at):
+        """The place after the bracket that closes the one at `at`."""
+        depth = 0
+        for place in range(at, len(found)):
+            depth += (found[place][0] in closing) - (found[place][0] in closing.values())
+            if depth == 0:
+                return place + 1
+        raise Misfit("brackets do not match")
+
+    bodies, at = [], 0
+    while at + 1 < len(found):
+        # `fn(` is a type; a constant function cannot look which fault is planted.
+        if found[at][0] != "fn" or found[at + 1][0] == "(" or found[at - 1][0] == "const":
+            at += 1
+            continue
+        while found[at][0] not in "{;":
+            at = after_group(at) if found[at][0] in closing else at + 1
+        if found[at][0] == "{":
+            end = after_group(at)
+            bodies.append((found[at].end(), found[end - 1].start()))
+            at = end
+    return bodies
+
+
+def with_choice(source, faults):
+    """The source with all these faults, of which `crate::planted` chooses; and the lines that belong to each.
+
+    `faults` are pairs of a number and a fault. A fault outside of every function is left out.
+    """
+    bodies = bodies_of(source)
+    copies = {body: [] for body in bodies}
+    for number, fault in faults:
+        edits = edits_of(source, fault)
+        within = [next((body for body in bodies if body[0] <= edit[0] and edit[1] <= body[1]), None) for edit in edits]
+        if None in within:
+            continue
+        for body in set(within):
+            moved = [(s - body[0], e - body[0], text) for (s, e, text), b in zip(edits, within) if b == body]
+            copies[body].append((number, edited(source[slice(*body)], moved)))
+    text, lines, at = "", {}, 0
+    for body in bodies:
+        text += source[at : body[0]]
+        for number, code in copies[body]:
+            text += f"\nif crate::planted::is({number}) {{"
+            first = text.count("\n") + 1
+            text += f"{code}}} else"
+            lines.setdefault(number, []).append(range(first, text.count("\n") + 1))
+        original = source[slice(*body)]
+        text += f" {{ {original} }} " if copies[body] else original
+        at = body[1]
+    return text + source[at:], lines
 
 
 def without_fault(faults):
@@ -139,24 +205,100 @@ def misfits(faults):
     wrong = []
     for fault in faults:
         try:
-            planted((ROOT / fault.file).read_text(), fault)
+            edits_of((ROOT / fault.file).read_text(), fault)
         except (Misfit, OSError) as error:
             wrong.append(str(error))
     return wrong
 
 
-def run(copy, tool, *args, seconds):
-    command = ["cargo", "test", "--quiet", "--features", tool, "--lib", *args]
-    environment = dict(
-        os.environ, CARGO_TARGET_DIR=str(copy / "target"), RUST_BACKTRACE="0",
-        CARGO_PROFILE_DEV_DEBUG="0", CARGO_PROFILE_TEST_DEBUG="0",
-        # One file changes from each fault to the next.
-        CARGO_INCREMENTAL="1",
-        # A fault may change the number of executions; the model must catch it by what it asserts.
-        CABRANK_EXECUTIONS="any", CABRANK_DEEP="1",
-    )
-    ended = planting.run(command, seconds, cwd=copy, env=environment)
-    return ended.code, ended.output
+CHOICE = """
+/// Which of the faults is planted in this run.
+pub(crate) mod planted {
+    pub(crate) fn is(number: usize) -> bool {
+        static CHOSEN: std::sync::LazyLock<Option<usize>> =
+            std::sync::LazyLock::new(|| std::env::var("CABRANK_FAULT").ok().and_then(|chosen| chosen.parse().ok()));
+        *CHOSEN == Some(number)
+    }
+}
+"""
+
+
+def build(copy, tool):
+    """Builds the models: the program or None, and what the compiler said."""
+    command = ["cargo", "test", "--quiet", "--features", tool, "--lib", "--no-run", "--message-format", "json"]
+    # The dependencies are those of `cargo xtask loom`. From one build to the next of a copy little changes.
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(ROOT / "target"), CARGO_INCREMENTAL="1")
+    ended = planting.run(command, 1200, cwd=copy, env=environment)
+    program, errors, places = None, [], []
+    for line in ended.output.splitlines():
+        if not line.startswith("{"):
+            errors.append(line)
+            continue
+        said = json.loads(line)
+        message = said.get("message") or {}
+        if said.get("executable"):
+            program = said["executable"]
+        if message.get("level") == "error":
+            errors.append(message["rendered"])
+            places += [(span["file_name"], span["line_start"]) for span in message["spans"] if span["is_primary"]]
+    return (program if ended.code == 0 else None), "\n".join(errors), places
+
+
+def models_of(program):
+    """The path of each model in this program, by its name."""
+    ended = planting.run([program, "--list"], 60)
+    paths = [line.removesuffix(": test") for line in ended.output.splitlines() if line.endswith(": test")]
+    return {path.rsplit("::", 1)[-1]: path for path in paths}
+
+
+def copy_of(name):
+    copy = ROOT / "target" / "faults" / name
+    planting.copy_sources(ROOT, copy, COPIED)
+    # Cargo tells the packages of two workspaces apart by name and version, not by path: without a version of its own the
+    # copy would share its programs with the tree.
+    manifest = copy / "Cargo.toml"
+    manifest.write_text(re.sub(r'^version = "[^"]*', rf"\g<0>-{name}", manifest.read_text(), count=1, flags=re.MULTILINE))
+    return copy
+
+
+def build_together(faults, needed):
+    """Builds all faults that lie in functions at once, by loom, and by shuttle if loom lacks one of the models needed.
+
+    Returns the program and the path of each model, and the numbers of these faults.
+    """
+    copy = copy_of("together")
+    library = copy / "src" / "lib.rs"
+    library.write_text(library.read_text() + CHOICE)
+    left_out = set()
+    while True:
+        together, lines = set(), {}
+        for file in sorted({fault.file for fault in faults}):
+            here = [(n, f) for n, f in enumerate(faults) if f.file == file and n not in left_out]
+            text, lines[file] = with_choice((ROOT / file).read_text(), here)
+            if file == "src/lib.rs":
+                text += CHOICE
+            (copy / file).write_text(text)
+            together |= lines[file].keys()
+        found, wrong = {}, set()
+        for tool in "loom", "shuttle":
+            if needed <= found.keys():
+                break
+            program, said, places = build(copy, tool)
+            if program is not None:
+                found = {model: (tool, program, path) for model, path in models_of(program).items()} | found
+                continue
+            wrong = {
+                number
+                for file, line in places
+                for number, ranges in lines.get(file, {}).items()
+                if any(line in inside for inside in ranges)
+            }
+            if not wrong:
+                sys.exit(said)
+            break
+        if not wrong:
+            return found, together
+        left_out |= wrong
 
 
 def reason(output):
@@ -170,34 +312,35 @@ def reason(output):
     return "no panic"
 
 
-def plant(fault, copy, modules, options):
-    """Plants one fault in this copy of the sources: the table's lines, and those of models that miss it."""
+def judge(fault, model, program, path, number, options):
+    """Runs a model with the fault planted: its line of the table, and whether it has caught the fault."""
+    environment = dict(
+        os.environ, RUST_BACKTRACE="0", CABRANK_DEEP="1", CABRANK_FAULT=str(number),
+        # A fault may change the number of executions; the model must catch it by what it asserts.
+        CABRANK_EXECUTIONS="any",
+    )
+    begun = time.monotonic()
+    ended = planting.run([program, path, "--exact"], options.seconds, cwd=ROOT, env=environment)
+    took = f"{time.monotonic() - begun:.1f} s"
+    if ended.code is None:
+        caught, how = "NO", f"not within {options.seconds} s"
+    elif ended.code == 0:
+        caught, how = "NO", "the model passes"
+    elif "overflowed its stack" in ended.output or ended.code != 101 and "panicked at" not in ended.output:
+        caught, how = "NO", f"the program fails, not the model: {ended.code}"
+    else:
+        caught, how = "yes", f"{took}  {reason(ended.output)}" if options.why else took
+    return f"{fault.name:<58} {model:<34} {caught:<8} {how}", caught == "yes"
+
+
+def build_alone(fault, copy, tool):
+    """Builds the sources with this fault only: the program, and what the compiler said."""
     path = copy / fault.file
-    source = path.read_text()
-    path.write_text(planted(source, fault))
-    lines, missed, built = [], [], {}
-    for model in fault.models:
-        tool = "loom" if model in modules["loom"] else "shuttle"
-        if tool not in built:
-            built[tool] = run(copy, tool, "--no-run", seconds=900)
-        code, output = built[tool]
-        if code != 0:
-            lines.append(f"{fault.name:<58} does not build:\n{output}")
-            missed += lines[-1:]
-            break
-        begun = time.monotonic()
-        code, output = run(copy, tool, modules[tool][model], "--", "--exact", seconds=options.seconds)
-        took = f"{time.monotonic() - begun:.1f} s"
-        if code is None:
-            caught, how = "NO", f"not within {options.seconds} s"
-        elif code == 0:
-            caught, how = "NO", "the model passes"
-        else:
-            caught, how = "yes", f"{took}  {reason(output)}" if options.why else took
-        lines.append(f"{fault.name:<58} {model:<34} {caught:<8} {how}")
-        missed += lines[-1:] if caught == "NO" else []
+    source = (ROOT / fault.file).read_text()
+    path.write_text(edited(source, edits_of(source, fault)))
+    program, said, _ = build(copy, tool)
     path.write_text(source)
-    return lines, missed
+    return program, said
 
 
 def main():
@@ -207,7 +350,7 @@ def main():
     parser.add_argument("--why", action="store_true", help="print the message of each failing model")
     parser.add_argument("--list", action="store_true", help="print the faults and their models")
     parser.add_argument("--fit", action="store_true", help="only look whether each fault fits the sources")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="copies side by side")
+    parser.add_argument("--alone", action="store_true", help="build each fault alone")
     options = parser.parse_args()
 
     faults = read_faults()
@@ -225,45 +368,40 @@ def main():
         print(f"{len(faults)} faults fit the sources")
         return 0
 
-    copies = queue.SimpleQueue()
-    for job in range(max(1, min(options.jobs, len(faults)))):
-        copy = ROOT / "target" / "faults" / str(job)
-        planting.copy_sources(ROOT, copy, COPIED)
-        copies.put(copy)
-    first = copies.get()
-    modules = {"loom": {}, "shuttle": {}}
-    for tool in modules:
-        if all(model in modules["loom"] for fault in faults for model in fault.models) and tool == "shuttle":
-            continue
-        print(f"building for {tool}: from cold, that takes minutes", file=sys.stderr, flush=True)
-        code, output = run(first, tool, "--", "--list", seconds=900)
-        if code != 0:
-            sys.exit(output)
-        tests = [line.removesuffix(": test") for line in output.splitlines() if line.endswith(": test")]
-        modules[tool] = {path.rsplit("::", 1)[-1]: path for path in tests}
-    copies.put(first)
-    for _ in range(copies.qsize()):
-        copy = copies.get()
-        if not (copy / "target").exists():
-            # The library's dependencies need not be built twice.
-            shutil.copytree(first / "target", copy / "target", symlinks=True)
-        copies.put(copy)
-
-    def work(fault):
-        copy = copies.get()
-        try:
-            return plant(fault, copy, modules, options)
-        finally:
-            copies.put(copy)
+    print("building: from cold, that takes minutes", file=sys.stderr, flush=True)
+    # Where each fault is built alone, this program only lists the models.
+    needed = {model for fault in faults for model in fault.models}
+    models, together = build_together([] if options.alone else faults, needed)
 
     wrong = []
+
+    def report(line, is_caught):
+        print(line, flush=True)
+        if not is_caught:
+            wrong.append(line)
+
     print(f"{'fault':<58} {'model':<34} {'caught':<8} how", flush=True)
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for lines, missed in pool.map(work, faults):
-            print("\n".join(lines), flush=True)
-            wrong += missed
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = [
+            pool.submit(judge, fault, model, *models[model][1:], number, options)
+            for number, fault in enumerate(faults)
+            if number in together
+            for model in fault.models
+        ]
+        for run in runs:
+            report(*run.result())
+    alone = [(number, fault) for number, fault in enumerate(faults) if number not in together]
+    copy = copy_of("alone")
+    for number, fault in alone:
+        for tool in sorted({models[model][0] for model in fault.models}):
+            program, said = build_alone(fault, copy, tool)
+            for model in (model for model in fault.models if models[model][0] == tool):
+                if program is None:
+                    report(f"{fault.name:<58} does not build:\n{said}", False)
+                else:
+                    report(*judge(fault, model, program, models[model][2], number, options))
     # Again at the end, where a reader looks for them.
-    print("\n".join([f"{len(faults)} faults, {len(wrong)} not caught", *wrong]), flush=True)
+    print("\n".join([f"{len(faults)} faults, {len(alone)} in builds of their own, {len(wrong)} not caught", *wrong]))
     return 1 if wrong else 0
 
 

@@ -64,7 +64,7 @@ const STEPS: &[Step] = &[
         name: "faults",
         about: "no model passes by accident",
         is_deep: false,
-        lines: "timeout 1800 cargo xtask faults",
+        lines: "timeout 1200 cargo xtask faults",
     },
     Step {
         name: "clippy",
