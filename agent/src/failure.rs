@@ -3,6 +3,7 @@
 //! Every message names the file, option or process at fault and the remedy. The exit codes are part of
 //! the command line's contract, and `cabrank --help` lists them.
 
+use crate::chain::Chain;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -39,6 +40,9 @@ impl Failure {
     }
     pub(crate) fn other(message: impl Into<String>) -> Self {
         Failure::new(Kind::Other, message)
+    }
+    pub(crate) fn caused_by(error: &(dyn std::error::Error + 'static)) -> Self {
+        Failure::other(Chain(error).to_string())
     }
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Failure::new(Kind::Usage, message)

@@ -17,6 +17,7 @@
 
 mod admin;
 mod app;
+mod chain;
 mod config;
 mod failure;
 mod front;

@@ -8,6 +8,7 @@ use crate::app::boot_error::BootError;
 use crate::app::children::Children;
 use crate::app::connections::Connections;
 use crate::app::{AppSpawner, Pool, WeakPool};
+use crate::chain::Chain;
 use crate::config::Settings;
 use crate::config::cli::StartArgs;
 use crate::failure::{Failure, Kind};
@@ -53,13 +54,12 @@ pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
 }
 
 async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
-    let mut signals = Signals::new().map_err(|e| Failure::other(e.to_string()))?;
+    let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
     let listener = server::listen(settings.listen).map_err(|e| address_failure(&settings, &e))?;
     let address = listener.local_addr().map_err(|e| address_failure(&settings, &e))?;
     let dir = InstanceDir::create()?;
     let children = Arc::new(Children::default());
-    let connections =
-        Connections::new(Handle::current()).map_err(|e| Failure::other(e.to_string()))?;
+    let connections = Connections::new(Handle::current()).map_err(|e| Failure::caused_by(&e))?;
     let pool = build_pool(&settings, &dir, &children, &connections)?;
     let options = settings.pool_options();
     let admin_socket = admin::listen(&dir.admin_socket()).map_err(|e| {
@@ -210,7 +210,7 @@ fn build_pool(
         .restart_files(|path| path.metadata()?.modified())
         .observer(log_event())
         .build()
-        .map_err(|e| Failure::other(e.to_string()))?;
+        .map_err(|e| Failure::caused_by(&e))?;
     let _ = own.set(pool.downgrade());
     Ok(pool)
 }
@@ -226,7 +226,8 @@ fn log_event() -> impl Fn(&Event) {
         }
         Event::SpawnFailed { group, error, retry_in, .. } => {
             tracing::error!(
-                "{group}: {error} (next attempt in {:.1} s at the earliest)",
+                "{group}: {} (next attempt in {:.1} s at the earliest)",
+                Chain(error),
                 retry_in.as_secs_f64()
             );
         }
@@ -293,7 +294,7 @@ fn boot_failure(error: &GetError) -> Failure {
             format!("{} Its output:\n\n  {output}", boot.summary)
         }
         Some(boot) => boot.summary.clone(),
-        None => error.to_string(),
+        None => Chain(error).to_string(),
     };
     Failure::new(Kind::Boot, message)
 }

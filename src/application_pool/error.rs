@@ -132,8 +132,8 @@ impl fmt::Display for GetError {
             }
             GetError::TimedOut => f.write_str("no process was free before the deadline"),
             GetError::WouldBlock => f.write_str("no process is free now"),
-            GetError::Spawn(e) => write!(f, "no process could be spawned: {e}"),
-            GetError::Connect(e) => write!(f, "no connection could be opened: {e}"),
+            GetError::Spawn(_) => f.write_str("no process could be spawned"),
+            GetError::Connect(_) => f.write_str("no connection could be opened"),
         }
     }
 }
@@ -173,7 +173,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BuildError::Zero(option) => write!(f, "{option} must not be zero"),
-            BuildError::Cleaner(e) => write!(f, "the pool has no cleaner: {e}"),
+            BuildError::Cleaner(_) => f.write_str("the pool has no cleaner"),
         }
     }
 }

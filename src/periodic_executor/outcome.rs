@@ -156,7 +156,7 @@ impl fmt::Display for OpenError {
                 f.write_str("the executor was opened in the parent of this forked process")
             }
             OpenError::ShutDown => f.write_str("executors have been shut down"),
-            OpenError::NotStarted(why) => write!(f, "the executor could not be started: {why}"),
+            OpenError::NotStarted(_) => f.write_str("the executor could not be started"),
         }
     }
 }

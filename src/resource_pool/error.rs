@@ -104,9 +104,9 @@ impl<E: fmt::Display> fmt::Display for BorrowError<E> {
         match self {
             BorrowError::Closed => f.write_str("the pool is closed"),
             BorrowError::Exhausted => f.write_str("the pool is exhausted"),
-            BorrowError::WouldBlock => f.write_str("nothing can be lent without waiting"),
-            BorrowError::TimedOut => f.write_str("nothing could be lent in time"),
-            BorrowError::Create(failure) => write!(f, "no resource could be made: {failure}"),
+            BorrowError::WouldBlock => f.write_str("no resource can be lent without waiting"),
+            BorrowError::TimedOut => f.write_str("no resource could be lent in time"),
+            BorrowError::Create(failure) => write!(f, "no resource could be created: {failure}"),
             BorrowError::Activate(failure) => {
                 write!(f, "the new resource could not be activated: {failure}")
             }
@@ -150,7 +150,7 @@ impl<E: fmt::Display> fmt::Display for AddError<E> {
         match self {
             AddError::Closed => f.write_str("the pool is closed"),
             AddError::Full => f.write_str("the pool has no room for another idle resource"),
-            AddError::Create(failure) => write!(f, "no resource could be made: {failure}"),
+            AddError::Create(failure) => write!(f, "no resource could be created: {failure}"),
             AddError::Passivate(failure) => {
                 write!(f, "the new resource could not be passivated: {failure}")
             }

@@ -285,9 +285,7 @@ impl fmt::Display for BuildError {
             BuildError::NotWith { option, with, why } => {
                 write!(f, "{option} does not go with {with}: {why}")
             }
-            BuildError::Maintenance(why) => {
-                write!(f, "the maintenance could not be started: {why}")
-            }
+            BuildError::Maintenance(_) => f.write_str("the maintenance could not be started"),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::both::{SECOND, Threads};
 use crate::common::soon;
 use cabrank::periodic_executor::{Flow, Joined, OpenError, Registry};
 use cabrank::{AsyncPeriodicExecutor, PeriodicExecutor};
+use std::error::Error;
 use std::sync::mpsc::{Sender, channel};
 
 #[test]
@@ -25,7 +26,10 @@ fn a_thread_that_cannot_be_started_is_reported_and_leaves_it_stopped() {
 fn a_name_that_no_thread_can_have_is_an_error() {
     let builder = PeriodicExecutor::builder(SECOND).unregistered().name("a\0b");
     let executor = builder.build(|| Flow::Stop);
-    assert!(matches!(executor.open(), Err(OpenError::NotStarted(_))));
+    let error = executor.open().expect_err("no such name");
+    assert!(matches!(error, OpenError::NotStarted(_)));
+    assert_eq!(error.to_string(), "the executor could not be started");
+    assert!(error.source().is_some_and(|cause| !cause.to_string().is_empty()));
     assert_eq!(executor.join(), Ok(Joined::Abandoned));
 }
 

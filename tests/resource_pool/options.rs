@@ -4,6 +4,7 @@
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
 use crate::shared::SECOND;
 use crate::steps::Steps;
+use cabrank::periodic_executor::OpenError;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
     AddError, Async, BorrowError, Borrowed, BuildError, Builder, Failure, KeyedResourcePool,
@@ -456,17 +457,17 @@ fn errors_have_messages_and_causes() {
     rig.script.fails("create");
     let error = rig.pool.borrow().expect_err("it fails");
     assert_eq!(error, BorrowError::Create(Failure::Error("on purpose".to_owned())));
-    assert_eq!(error.to_string(), "no resource could be made: on purpose");
+    assert_eq!(error.to_string(), "no resource could be created: on purpose");
     rig.script.panics("create");
     let error = rig.pool.borrow().expect_err("it panics");
-    assert_eq!(error.to_string(), "no resource could be made: panicked: on purpose");
+    assert_eq!(error.to_string(), "no resource could be created: panicked: on purpose");
     assert_eq!(rig.pool.add().expect_err("too").to_string(), error.to_string());
     assert!(format!("{:?}", rig.pool).starts_with("ResourcePool { active: 0, idle: 0"));
     let io = std::io::Error::other("the cable is cut");
     let io = std::io::Error::other(Refused(Box::new(io)));
     let add = AddError::Create(Failure::Error(Refused(Box::new(std::io::Error::other("again")))));
     for (error, text) in [
-        (BorrowError::Create(Failure::Error(io)), "no resource could be made: refused"),
+        (BorrowError::Create(Failure::Error(io)), "no resource could be created: refused"),
         (
             BorrowError::Activate(Failure::Error(std::io::Error::other("refused"))),
             "the new resource could not be activated: refused",
@@ -475,10 +476,15 @@ fn errors_have_messages_and_causes() {
         assert_eq!(chain(&error)[0], text);
         assert_eq!(chain(&error).concat().matches("refused").count(), 1);
     }
-    assert_eq!(chain(&add), ["no resource could be made: refused", "again"]);
+    assert_eq!(chain(&add), ["no resource could be created: refused", "again"]);
     let again = || Refused(Box::new(std::io::Error::other("again")));
     let passivate = AddError::Passivate(Failure::Error(again()));
     assert_eq!(chain(&passivate), ["the new resource could not be passivated: refused", "again"]);
+    let build = BuildError::Maintenance(OpenError::NotStarted("no memory".into()));
+    assert_eq!(
+        chain(&build),
+        ["the maintenance could not be started", "the executor could not be started", "no memory"]
+    );
 }
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use crate::body::ExecutionBody;
 use crate::future::ResponseFuture;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, with_causes};
 use cabrank::execution::{ExecutionError, Executor, Reloader};
 use http::{Request, Response};
 use http_body::Body;
@@ -34,7 +34,7 @@ macro_rules! layer {
             ///
             /// The text may contain paths and the dump of the interlock. Default: the status alone.
             pub fn show_errors(mut self) -> Self {
-                self.refusal = Refusal::with_text(|_, error| format!("{error}\n"));
+                self.refusal = Refusal::with_text(with_causes);
                 self
             }
             /// Sets the answer to a request whose execution cannot begin.

@@ -3,6 +3,7 @@
 use cabrank::execution::ExecutionError;
 use cabrank::execution::interlock::AcquireError;
 use http::{Response, StatusCode, header};
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -36,6 +37,15 @@ impl Refusal {
             response
         })
     }
+}
+
+/// Returns the text of an error and of its causes, each on a line of its own.
+///
+/// The cause of a wait that failed is the dump of the interlock.
+pub(crate) fn with_causes(_: StatusCode, error: &ExecutionError) -> String {
+    let first: &(dyn Error + 'static) = error;
+    let causes = std::iter::successors(Some(first), |&error| error.source());
+    causes.map(|cause| format!("{cause}\n")).collect()
 }
 
 impl Default for Refusal {

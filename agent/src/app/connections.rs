@@ -14,6 +14,7 @@
 
 use super::handshake::Address;
 use super::stream::{self, AppStream, Watch, Watched};
+use crate::chain::Chain;
 use crate::http::upload::Upload;
 use crate::http::{MAX_REPLY_FIELDS, MAX_REPLY_HEAD};
 use cabrank::application_pool::{ConnectError, Identifier};
@@ -96,7 +97,7 @@ impl AsyncResourceFactory for Connector {
         // The task ends when both sides have closed the connection.
         tokio::spawn(async move {
             if let Err(e) = connection.with_upgrades().await {
-                tracing::debug!("a connection to an application process ended: {e}");
+                tracing::debug!("a connection to an application process ended: {}", Chain(&e));
             }
         });
         Ok(HttpConnection { sender, stream: watch, has_served: false })
@@ -197,7 +198,7 @@ impl Connections {
 fn connect_error(error: BorrowError<ConnectError>) -> ConnectError {
     match error {
         BorrowError::Create(Failure::Error(error)) => error,
-        other => ConnectError::local(other.to_string()),
+        other => ConnectError::local(Chain(&other).to_string()),
     }
 }
 

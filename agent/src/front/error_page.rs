@@ -5,6 +5,7 @@
 
 use super::response_body::ResponseBody;
 use crate::app::boot_error::BootError;
+use crate::chain::Chain;
 use cabrank::application_pool::GetError;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -76,7 +77,7 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
                         content.text = sentence(&boot.summary);
                         content.details = Some((boot.details(), boot.html));
                     }
-                    None => content.text = sentence(&error.to_string()),
+                    None => content.text = sentence(&Chain(error).to_string()),
                 }
             }
             content
@@ -92,7 +93,7 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             "Please try again in a moment.",
         ),
         Trouble::Get(error) => {
-            tracing::error!("the pool returned no process for a request: {error}");
+            tracing::error!("the pool returned no process for a request: {}", Chain(error));
             page(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "The application cannot be reached",

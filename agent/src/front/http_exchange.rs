@@ -4,6 +4,7 @@ use super::headers::{asks_for_upgrade, has_token, remove_hop_by_hop};
 use super::response_body::{HttpBody, ResponseBody};
 use super::{Failed, Inbound, Peer, Reached};
 use crate::app::Session;
+use crate::chain::Chain;
 use crate::http::BoxError;
 use crate::http::upload::Upload;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -43,7 +44,7 @@ pub(crate) async fn exchange(
             let e = e.into_error();
             let reached =
                 if e.is_parse() { Reached::Verdict(StatusCode::BAD_GATEWAY) } else { reached };
-            return failed(session, reached, e.to_string());
+            return failed(session, reached, Chain(&e).to_string());
         }
     };
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -138,7 +139,7 @@ fn tunnel(
         };
         tokio::select! {
             done = pass => if let Err(e) = done {
-                tracing::debug!("an upgraded connection ended: {e}");
+                tracing::debug!("an upgraded connection ended: {}", Chain(&*e));
             },
             _ = closing.wait_for(|closing| *closing) => {}
         }

@@ -21,6 +21,7 @@ pub(crate) mod session_codec;
 pub(crate) mod session_exchange;
 
 use crate::app::Session;
+use crate::chain::Chain;
 use crate::http::upload::Upload;
 use cabrank::application_pool::ConnectError;
 use hyper::http::{StatusCode, request::Parts};
@@ -54,7 +55,7 @@ impl Failed {
         // The agent lacks descriptors or memory, so another process would not help.
         let local = Reached::Verdict(StatusCode::SERVICE_UNAVAILABLE);
         let reached = if error.is_local() { local } else { Reached::Nowhere };
-        Failed { session: Some(session), why: error.to_string(), reached }
+        Failed { session: Some(session), why: Chain(error).to_string(), reached }
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::app::Session;
 use crate::app::connections::Lent;
 use crate::app::stream::AppStream;
+use crate::chain::Chain;
 use crate::http::BoxError;
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -161,7 +162,7 @@ impl SessionBody {
                 Poll::Ready(Some(Ok(self.give())))
             }
             Err(e) => {
-                self.broke_off(&e);
+                self.broke_off(&Chain(&e));
                 Poll::Ready(Some(Err(e.into())))
             }
         }

@@ -2,6 +2,7 @@
 
 use super::Peer;
 use super::handler::Front;
+use crate::chain::Chain;
 use crate::http::patience::PatientStream;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -123,7 +124,7 @@ fn attend(
             }
         };
         if let Err(e) = done {
-            tracing::debug!("the connection from {remote} ended: {e}");
+            tracing::debug!("the connection from {remote} ended: {}", Chain(&e));
         }
         drop(open);
     });

@@ -7,6 +7,7 @@
 
 use super::BoxError;
 use super::patience::Patience;
+use crate::chain::Chain;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -101,7 +102,7 @@ impl Body for Upload {
             Ok(None) => return Poll::Ready(None),
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(e))) => {
-                let error = self.break_off(StatusCode::BAD_REQUEST, e.to_string());
+                let error = self.break_off(StatusCode::BAD_REQUEST, Chain(&e).to_string());
                 return Poll::Ready(Some(Err(error)));
             }
             Err(waited) => {
