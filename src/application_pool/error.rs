@@ -149,6 +149,15 @@ impl Error for GetError {
 }
 
 /// Why a pool could not be built, or an option could not be changed.
+///
+/// ```
+/// use cabrank::ApplicationPool;
+/// use cabrank::application_pool::BuildError;
+/// use cabrank::in_memory::InMemorySpawner;
+///
+/// let pool = ApplicationPool::builder(InMemorySpawner::new()).max(0).build();
+/// assert!(matches!(pool, Err(BuildError::Zero("max"))));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -10,6 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How the pool replaces processes when a restart file asks for it.
+///
+/// ```
+/// use cabrank::PoolOptions;
+/// use cabrank::application_pool::RestartMode;
+///
+/// let shop = PoolOptions::new("/srv/shop").with_restart_mode(RestartMode::Rolling);
+/// assert_eq!(shop.restart_mode(), RestartMode::Rolling);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RestartMode {

@@ -15,6 +15,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The whole pool at one moment.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// let pool = ApplicationPool::builder(InMemorySpawner::new()).max(4).build()?;
+/// let session = pool.get(&PoolOptions::new("/srv/shop"))?;
+///
+/// let snapshot = pool.snapshot();
+/// assert_eq!((snapshot.active, snapshot.count, snapshot.max), (1, 1, 4));
+/// for group in &snapshot.groups {
+///     println!("{}: {} processes, {} waiting", group.name, group.processes.len(), group.waiting);
+/// }
+/// # drop(session);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

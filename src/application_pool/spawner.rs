@@ -11,6 +11,18 @@ use std::fmt;
 use std::num::NonZeroUsize;
 
 /// Names one process for as long as the pool lives. A number is never used twice.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// use cabrank::application_pool::Session;
+///
+/// let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+/// let session = pool.get(&PoolOptions::new("/srv/shop"))?;
+/// let identifier = Session::identifier(&session);
+/// assert_eq!(pool.snapshot().groups[0].processes[0].identifier, identifier);
+/// assert!(pool.detach(identifier));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 // The pseudocode's `identifier`, which is a random string. A number does the same, and doubles as the generation of a slab key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -91,6 +103,36 @@ pub trait Spawner: Send + Sync + 'static {
 /// One application process, as its [`Spawner`] sees it.
 ///
 /// The pool keeps the value until the process has left the pool, then drops it, without its lock.
+///
+/// ```
+/// use cabrank::application_pool::{ConnectError, Process, ShutDown};
+/// use std::num::NonZeroUsize;
+/// use std::os::unix::net::UnixStream;
+/// use std::process::{Child, Command};
+/// use std::sync::Mutex;
+///
+/// /// An application that listens on a socket and takes four requests at once.
+/// struct Worker { socket: String, child: Mutex<Child> }
+///
+/// impl Process for Worker {
+///     type Connection = UnixStream;
+///     fn connect(&self) -> Result<UnixStream, ConnectError> {
+///         UnixStream::connect(&self.socket).map_err(ConnectError::process)
+///     }
+///     fn concurrency(&self) -> Option<NonZeroUsize> {
+///         NonZeroUsize::new(4)
+///     }
+///     fn shut_down(&self, how: ShutDown) {
+///         let mut child = self.child.lock().expect("not poisoned");
+///         if how == ShutDown::DeadlinePassed {
+///             let _ = child.kill(); // sessions are still open
+///         }
+///         // It ends by itself when its standard input is closed.
+///         drop(child.stdin.take());
+///     }
+/// }
+/// # let _ = Command::new("true");
+/// ```
 pub trait Process: Send + Sync + 'static {
     /// The connection that a session is held over.
     type Connection: Send + 'static;
@@ -137,6 +179,21 @@ pub enum ShutDown {
 }
 
 /// The process that one call of [`Spawner::spawn`] makes.
+///
+/// ```
+/// # use cabrank::application_pool::{SpawnError, SpawnRequest};
+/// use std::process::{Child, Command};
+///
+/// fn start(request: &SpawnRequest) -> Result<Child, SpawnError> {
+///     let options = request.options();
+///     Command::new("./serve")
+///         .current_dir(options.app_root())
+///         .env("APP_ENV", options.environment())
+///         .spawn()
+///         .map_err(SpawnError::new)
+/// }
+/// # let _ = start;
+/// ```
 #[derive(Clone, Debug)]
 pub struct SpawnRequest {
     pub(crate) identifier: Identifier,
@@ -160,6 +217,22 @@ impl SpawnRequest {
 }
 
 /// Cancels a spawn whose process is no longer wanted. Cheap to clone.
+///
+/// ```
+/// # use cabrank::application_pool::{CancelToken, SpawnError};
+/// # use std::time::Duration;
+/// /// Waits until the application answers, for as long as the process is wanted.
+/// fn wait_until_ready(answers: impl Fn() -> bool, cancel: &CancelToken) -> Result<(), SpawnError> {
+///     while !answers() {
+///         if cancel.is_cancelled() {
+///             return Err(SpawnError::new("the process is no longer wanted"));
+///         }
+///         std::thread::sleep(Duration::from_millis(10));
+///     }
+///     Ok(())
+/// }
+/// # let _ = |cancel: &CancelToken| wait_until_ready(|| true, cancel);
+/// ```
 #[derive(Clone)]
 pub struct CancelToken(Arc<Token>);
 
@@ -208,6 +281,18 @@ impl CancelToken {
     }
 
     /// Calls `hook` when the spawn is cancelled: at once, if it is cancelled already.
+    ///
+    /// ```
+    /// # use cabrank::application_pool::SpawnRequest;
+    /// # use std::process::Child;
+    /// # use std::sync::{Arc, Mutex};
+    /// fn end_if_unwanted(request: &SpawnRequest, child: Arc<Mutex<Child>>) {
+    ///     request.cancel().on_cancel(move || {
+    ///         let _ = child.lock().expect("not poisoned").kill();
+    ///     });
+    /// }
+    /// # let _ = end_if_unwanted;
+    /// ```
     pub fn on_cancel(&self, hook: impl FnOnce() + Send + 'static) {
         {
             let mut state = self.0.state.lock();

@@ -1,6 +1,15 @@
 //! Counters over the life of a pool.
 
 /// Counts of a pool's work since it was built.
+///
+/// ```
+/// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+/// let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+/// drop(pool.get(&PoolOptions::new("/srv/shop"))?);
+/// let totals = pool.snapshot().totals;
+/// assert_eq!((totals.spawned, totals.waited, totals.processed), (1, 1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -85,6 +85,18 @@ impl Ended {
 }
 
 /// Why a join returned without an error.
+///
+/// ```
+/// use cabrank::PeriodicExecutor;
+/// use cabrank::periodic_executor::{Flow, Joined};
+/// use std::time::Duration;
+///
+/// let once = PeriodicExecutor::builder(Duration::from_secs(1)).build(|| Flow::Stop);
+/// assert_eq!(once.join()?, Joined::NeverOpened);
+/// once.open()?;
+/// assert_eq!(once.join()?, Joined::Finished);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Joined {
@@ -107,6 +119,17 @@ pub enum Joined {
 }
 
 /// Why a join failed.
+///
+/// ```
+/// use cabrank::PeriodicExecutor;
+/// use cabrank::periodic_executor::JoinError;
+/// use std::time::Duration;
+///
+/// let executor = PeriodicExecutor::builder(None).build(|| {});
+/// executor.open()?;
+/// assert_eq!(executor.join_timeout(Duration::ZERO), Err(JoinError::TimedOut)); // it is still open
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinError {
@@ -133,6 +156,18 @@ impl fmt::Display for JoinError {
 impl std::error::Error for JoinError {}
 
 /// Why an open failed.
+///
+/// ```
+/// use cabrank::PeriodicExecutor;
+/// use cabrank::periodic_executor::{OpenError, Registry};
+/// use std::time::Duration;
+///
+/// let registry = Registry::new();
+/// let executor = PeriodicExecutor::builder(None).registry(&registry).build(|| {});
+/// registry.shutdown(Duration::from_secs(1))?;
+/// assert!(matches!(executor.open(), Err(OpenError::ShutDown)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {

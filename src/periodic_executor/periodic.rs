@@ -149,6 +149,27 @@ impl<F: Flavour> fmt::Debug for Periodic<F> {
 /// The owner of the target keeps one, so that the executor ends with the owner, at once. An owner that keeps the
 /// executor's only handle does not need it. The drop takes no lock, does not allocate and does not wait. So the
 /// owner may be dropped anywhere, also on the executor's own thread.
+///
+/// ```
+/// use cabrank::PeriodicExecutor;
+/// use cabrank::periodic_executor::CloseOnDrop;
+/// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+/// use std::time::Duration;
+///
+/// /// Counts while it lives.
+/// struct Counter { count: Arc<AtomicUsize>, _executor: CloseOnDrop }
+///
+/// let count = Arc::new(AtomicUsize::new(0));
+/// let counted = count.clone();
+/// let executor = PeriodicExecutor::builder(Duration::from_secs(1))
+///     .build(move || _ = counted.fetch_add(1, Ordering::Relaxed));
+/// executor.open()?;
+/// let counter = Counter { count, _executor: executor.close_on_drop() };
+/// println!("called {} times", counter.count.load(Ordering::Relaxed));
+/// drop(counter);
+/// assert!(!executor.is_open());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct CloseOnDrop(Arc<dyn Member>);
 
 impl Drop for CloseOnDrop {

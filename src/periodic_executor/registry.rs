@@ -189,6 +189,25 @@ impl fmt::Debug for Registry {
 }
 
 /// A shutdown timed out before all executors had ended.
+///
+/// ```
+/// use cabrank::PeriodicExecutor;
+/// use cabrank::periodic_executor::Registry;
+/// use std::time::Duration;
+///
+/// let registry = Registry::new();
+/// let (begun, has_begun) = std::sync::mpsc::channel();
+/// let builder = PeriodicExecutor::builder(None).registry(&registry).name("backup");
+/// let executor = builder.build(move || {
+///     let _ = begun.send(());
+///     std::thread::sleep(Duration::from_secs(1)); // does not obey at once
+/// });
+/// executor.open()?;
+/// has_begun.recv()?;
+/// let error = registry.shutdown(Duration::ZERO).unwrap_err();
+/// assert_eq!(&*error.late()[0], "backup");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownError {
     late: Vec<Arc<str>>,

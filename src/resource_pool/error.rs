@@ -77,6 +77,21 @@ impl<E> From<Denied<E>> for BorrowError<E> {
 }
 
 /// The error of a borrow. `E` is the factory's error.
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// # let pool = ResourcePool::builder(Connections, "db.example").max_active(1).build()?;
+/// use cabrank::resource_pool::{BorrowError, Failure};
+///
+/// let borrowed = match pool.try_borrow() {
+///     Ok(connection) => Some(connection),
+///     Err(BorrowError::WouldBlock | BorrowError::TimedOut) => None, // all are lent: try again later
+///     Err(BorrowError::Create(Failure::Error(refused))) => return Err(refused.into()),
+///     Err(error) => return Err(error.into()),
+/// };
+/// assert!(borrowed.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BorrowError<E> {
@@ -127,6 +142,16 @@ impl<E: Error + 'static> Error for BorrowError<E> {
 }
 
 /// The error of a call to add. `E` is the factory's error.
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// use cabrank::resource_pool::AddError;
+///
+/// let pool = ResourcePool::builder(Connections, "db.example").max_idle(1).build()?;
+/// pool.add()?;
+/// assert!(matches!(pool.add(), Err(AddError::Full)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddError<E> {

@@ -7,6 +7,22 @@ use super::error::Failure;
 use std::time::Duration;
 
 /// A failure in the background, or a loan that looks abandoned. `E` is the factory's error.
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// use cabrank::resource_pool::Event;
+/// use std::time::Duration;
+///
+/// let pool = ResourcePool::builder(Connections, "db.example")
+///     .abandoned_after(Duration::from_secs(60))
+///     .listener(|address, event| match event {
+///         Event::Abandoned { id, lent_for, .. } => eprintln!("{address}: {id} is lent for {lent_for:?}"),
+///         other => eprintln!("{address}: {other:?}"),
+///     })
+///     .build()?;
+/// # drop(pool);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<E> {

@@ -14,6 +14,33 @@ use std::task::{Context, Poll};
 ///
 /// The pool calls no method under its lock, so each method may call the pool. A panic in a method is an
 /// error of that call. Each call has its resource to itself.
+///
+/// ```
+/// use cabrank::resource_pool::{ResourceFactory, ResourcePool};
+/// use std::io::{self, ErrorKind};
+/// use std::net::TcpStream;
+///
+/// struct Connections;
+/// impl ResourceFactory for Connections {
+///     type Resource = TcpStream;
+///     type Metadata = String; // the address
+///     type Error = io::Error;
+///     fn create(&self, address: &String) -> io::Result<TcpStream> {
+///         TcpStream::connect(address.as_str())
+///     }
+///     fn validate(&self, _: &String, connection: &mut TcpStream) -> bool {
+///         // A healthy idle connection has no bytes to read, and no end.
+///         let _ = connection.set_nonblocking(true);
+///         let read = connection.peek(&mut [0]);
+///         let _ = connection.set_nonblocking(false);
+///         matches!(read, Err(error) if error.kind() == ErrorKind::WouldBlock)
+///     }
+/// }
+///
+/// let pool = ResourcePool::builder(Connections, "db.example:5432".to_owned()).test_on_borrow(true).build()?;
+/// # drop(pool);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait ResourceFactory: Send + Sync + 'static {
     /// The type of resource that is lent. The pool boxes each resource and never moves it again.
     type Resource: Send + 'static;

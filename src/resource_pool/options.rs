@@ -10,6 +10,16 @@ pub(super) fn number(limit: Option<usize>) -> usize {
 }
 
 /// Which idle resource is lent first.
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// use cabrank::resource_pool::LendOrder;
+///
+/// let builder = ResourcePool::builder(Connections, "db.example");
+/// let pool = builder.lend_order(LendOrder::OldestFirst).build()?;
+/// # drop(pool);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LendOrder {
@@ -232,6 +242,14 @@ impl Options {
 }
 
 /// Why a pool cannot be built, or a limit cannot be changed.
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// use cabrank::resource_pool::BuildError;
+///
+/// let pool = ResourcePool::builder(Connections, "db.example").min_idle(4).max_idle(2).build();
+/// assert!(matches!(pool, Err(BuildError::Above { option: ("min_idle", 4), limit: ("max_idle", 2) })));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BuildError {

@@ -19,6 +19,16 @@ use std::time::Duration;
 pub struct Pool<F: Form, K>(Handle<Inner<F>>, PhantomData<fn() -> K>);
 
 /// A handle that does not keep the pool open.
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// let pool = ResourcePool::builder(Connections, "db.example").build()?;
+/// let weak = pool.downgrade();
+/// assert!(weak.upgrade().is_some());
+/// drop(pool); // the last handle: the pool closes
+/// assert!(weak.upgrade().is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct WeakPool<F: Form, K>(WeakHandle<Inner<F>>, PhantomData<fn() -> K>);
 
 /// Selects the resources of a [`ResourcePool`]: they are all alike.

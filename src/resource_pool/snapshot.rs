@@ -11,6 +11,24 @@ use std::time::Duration;
 ///
 /// A snapshot copies a few numbers of every resource under the lock, and sorts them after the lock is released. So it
 /// holds the lock for longer the more resources there are.
+///
+/// ```
+#[doc = include_str!("example.txt")]
+/// use cabrank::resource_pool::ResourceState;
+///
+/// let pool = KeyedResourcePool::builder(Connections).build()?;
+/// let lent = pool.borrow(&"a.example")?;
+/// pool.add(&"b.example")?;
+///
+/// let snapshot = pool.snapshot();
+/// assert_eq!((snapshot.active, snapshot.idle), (1, 1));
+/// for key in &snapshot.keys {
+///     println!("{:?}: {} lent, {} idle", key.key(), key.active, key.idle());
+/// }
+/// assert_eq!(snapshot.keys[0].resources[0].state, ResourceState::Lent);
+/// # drop(lent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Snapshot<M> {
