@@ -7,13 +7,14 @@
 //! Groups without a process come first, so that each gets its turn. For each of them the pool evicts an idle
 //! process of another group (erratum E29), or marks a busy one for eviction (E18).
 
-use super::effects::Effects;
+use super::effects::{Effect, Effects};
 use super::event::DetachReason;
-use super::group::{End, Group, Want};
+use super::group::{End, Group, Want, Wanting};
 use super::spawn_order::Kind;
 use super::spawner::Spawner;
-use super::state::State;
-use crate::collections::slab_list::Key;
+use super::state::{Outcome, State};
+use crate::collections::slab_list::{Key, List};
+use slab::Slab;
 
 impl<S: Spawner> State<S> {
     /// The pseudocode's condition. It also counts reservations (erratum E3: INV-CAPACITY), and bounds the processes
@@ -51,6 +52,44 @@ impl<S: Spawner> State<S> {
         } else {
             Want::Nothing
         }
+    }
+
+    /// Moves the group to the list of what it now wants.
+    pub(crate) fn reconsider(&mut self, key: Key, fx: &mut Effects<S>) {
+        let group = self.group(key);
+        if group.size == 0 && group.back_off_until.is_some() && !group.queue.is_empty() {
+            // A group that backs off without a process can serve no get (erratum E27: INV-BACK-OFF).
+            let error = group.last_error.clone().expect("a group that backs off has an error");
+            self.resolve_all(key, || Outcome::SpawnFailed(error.clone()), fx);
+            fx.push(Effect::DropError(error));
+        }
+        let want = self.wants(key);
+        if want != self.group(key).want {
+            self.leave_want(key);
+            self.group_mut(key).want = want;
+            if let Some(list) = Self::list_of(want, self) {
+                let (list, groups) = list;
+                list.push_back(groups, key);
+            }
+        }
+    }
+
+    pub(crate) fn leave_want(&mut self, key: Key) {
+        let want = std::mem::take(&mut self.group_mut(key).want);
+        if let Some((list, groups)) = Self::list_of(want, self) {
+            list.remove(groups, key);
+        }
+    }
+
+    fn list_of(want: Want, state: &mut State<S>) -> Option<(&mut List<Wanting>, &mut Slab<Group>)> {
+        let list = match want {
+            Want::Nothing => return None,
+            Want::First => &mut state.first,
+            Want::More => &mut state.more,
+            Want::Replacement => &mut state.replacements,
+            Want::Capped => &mut state.capped,
+        };
+        Some((list, &mut state.groups))
     }
 
     /// Starts the spawns for which there is capacity, and evicts processes for groups without one.

@@ -7,7 +7,7 @@
 use super::effects::{Effect, Effects};
 use super::ending::Ending;
 use super::error::SpawnError;
-use super::group::{BackingOff, BySurplus, Group, Want, Wanting};
+use super::group::{BackingOff, BySurplus, Group, Wanting};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
 use super::restart_files::{LastSeen, Look};
@@ -288,44 +288,6 @@ impl<S: Spawner> State<S> {
     fn resolve_front(&mut self, key: Key, outcome: Outcome<S>) -> Wake {
         self.waiting -= 1;
         self.waiters.resolve_front(&mut self.groups[key.index()].queue, outcome)
-    }
-
-    /// Moves the group to the list of what it now wants.
-    pub(crate) fn reconsider(&mut self, key: Key, fx: &mut Effects<S>) {
-        let group = self.group(key);
-        if group.size == 0 && group.back_off_until.is_some() && !group.queue.is_empty() {
-            // A group that backs off without a process can serve no get (erratum E27: INV-BACK-OFF).
-            let error = group.last_error.clone().expect("a group that backs off has an error");
-            self.resolve_all(key, || Outcome::SpawnFailed(error.clone()), fx);
-            fx.push(Effect::DropError(error));
-        }
-        let want = self.wants(key);
-        if want != self.group(key).want {
-            self.leave_want(key);
-            self.group_mut(key).want = want;
-            if let Some(list) = Self::list_of(want, self) {
-                let (list, groups) = list;
-                list.push_back(groups, key);
-            }
-        }
-    }
-
-    pub(crate) fn leave_want(&mut self, key: Key) {
-        let want = std::mem::take(&mut self.group_mut(key).want);
-        if let Some((list, groups)) = Self::list_of(want, self) {
-            list.remove(groups, key);
-        }
-    }
-
-    fn list_of(want: Want, state: &mut State<S>) -> Option<(&mut List<Wanting>, &mut Slab<Group>)> {
-        let list = match want {
-            Want::Nothing => return None,
-            Want::First => &mut state.first,
-            Want::More => &mut state.more,
-            Want::Replacement => &mut state.replacements,
-            Want::Capped => &mut state.capped,
-        };
-        Some((list, &mut state.groups))
     }
 
     /// Returns the index of the group's list in `backing_off`.
