@@ -32,6 +32,9 @@ mod modelled_signals;
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 mod published;
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+#[path = "sync/modelled_threads.rs"]
+pub(crate) mod thread;
+#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use {modelled::*, modelled_signals::*};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]

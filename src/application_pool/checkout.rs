@@ -26,7 +26,7 @@ pub(crate) enum Checkout<S: Spawner> {
     Fail(GetError),
 }
 
-/// What a get keeps from one attempt to the next.
+/// The state that a get keeps from one attempt to the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     /// The order of arrival; absent before the first attempt.

@@ -1,8 +1,8 @@
 //! The operating system's threads, and the wait until one is gone.
 //!
 //! `std`'s handle waits without a deadline, and only once. A [`Thread`] adds both. A thread that ends drops its
-//! thread-locals, the user's among them, and leaves the process. It says when it has dropped them. What remains is
-//! the system's work and takes no user code, so only the wait before it has a deadline.
+//! thread-locals, the user's among them, and leaves the process. It says when it has dropped them. After
+//! that, only the system has work left, and no user code runs. So the wait has a deadline only before it.
 
 use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
