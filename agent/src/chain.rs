@@ -11,7 +11,7 @@ pub(crate) struct Chain<'a>(pub(crate) &'a (dyn Error + 'static));
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)?;
-        let mut causes = std::iter::successors(self.0.source(), |cause| cause.source());
+        let mut causes = std::iter::successors(self.0.source(), |&cause| cause.source());
         causes.try_for_each(|cause| write!(f, ": {cause}"))
     }
 }

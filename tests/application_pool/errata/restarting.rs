@@ -3,6 +3,7 @@
 use crate::common::{Rig, SECOND, app, before_long};
 use cabrank::application_pool::{DetachReason, Event, GetError, RestartMode};
 use cabrank::in_memory::{Call, Spawn};
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,7 +32,8 @@ fn a_restart_whose_reload_fails_is_not_forgotten() {
     rig.touch(&app("x"));
     rig.spawner.on_call(|call| assert_ne!(call, Call::Reload, "the spawn server is down"));
     let error = rig.start_get(&app("x")).error();
-    assert!(error.to_string().contains("the spawn server is down"), "{error}");
+    let why = error.source().map(ToString::to_string).unwrap_or_default();
+    assert!(why.contains("the spawn server is down"), "{why}");
     rig.spawner.on_call(|_| {});
     rig.clock.advance(SECOND);
     assert_eq!(rig.get(&app("x")).pid(), 2);

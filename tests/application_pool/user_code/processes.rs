@@ -8,6 +8,7 @@ use cabrank::application_pool::{
 use cabrank::in_memory::{Call, Spawn};
 use cabrank::{ApplicationPool, Session};
 use std::collections::HashSet;
+use std::error::Error;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -198,7 +199,8 @@ fn a_process_that_panics_when_it_is_asked_of_itself_is_shut_down() {
         let pool = pool.expect("a valid pool");
         let theirs = pool.clone();
         let error = soon(move || theirs.get(&app("x")).map(drop).expect_err("no process"));
-        assert!(error.to_string().contains(ON_PURPOSE), "{error}");
+        let why = error.source().map(ToString::to_string).unwrap_or_default();
+        assert!(why.contains(ON_PURPOSE), "{why}");
         assert_eq!(shut_down.load(Ordering::SeqCst), 1);
         soon(move || pool.close());
     }
