@@ -1,9 +1,9 @@
 //! A `wrap_async` is dropped while its body waits to load or to unload, and another owner does.
 //!
 //! Guards the drop of an `Execution`: it completes the hooks at once, on the dropping thread, though the share may be
-//! missing. A hook that begins an execution waits for the share there (`Running::regain`). Without that wait, it
-//! would run beside the other owner's section (PROP-ILK-USE-UNDER-SHARE). Asserted: the drop completes the hook once,
-//! and the execution leaves.
+//! missing. A hook that begins an execution then fails (`State::regain`), because the holder may be a task of the same
+//! thread. Without that, it would run beside the other owner's section (PROP-ILK-USE-UNDER-SHARE), or hang. Asserted:
+//! the drop completes the hook once, and the execution leaves.
 
 use crate::execution::Executor;
 use crate::models::interlock::rig::*;
@@ -44,7 +44,7 @@ fn dropped_beside(
 
 #[test]
 fn dropped_wrap_async_x_load() {
-    let orders = ["hook, load", "load, hook"];
+    let orders = ["hook, load", "load", "load, hook"];
     explore("dropped_wrap_async_x_load", &orders, |outcomes| {
         outcomes.note(dropped_beside(
             async |running| running.load_async(async |_| ()).await.expect("it is dropped"),
@@ -55,7 +55,7 @@ fn dropped_wrap_async_x_load() {
 
 #[test]
 fn dropped_wrap_async_x_unload() {
-    let orders = ["hook, unload", "unload, hook"];
+    let orders = ["hook, unload", "unload", "unload, hook"];
     explore("dropped_wrap_async_x_unload", &orders, |outcomes| {
         outcomes.note(dropped_beside(
             async |running| unload_async(running, || ()).await,

@@ -38,6 +38,30 @@ fn nested_wrap_x_load() {
     });
 }
 
+/// An execution that began in a task's load goes to another thread, and loads there.
+///
+/// Guards `Running::in_section`: only code inside a section takes part in it. Otherwise two loads run at once
+/// (INV-ILK-ONE-HOLDER). Asserted: the execution's load is refused, or comes after the section.
+#[test]
+fn escaped_execution_x_load() {
+    explore("escaped_execution_x_load", &["load", "load, escaped"], |outcomes| {
+        let (interlock, world) = (Interlock::new(), World::new());
+        let (executor, mut task) = (executor(&interlock), owner(&interlock));
+        let theirs = world.clone();
+        let load = task.load_async(async |_| {
+            let mut escaped = executor.run_async().await.expect("it is a view");
+            let thread = spawn(move || {
+                let running = escaped.running().expect("there is an interlock");
+                drop(running.load(|_| theirs.alone("escaped")));
+            });
+            world.alone("load");
+            thread
+        });
+        block_on(load).expect("no limit").join().expect("no panic");
+        outcomes.note(world.story());
+    });
+}
+
 /// A nested execution outlives the one around it, and is dropped on another thread.
 ///
 /// Guards the count of views (`State::leave`): the last view takes the owner out, on any thread. Asserted: an unload

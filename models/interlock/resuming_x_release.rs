@@ -14,7 +14,7 @@ const WAYS: [&str; 2] = ["no share", "share"];
 /// Drops a permit block beside the load of another thread, and passes the execution to `then`.
 fn dropped_permit(then: impl FnOnce(&Interlock, &World, Running<'static>)) -> &'static str {
     let (interlock, world) = (Interlock::new(), World::new());
-    let (mut a, mut other) = (owner(&interlock), owner(&interlock));
+    let (mut a, mut other) = (thread_owner(&interlock), owner(&interlock));
     let thread = {
         let mut permit = Box::pin(a.permit_loads_async(pending::<()>()));
         assert!(poll_once(permit.as_mut()).is_pending());

@@ -74,6 +74,12 @@ pub(in crate::models) fn limited_owner(
     now(interlock.enter_by(Caller::task(limit))).expect("no other owner is in its way")
 }
 
+/// Returns an execution of this thread that has a share.
+pub(in crate::models) fn thread_owner(interlock: &Interlock) -> Running<'static> {
+    let caller = Caller::thread(interlock.acquire_timeout());
+    now(interlock.enter_by(caller)).expect("no other owner is in its way")
+}
+
 /// Unloads by an execution's share, as a reload does.
 pub(in crate::models) fn unload(running: &mut Running<'_>, f: impl FnOnce()) {
     now(unload_by(running, Caller::thread(None), f));

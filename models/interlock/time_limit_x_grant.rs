@@ -28,7 +28,7 @@ fn interlock_time_limit_x_holder() {
     explore("interlock_time_limit_x_holder", &expected, |outcomes| {
         let clock = ManualClock::new();
         let (interlock, world) = (limited(&clock), World::new());
-        let (mut a, mut b) = (owner(&interlock), owner(&interlock));
+        let (mut a, mut b) = (thread_owner(&interlock), owner(&interlock));
         let theirs = world.clone();
         let thread = spawn(move || {
             b.load(|_| {

@@ -6,17 +6,16 @@
 use super::interlock::OwnerId;
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::thread::ThreadId;
 
 /// The state of an execution of an interlock inside a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It runs.
+    /// It runs, or is a view inside a section.
     Run,
-    /// It holds to load.
-    Load,
-    /// It holds to unload.
-    Unload,
+    /// It holds, to load or to unload.
+    Section,
     /// It permits loads, and has no share.
     Permit,
 }
@@ -41,9 +40,28 @@ struct Stack {
 }
 
 crate::sync::thread::thread_local! {
+    /// Has no destructor, so executions also nest in the destructors of other locals. `ENDS` frees its memory.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
-    static STACK: RefCell<Stack> = RefCell::new(Stack::default());
+    static STACK: ManuallyDrop<RefCell<Stack>> = ManuallyDrop::default();
+    #[allow(clippy::missing_const_for_thread_local)]
+    static ENDS: Ends = Ends;
+}
+
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = STACK.try_with(|stack| stack.borrow_mut().free());
+    }
+}
+
+impl Stack {
+    fn free(&mut self) {
+        if self.frames.is_empty() {
+            self.frames = Vec::new();
+        }
+    }
 }
 
 std::thread_local! {
@@ -60,7 +78,7 @@ pub(crate) fn thread() -> ThreadId {
 /// Keeps this thread in a frame until it is dropped. Guards may be dropped in any order.
 #[must_use]
 pub(crate) struct Within {
-    /// Absent if the thread is about to end and its locals are destroyed.
+    /// Absent if the thread has lost its stack: not every platform has locals without a destructor.
     number: Option<u64>,
     /// Keeps the guard on this thread.
     here: PhantomData<*const ()>,
@@ -71,6 +89,9 @@ impl Frame {
     pub(crate) fn enter(&self) -> Within {
         let number = STACK.try_with(|stack| {
             let mut stack = stack.borrow_mut();
+            if stack.frames.capacity() == 0 {
+                let _ = ENDS.try_with(|_| ());
+            }
             stack.entered += 1;
             let number = stack.entered;
             stack.frames.push((number, *self));
@@ -85,9 +106,13 @@ impl Drop for Within {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let _ = STACK.try_with(|stack| {
-            let frames = &mut stack.borrow_mut().frames;
-            if let Some(at) = frames.iter().rposition(|(entered, _)| *entered == number) {
-                frames.remove(at);
+            let mut stack = stack.borrow_mut();
+            let at = stack.frames.iter().rposition(|(entered, _)| *entered == number);
+            if let Some(at) = at {
+                stack.frames.remove(at);
+            }
+            if ENDS.try_with(|_| ()).is_err() {
+                stack.free();
             }
         });
     }
@@ -96,7 +121,6 @@ impl Drop for Within {
 /// Looks at the frames, innermost first. Returns the first result.
 #[inline]
 fn find<R>(mut look: impl FnMut(&Frame) -> Option<R>) -> Option<R> {
-    // A thread whose locals are destroyed is in no execution.
     let found = STACK
         .try_with(|stack| stack.borrow().frames.iter().rev().find_map(|(_, frame)| look(frame)));
     found.ok().flatten()
@@ -113,24 +137,39 @@ pub(crate) fn executions<R>(mut look: impl FnMut(u64) -> Option<R>) -> Option<R>
     find(|frame| frame.executor.and_then(|(_, _, execution)| look(execution)))
 }
 
-/// Returns the innermost frame of this interlock.
+/// Looks at the frames of this interlock, innermost first. Returns the first result.
 #[inline]
-pub(crate) fn innermost(interlock: usize) -> Option<(OwnerId, Kind)> {
-    find(|frame| {
-        frame.share.filter(|(of, ..)| *of == interlock).map(|(_, owner, kind)| (owner, kind))
+fn find_share<R>(interlock: usize, mut look: impl FnMut(OwnerId, Kind) -> Option<R>) -> Option<R> {
+    find(|frame| match frame.share {
+        Some((of, owner, kind)) if of == interlock => look(owner, kind),
+        _ => None,
     })
 }
 
-/// Returns whether an owner of this interlock other than `owner` has an innermost frame of one of `kinds`.
+/// Returns the innermost frame of this interlock.
+#[inline]
+pub(crate) fn innermost(interlock: usize) -> Option<(OwnerId, Kind)> {
+    find_share(interlock, |owner, kind| Some((owner, kind)))
+}
+
+/// Returns whether this thread is in a section of an owner of this interlock for which `is_meant` returns true.
+pub(crate) fn in_section(interlock: usize, is_meant: impl Fn(OwnerId) -> bool) -> bool {
+    let section = |owner, kind| (kind == Kind::Section && is_meant(owner)).then_some(());
+    find_share(interlock, section).is_some()
+}
+
+/// Returns whether this thread is in another owner of this interlock. With `but_permits`, one whose innermost frame is
+/// a permit block does not count.
 ///
-/// That frame lies on this thread's stack: while the thread waits, its owner cannot go on.
-pub(crate) fn has_other(interlock: usize, owner: OwnerId, kinds: &[Kind]) -> bool {
+/// While the thread waits, that owner cannot go on.
+pub(crate) fn in_other(interlock: usize, owner: OwnerId, but_permits: bool) -> bool {
     let mut seen = vec![owner];
-    let other = find(|frame| {
-        let (_, owner, kind) =
-            frame.share.filter(|(of, owner, _)| *of == interlock && !seen.contains(owner))?;
+    let other = find_share(interlock, |owner, kind| {
+        if seen.contains(&owner) {
+            return None;
+        }
         seen.push(owner);
-        kinds.contains(&kind).then_some(())
+        (!but_permits || kind != Kind::Permit).then_some(())
     });
     other.is_some()
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 /// Any error of a hook or a body. `?` converts each error, and `into` each text, to it.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
@@ -47,15 +48,15 @@ impl fmt::Display for Stage {
 }
 
 /// One failure.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     stage: Stage,
-    cause: BoxError,
+    cause: Arc<dyn Error + Send + Sync>,
 }
 
 impl Failure {
     pub(crate) fn new(stage: Stage, cause: impl Into<BoxError>) -> Self {
-        Failure { stage, cause: cause.into() }
+        Failure { stage, cause: cause.into().into() }
     }
     /// Returns the stage that failed.
     pub fn stage(&self) -> Stage {
@@ -148,14 +149,14 @@ impl fmt::Display for Panicked {
 impl Error for Panicked {}
 
 /// Why an execution, a reload or a reloader is refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Refused {
     /// A reload is due inside an execution, and would wait for its end. The next outermost execution reloads.
     InsideExecution,
     /// The last reload has failed, so the loaded code is neither old nor new. No execution of the interlock begins
-    /// until a reload succeeds. The text is that failure's.
-    ReloadFailed(String),
+    /// until a reload succeeds. The [source](Error::source) is that failure.
+    ReloadFailed(Failure),
     /// The executor of a reloader has no interlock, so its executions could run during an unload.
     NoInterlock,
     /// The interlock has a reloader already: see [`Reloader`](super::Reloader).
@@ -168,13 +169,18 @@ impl fmt::Display for Refused {
             Refused::InsideExecution => {
                 "no reload inside an execution: it would wait for its own end"
             }
-            Refused::ReloadFailed(failure) => {
-                return write!(f, "the last reload has failed: {failure}");
-            }
+            Refused::ReloadFailed(_) => "the last reload has failed",
             Refused::NoInterlock => "the executor has no interlock: see ExecutorBuilder::interlock",
             Refused::SecondReloader => "the executor's interlock has a reloader already",
         })
     }
 }
 
-impl Error for Refused {}
+impl Error for Refused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Refused::ReloadFailed(failure) => Some(failure),
+            _ => None,
+        }
+    }
+}

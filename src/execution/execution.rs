@@ -198,7 +198,7 @@ async fn hold<'e>(
     let may = |running: &&mut Running<'_>| {
         // Its own frames are not on the stack here. A user may have swapped its share for one of another interlock.
         let interlock = executor.interlock().filter(|interlock| !interlock.is_inside());
-        !running.is_view() && interlock.is_some_and(|interlock| running.is_of(interlock))
+        !running.is_view() && interlock.is_some_and(|interlock| interlock.has(running))
     };
     let refused = || Failure::new(Stage::Unload, Refused::InsideExecution);
     let running = running.as_mut().filter(may).ok_or_else(refused)?;

@@ -23,10 +23,10 @@ use super::ambient::Frame;
 use super::changes::Changes;
 use super::error::{BoxError, Failure, Refused, Stage};
 use super::hooks::{Completers, Hooks, stage};
-use super::interlock::{Caller, Interlock, Loading, Purpose, Reloads, Running, Unloading};
+use super::interlock::{Caller, Interlock, Loading, Purpose, Running, Unloading};
 use crate::clock::Time;
 use crate::user_code::UserValue;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// One step.
@@ -70,10 +70,10 @@ pub(crate) struct Reloading {
 }
 
 /// The right to reload what an interlock guards.
+///
+/// One reloader has it at a time: a second one would take the failures of the first for its own.
 pub(crate) struct Right {
     interlock: Interlock,
-    /// One reloader at a time: a second one would take the failures of the first for its own.
-    _only: Reloads,
     /// The length and the end of the pause after the last reload, if this reloader has failed.
     pause: Mutex<Option<(Duration, Time)>>,
 }
@@ -81,8 +81,8 @@ pub(crate) struct Right {
 impl Right {
     /// Returns `None` if another reloader has the right.
     pub(crate) fn take(interlock: &Interlock) -> Option<Self> {
-        let only = Reloads::take(interlock)?;
-        Some(Right { interlock: interlock.clone(), _only: only, pause: Mutex::new(None) })
+        let is_free = interlock.reload_state().take_right();
+        is_free.then(|| Right { interlock: interlock.clone(), pause: Mutex::new(None) })
     }
     fn may_retry(&self) -> bool {
         let pause = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,15 +96,19 @@ impl Right {
             let length = former.map_or(FIRST_PAUSE, |(length, _)| (2 * length).min(LAST_PAUSE));
             (length, self.interlock.clock().now().plus(length))
         });
-        let failure =
-            result.as_ref().err().map(|failure| Arc::from(BoxError::from(failure.to_string())));
-        self.interlock.set_reload_failure(failure);
+        self.interlock.reload_state().ended(result.as_ref().err().cloned());
+    }
+}
+
+impl Drop for Right {
+    fn drop(&mut self) {
+        self.interlock.reload_state().give_right_back();
     }
 }
 
 /// Returns the refusal of an execution, if the last reload of the interlock has failed.
 pub(crate) fn reload_failed(interlock: &Interlock) -> Option<Refused> {
-    interlock.reload_failure().map(|failure| Refused::ReloadFailed(failure.to_string()))
+    interlock.reload_state().failure().map(Refused::ReloadFailed)
 }
 
 impl Reloading {

@@ -3,7 +3,6 @@
 //! It is copied under the lock in O(n): owners that are blocked by the same others refer to one list of them. Its text
 //! is written without the lock.
 
-use super::inner::Inner;
 use super::modes::{Mode, Owner, Purpose};
 use super::owner_id::OwnerId;
 use super::state::State;
@@ -104,13 +103,6 @@ pub enum BlockedBy {
     Loads,
     /// All that wait to unload.
     Unloads,
-}
-
-impl Inner {
-    pub(super) fn dump(&self) -> Dump {
-        let now = self.state.clock().now();
-        self.state.look(|state| Dump::of(state, now))
-    }
 }
 
 impl OwnerDump {

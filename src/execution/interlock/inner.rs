@@ -2,6 +2,7 @@
 
 use super::caller::Caller;
 use super::dump::Dump;
+use super::effects::{Effect, Effects};
 use super::error::{AcquireError, Blocked};
 use super::modes::{Refused, Step};
 use super::owner_id::OwnerId;
@@ -13,12 +14,10 @@ use crate::periodic_executor::PeriodicExecutor;
 #[cfg(any(test, debug_assertions))]
 use crate::section::Invariant;
 use crate::section::{Guarded, Lock, Patience, Wait};
-use crate::user_code::{contain, drop_contained};
 use std::mem::take;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::task::Waker;
 use std::time::Duration;
 
 pub(crate) struct Inner {
@@ -34,13 +33,6 @@ pub(crate) struct Inner {
     /// Ends the waits of tasks. Empty until a task first waits with a time limit.
     pub(super) timer: OnceLock<PeriodicExecutor>,
 }
-
-/// An effect of a section: user code.
-pub(crate) enum Effect {
-    Wake(Wake),
-    Drop(Waker),
-}
-pub(crate) type Effects = Vec<Effect>;
 
 impl Guarded for Inner {
     type State = State;
@@ -66,15 +58,8 @@ impl Guarded for Inner {
     }
     #[inline]
     fn run(&self, fx: &mut Effects) {
-        if fx.is_empty() {
-            return;
-        }
-        for effect in take(fx) {
-            match effect {
-                // A waker that panics must not stop the other wake-ups.
-                Effect::Wake(wake) => drop(contain(|| wake.wake())),
-                Effect::Drop(waker) => drop_contained(waker),
-            }
+        if !fx.is_empty() {
+            take(fx).into_iter().for_each(Effect::run);
         }
     }
 }
@@ -173,6 +158,11 @@ impl Inner {
         at: &'static Location<'static>,
     ) -> AcquireError {
         AcquireError::Deadlock(Box::new(Blocked { victim, at, why, dump: self.dump() }))
+    }
+
+    pub(super) fn dump(&self) -> Dump {
+        let now = self.state.clock().now();
+        self.state.look(|state| Dump::of(state, now))
     }
 
     /// Captures without the lock, because that takes long, and shows it in dumps while the call waits.

@@ -73,8 +73,9 @@ impl<T> Loaded<T> {
     /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its share would
     /// not prevent an unload.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
+        // Without a share it does not touch the value, so that `clear` counts the handles alone.
         let is_at_home = || self.home.get().is_some_and(|home| is(home, &running.home));
-        let value = self.current().filter(|_| running.has_share() && is_at_home())?;
+        let value = (running.has_share() && is_at_home()).then(|| self.current())??;
         Some(Handle { value, running: PhantomData })
     }
 
@@ -119,7 +120,7 @@ impl<T> Loaded<T> {
         load: impl AsyncFnOnce() -> Result<T, E>,
     ) -> Result<Handle<'r, T>, E> {
         self.may_belong_to(&running.home);
-        if self.current().is_none() || !running.has_share() {
+        if !running.has_share() || self.current().is_none() {
             let loaded = running
                 .load_by(caller, async |loading: &mut Loading<'_>| match self.current() {
                     // Another execution was first.
@@ -148,14 +149,17 @@ impl<T> Loaded<T> {
         let former = self.swap(Some(Arc::new(UserValue::new(value))));
         drop(former);
     }
-    /// Removes the value. It is dropped here, unless a handle still keeps it.
+    /// Removes the value, and drops it.
     ///
     /// # Panics
-    /// Under another interlock, as [`set`](Self::set).
+    /// - Under another interlock, as [`set`](Self::set).
+    /// - If an execution inside the unload has a handle to the value. The value is removed, and the handle keeps it.
     pub fn clear(&self, unloading: &mut Unloading<'_>) {
         self.belongs_to(unloading.home);
         let former = self.swap(None);
+        let is_free = former.as_ref().is_none_or(|value| Arc::strong_count(value) == 1);
         drop(former);
+        assert!(is_free, "an execution inside the unload has a handle to the value");
     }
 
     /// Binds it to this interlock, unless it is bound.

@@ -23,8 +23,9 @@
 //! # Nesting
 //! Executions nest by the thread or the task that they are in.
 //! - Inside an execution, another one is a view of it: it uses the same share, so it does not wait. Only if the share is
-//!   missing, because a wait was dropped or timed out, it waits until the holder releases. It may load and permit, but
-//!   not unload, because the code around it keeps its handles.
+//!   missing, because a wait was dropped or timed out, it waits until the holder releases. A blocking call in a task
+//!   fails then, because the holder may be a task of the same thread. A view may load and permit, but not unload,
+//!   because the code around it keeps its handles.
 //! - Inside a load or an unload, executions and further loads do not wait either.
 //! - Inside a permit block, another one is separate, and waits as a newcomer.
 //!
@@ -40,9 +41,9 @@
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
 //! - A blocking call in a task blocks the thread, so it may wait for ever for a holder that is a task of that thread.
-//! - The borrow checker sees one view only. A view inside another one, or an execution that was begun in a section and
-//!   moved elsewhere, has handles and sections of its own: a handle then keeps the old value after an unload.
-//! - A destructor of a thread-local is in no execution: what it begins there does not nest.
+//! - The borrow checker sees one view only. A handle of another view keeps the old value while that is loaded again. A
+//!   [`Loaded::clear`] beside a handle panics.
+//! - In a forked child there is no thread for the time limits of tasks: a limited wait of a task times out at once.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
 //!   another fails with a deadlock. [`Loaded::get`] then returns `None`, and also while a branch permits loads.
 //!
@@ -64,6 +65,7 @@
 mod builder;
 mod caller;
 mod dump;
+mod effects;
 mod enter;
 mod error;
 mod inner;
@@ -89,7 +91,6 @@ pub use error::{AcquireError, Blocked};
 pub use loaded::{Handle, Loaded};
 pub(crate) use modes::{Purpose, Step};
 pub use owner_id::OwnerId;
-pub(crate) use reload_state::Reloads;
 pub use running::Running;
 pub(crate) use sections::Held;
 pub use sections::{Loading, Unloading};
@@ -99,6 +100,7 @@ use super::scoped::scoped;
 use crate::clock::Clock;
 use crate::section::now;
 use inner::Inner;
+use reload_state::ReloadState;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -142,7 +144,11 @@ impl Interlock {
     #[track_caller]
     #[inline]
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> Result<R, AcquireError> {
-        let mut running = self.0.enter_now(Caller::thread(self.0.acquire_timeout))?;
+        let caller = Caller::thread(self.0.acquire_timeout);
+        let (mut running, step) = self.0.begin(&caller)?;
+        if step == Step::Wait {
+            now(running.wait(caller))?;
+        }
         let _within = running.frame().enter();
         Ok(f(&mut running))
     }
@@ -245,6 +251,12 @@ impl Interlock {
     /// Begins an execution, and waits for its share.
     pub(crate) async fn enter_by<'s>(&self, caller: Caller) -> Result<Running<'s>, AcquireError> {
         self.0.enter(caller).await
+    }
+    pub(crate) fn reload_state(&self) -> &ReloadState {
+        &self.0.reload
+    }
+    pub(crate) fn has(&self, running: &Running<'_>) -> bool {
+        Arc::ptr_eq(&self.0, &running.home)
     }
     /// Returns whether this thread is in an execution or a permit block of this interlock.
     pub(crate) fn is_inside(&self) -> bool {

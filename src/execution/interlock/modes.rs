@@ -10,7 +10,7 @@ use crate::collections::wait_queue::Wake;
 use std::backtrace::Backtrace;
 use std::panic::Location;
 use std::sync::Arc;
-use std::thread::{Thread, ThreadId};
+use std::thread::Thread;
 
 /// The purpose of an exclusive section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -98,15 +98,6 @@ linked!(/// The queue that an owner's mode names.
     InQueue, Owner, links);
 
 pub(super) type Queue = List<InQueue>;
-
-/// Where an execution begins.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    /// Absent for a task.
-    pub(super) thread: Option<ThreadId>,
-    pub(super) at: &'static Location<'static>,
-    pub(super) since: Time,
-}
 
 #[derive(Debug)]
 pub(super) struct Waiter {

@@ -1,12 +1,11 @@
 //! An execution from its own point of view: its share.
 
-use super::Interlock;
 use super::caller::Caller;
 use super::error::AcquireError;
 use super::inner::Inner;
 use super::modes::Mode;
 use super::owner_id::OwnerId;
-use crate::execution::ambient::{Frame, Kind};
+use crate::execution::ambient::{self, Frame, Kind};
 use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::fmt;
@@ -35,8 +34,6 @@ use std::time::Duration;
 pub struct Running<'scope> {
     pub(super) home: Arc<Inner>,
     pub(super) id: OwnerId,
-    /// The kind of its frames: it begins in a section of its owner, or outside.
-    pub(super) kind: Kind,
     pub(super) is_view: bool,
     /// The time limit of its waits.
     pub(super) limit: Option<Duration>,
@@ -74,16 +71,18 @@ impl Running<'_> {
     #[cold]
     fn has_share_among_others(&self) -> bool {
         let mode = self.home.state.look(|state| state.owner(self.id).mode);
-        mode == Mode::Running || mode == Mode::Holding && self.kind != Kind::Run
+        mode == Mode::Running || mode == Mode::Holding && self.in_section()
+    }
+
+    /// Returns whether this call comes from inside the owner's section. An execution that began there may have left it.
+    pub(super) fn in_section(&self) -> bool {
+        ambient::in_section(self.home.address(), |owner| owner == self.id)
     }
 
     /// Waits until the execution may begin. A newcomer that gives up leaves the interlock when its `Running` is dropped.
     #[cold]
     pub(crate) async fn wait(&self, caller: Caller) -> Result<(), AcquireError> {
         self.home.wait(self.id, caller).await
-    }
-    pub(crate) fn is_of(&self, interlock: &Interlock) -> bool {
-        Arc::ptr_eq(&self.home, &interlock.0)
     }
     /// Returns whether this is a view of an execution that began before.
     #[inline]
@@ -93,7 +92,7 @@ impl Running<'_> {
     /// Returns the frame that a thread enters while the execution's body runs or is polled.
     #[inline]
     pub(crate) fn frame(&self) -> Frame {
-        Frame { share: Some((self.home.address(), self.id, self.kind)), executor: None }
+        Frame { share: Some((self.home.address(), self.id, Kind::Run)), executor: None }
     }
 }
 

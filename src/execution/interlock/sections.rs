@@ -157,17 +157,13 @@ impl Running<'_> {
         purpose: Purpose,
         caller: Caller,
     ) -> Result<Held<'_>, AcquireError> {
-        if !caller.is_task {
-            // A thread that blocks stops all executions that it is in. In a permit block they let others load.
-            let kinds = [Kind::Run, Kind::Load, Kind::Unload, Kind::Permit];
-            let kinds = if purpose == Purpose::Load { &kinds[..3] } else { &kinds[..] };
-            if ambient::has_other(self.home.address(), self.id, kinds) {
-                return Err(self.home.deadlock(self.id, HERE, caller.at));
-            }
+        let (id, in_section) = (self.id, self.in_section());
+        // A thread that blocks stops all executions that it is in. In a permit block they let others load.
+        let but_permits = purpose == Purpose::Load;
+        if !caller.is_task && ambient::in_other(self.home.address(), id, but_permits) {
+            return Err(self.home.deadlock(id, HERE, caller.at));
         }
-        let (id, in_section) = (self.id, self.kind != Kind::Run);
-        let kind = if purpose == Purpose::Load { Kind::Load } else { Kind::Unload };
-        self.open(kind, caller, |state| state.acquire(id, purpose, in_section)).await
+        self.open(Kind::Section, caller, |state| state.acquire(id, purpose, in_section)).await
     }
     /// Begins a section by a step that only the owner's own thread may take.
     async fn open(
@@ -180,7 +176,7 @@ impl Running<'_> {
         if !home.quiet.load(Relaxed) {
             // The share may be missing: an earlier wait was given up while another owner held.
             home.refuse_under_holder(id, caller)?;
-            home.step(id, caller, |state| Ok(state.regain(id))).await?;
+            home.step(id, caller, |state| state.regain(id, caller.is_task)).await?;
         }
         let step = |state: &mut State| state.belongs_to(id, thread).and_then(|()| step(state));
         home.step(id, caller, step).await?;

@@ -20,7 +20,7 @@
 //! Steps 2 and 3 only give shares, so no load or unload can begin that could not before. They empty the queues that
 //! step 5 looks at. A load or unload that begins ends the pass.
 
-use super::inner::Effects;
+use super::effects::Effects;
 use super::modes::Mode;
 use super::modes::Purpose::{self, Load, Unload};
 use super::state::State;

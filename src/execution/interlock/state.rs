@@ -4,12 +4,13 @@
 //! [`settle`](super::settle) the grants.
 
 use super::caller::Caller;
-use super::inner::{Effect, Effects};
-use super::modes::{Mode, Origin, Owner, Purpose, Queue, Waiter};
+use super::effects::{Effect, Effects};
+use super::modes::{Mode, Owner, Purpose, Queue, Waiter};
 use super::owner_id::OwnerId;
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, Links};
 use crate::collections::wait_queue::Wake;
+use crate::execution::ambient;
 use crate::sync::Condvar;
 use slab::Slab;
 use std::collections::BTreeSet;
@@ -47,8 +48,6 @@ pub(crate) struct State {
     pub(super) deadlines: BTreeSet<(Time, OwnerId)>,
     /// When the timer looks at the deadlines next. Empty while it sleeps without limit.
     pub(super) timer_sleeps_until: Option<Time>,
-    /// Condition variables of former waiters. They are used again, so a wait does not allocate them.
-    spare: Vec<Arc<Condvar>>,
 }
 
 impl State {
@@ -77,16 +76,17 @@ impl State {
 
     /// Adds an owner, which runs.
     #[inline]
-    pub(super) fn add(&mut self, origin: Origin, inside: bool) -> OwnerId {
+    pub(super) fn add(&mut self, caller: &Caller, now: Time, inside: bool) -> OwnerId {
         self.uses += 1;
         let key = self.free.pop().unwrap_or_else(|| self.new_place());
         let id = OwnerId::new(key, self.uses);
         let owner = &mut self.owners[key.index()];
         (owner.id, owner.mode, owner.views) = (id, Mode::Running, 1);
         (owner.inside, owner.sees) = (inside, Some(self.generation));
-        (owner.at, owner.since) = (origin.at, origin.since);
-        if owner.thread.as_ref().map(Thread::id) != origin.thread {
-            owner.thread = origin.thread.map(|_| std::thread::current());
+        (owner.at, owner.since) = (caller.at, now);
+        let thread = (!caller.is_task).then(ambient::thread);
+        if owner.thread.as_ref().map(Thread::id) != thread {
+            owner.thread = thread.map(|_| std::thread::current());
         }
         self.entered += 1;
         self.running += 1;
@@ -164,7 +164,7 @@ impl State {
     pub(super) fn await_owner(&mut self, id: OwnerId, caller: Caller, now: Time) {
         let wake = match caller.is_task {
             true => Wake::Task(None),
-            false => Wake::Thread(self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new()))),
+            false => Wake::Thread(Arc::new(Condvar::new())),
         };
         let waiter = Waiter {
             wake,
@@ -187,10 +187,9 @@ impl State {
         if let Some(deadline) = waiter.deadline {
             self.deadlines.remove(&(deadline, id));
         }
-        match waiter.wake {
-            Wake::Thread(condvar) => self.spare.push(condvar),
-            // A waker is user code: it is dropped after the lock.
-            Wake::Task(waker) => fx.extend(waker.map(Effect::Drop)),
+        // A waker is user code: it is dropped after the lock.
+        if let Wake::Task(waker) = waiter.wake {
+            fx.extend(waker.map(Effect::Drop));
         }
     }
     /// Wakes the call that waits for this owner, if there is one.

@@ -3,7 +3,8 @@
 //! A runtime-independent future cannot sleep, so this thread wakes a task whose limit has passed. The task then gives
 //! its wait up in a section of its own, unless it was granted meanwhile. A waiting thread needs no timer.
 
-use super::inner::{Effect, Inner};
+use super::effects::Effect;
+use super::inner::Inner;
 use super::owner_id::OwnerId;
 use crate::collections::wait_queue::Wake;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};

@@ -3,11 +3,13 @@
 //! A guard compares counters and queue lengths, so each step is O(1). The grants to waiting owners follow in
 //! [`settle`](super::settle), at the end of the same critical section.
 
-use super::inner::Effects;
+use super::caller::Caller;
+use super::effects::Effects;
 use super::modes::Purpose::{self, Load, Unload};
-use super::modes::{Mode, Origin, Refused, Step};
+use super::modes::{Mode, Refused, Step};
 use super::owner_id::OwnerId;
 use super::state::{Holder, State};
+use crate::clock::Time;
 use std::thread::ThreadId;
 
 pub(super) const BRANCH: Refused =
@@ -15,6 +17,8 @@ pub(super) const BRANCH: Refused =
 pub(super) const IN_LOAD: Refused = "an unload inside a load or another unload never begins";
 pub(super) const NESTED: Refused = "an unload waits until the executions around it, or concurrent with it in the same task, have ended";
 pub(super) const NO_PERMIT: Refused = "an execution that loads or unloads cannot let others load";
+pub(super) const MISSING: Refused =
+    "the share of this task is missing, and its thread may be needed to bring it back";
 pub(super) const OTHER_THREAD: Refused =
     "this execution belongs to another thread, which may wait for this one";
 
@@ -23,12 +27,12 @@ impl State {
     ///
     /// While a permit block is open no unload can begin, and the block may wait for the newcomer. So the newcomer
     /// then passes the waiting unloads. In Rails it does not (`rails-child-behind-unload`).
+    ///
+    /// Draining owners need no look here: without a holder they wait only for an owner that keeps newcomers out.
     pub(super) fn may_enter(&self) -> bool {
         self.is_quiet()
             || self.holder.is_none()
                 && !self.any(Mode::Waiting(Load))
-                && !self.any(Mode::Draining(Load))
-                && !self.any(Mode::Draining(Unload))
                 && (!self.any(Mode::Waiting(Unload)) || self.permitting > 0)
     }
     /// Returns whether a load or an unload may begin. An owner that waits or permits loads has no share meanwhile.
@@ -38,9 +42,10 @@ impl State {
     }
     /// Returns whether some owner without a share still uses the loaded code when its wait ends.
     ///
-    /// A resuming owner is such an owner, too. It needs no look here, because it waits only while another one holds.
+    /// Owners that resume, or drain after a load, are such owners, too. They need no look here: the former wait only
+    /// while another one holds, the latter only beside a load that waits.
     pub(super) fn keeps_unloads_out(&self) -> bool {
-        self.permitting > 0 || self.any(Mode::Waiting(Load)) || self.any(Mode::Draining(Load))
+        self.permitting > 0 || self.any(Mode::Waiting(Load))
     }
     /// Returns whether an owner waits that goes before the owners that drain after this purpose.
     pub(super) fn has_turns(&self, after: Purpose) -> bool {
@@ -50,9 +55,9 @@ impl State {
 
     /// Adds an owner, in mode Running or Entering.
     #[inline]
-    pub(super) fn enter(&mut self, origin: Origin, inside: bool) -> (OwnerId, Step) {
+    pub(super) fn enter(&mut self, caller: &Caller, now: Time, inside: bool) -> (OwnerId, Step) {
         let may = self.may_enter();
-        let id = self.add(origin, inside);
+        let id = self.add(caller, now, inside);
         if may {
             return (id, Step::Done);
         }
@@ -195,9 +200,14 @@ impl State {
         Step::Wait
     }
     /// Returns whether the owner has to wait for its share, after the wait for which it released the share was dropped.
-    pub(super) fn regain(&self, id: OwnerId) -> Step {
+    ///
+    /// A thread does not wait for the share of a task.
+    pub(super) fn regain(&self, id: OwnerId, is_task: bool) -> Result<Step, Refused> {
         let owner = self.owner(id);
-        if owner.mode == Mode::Resuming && !owner.is_awaited() { Step::Wait } else { Step::Done }
+        if owner.mode != Mode::Resuming || owner.is_awaited() {
+            return Ok(Step::Done);
+        }
+        if is_task || owner.thread.is_some() { Ok(Step::Wait) } else { Err(MISSING) }
     }
 
     /// Ends a wait that was dropped, or whose time limit has passed.

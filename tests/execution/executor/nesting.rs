@@ -213,3 +213,30 @@ fn an_inner_executor_reports_and_a_nested_execution_does_not() {
     assert_eq!(log.take().len(), 1);
     assert!(error.to_string().contains("nested"), "{error}");
 }
+
+/// The thread's other locals may be gone by then.
+#[test]
+fn an_execution_nests_in_a_destructor_of_a_thread_local() {
+    struct Wraps(Executor, Option<Execution<'static>>);
+    impl Drop for Wraps {
+        fn drop(&mut self) {
+            let mut execution = self.1.take().expect("it is there");
+            let nested = execution.within(|_| self.0.wrap(|nested| Ok(nested.is_nested())));
+            assert!(nested.expect("it does not wait"));
+        }
+    }
+    thread_local! {
+        static LAST: std::cell::RefCell<Option<Wraps>> = const { std::cell::RefCell::new(None) };
+    }
+    let interlock = Interlock::new();
+    let executor = Executor::builder().interlock(interlock.clone()).build();
+    let execution = block_on(executor.run_async()).expect("it runs");
+    let unloads = unload_beside(&interlock);
+    let ends = thread::spawn(move || {
+        LAST.with(|last| *last.borrow_mut() = Some(Wraps(executor.clone(), Some(execution))));
+        let other = Executor::builder().build();
+        other.wrap(|_| Ok(())).expect("it runs");
+    });
+    ends.join().expect("no panic");
+    unloads.join().expect("no panic");
+}

@@ -14,7 +14,7 @@
 use crate::common::task::block_on;
 use crate::common::{SECOND, SOON};
 use crate::interlock::actor::{deadlock, start, timed_out};
-use crate::polling::poll;
+use crate::polling::{poll, yield_once};
 use cabrank::execution::interlock::{AcquireError, Running};
 use cabrank::execution::{BoxError, ExecutionError, Refused};
 use cabrank::{Executor, Interlock, ManualClock, Reloader};
@@ -22,6 +22,8 @@ use std::error::Error;
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::task::Poll;
 use std::thread;
 use std::time::Instant;
 
@@ -123,6 +125,32 @@ fn runs_for_ever(rig: &Rig) -> impl Future<Output = Result<(), AcquireError>> {
     runs
 }
 
+/// Returns a task that has entered. From its next poll on it loads.
+fn loads_next(rig: &Rig) -> impl Future + Unpin {
+    let mut loads = Box::pin(rig.interlock.run_async(async |r| {
+        yield_once().await;
+        r.load_async(async |_| pending::<()>().await).await
+    }));
+    assert!(poll(&mut loads).is_pending());
+    loads
+}
+
+/// Calls `body` in a task whose load was dropped while another task of this thread loads.
+fn in_task_without_share(
+    rig: &Rig,
+    body: impl AsyncFnOnce(&Rig, &mut Running<'_>) -> Result<(), AcquireError>,
+) -> Result<(), BoxError> {
+    let mut holder = loads_next(rig);
+    in_task(rig, async |rig, r| {
+        {
+            let mut load = Box::pin(r.load_async(async |_| ()));
+            assert!(poll(&mut load).is_pending() && poll(&mut holder).is_pending());
+        }
+        assert!(!r.has_share());
+        body(rig, r).await
+    })
+}
+
 const PROGRAMS: &[(&str, End, Program)] = &[
     // A guard in scope, then a closure or another guard on the same thread.
     ("a wrap in a guard", Reentrant, |rig| in_guard(rig, Rig::wrap)),
@@ -192,6 +220,52 @@ const PROGRAMS: &[(&str, End, Program)] = &[
             assert!(poll(&mut first).is_pending());
             rig.load()
         })
+    }),
+    ("a load by an execution that has left its section", Refusal, |rig| {
+        in_task(rig, async |rig, r| {
+            r.load_async(async |_| {
+                let mut escaped = rig.executor.run_async().await.expect("it is nested");
+                let load = move || escaped.running().expect("an interlock").load(|_| ());
+                thread::spawn(load).join().expect("no panic")
+            })
+            .await?
+        })
+    }),
+    // The holder is a task that only this thread polls.
+    ("a blocking run in a task that misses its share", Refusal, |rig| {
+        in_task_without_share(rig, async |rig, _| rig.run())
+    }),
+    ("a blocking load in a task that misses its share", Refusal, |rig| {
+        in_task_without_share(rig, async |_, r| r.load(|_| ()))
+    }),
+    ("a hook of a dropped task that misses its share", Refusal, |rig| {
+        let (theirs, (report, ended)) = (rig.clone(), channel());
+        let hook = move || Ok(report.send(theirs.run())?);
+        let executor =
+            Executor::builder().interlock(rig.interlock.clone()).to_complete(hook).build();
+        let mut holder = loads_next(rig);
+        let mut wrap = Box::pin(executor.wrap_async(async |execution| {
+            let running = execution.running().expect("an interlock");
+            Ok(running.load_async(async |_| ()).await?)
+        }));
+        assert!(poll(&mut wrap).is_pending() && poll(&mut holder).is_pending());
+        drop(wrap);
+        Ok(ended.recv()??)
+    }),
+    ("a load of another task in a run in a load", Refusal, |rig| {
+        let mut other = Box::pin(rig.interlock.run_async(async |r| {
+            let mut permit = Box::pin(r.permit_loads_async(pending::<()>()));
+            assert!(poll(&mut permit).is_pending());
+            yield_once().await;
+            drop(permit);
+            r.load_async(async |_| ()).await
+        }));
+        assert!(poll(&mut other).is_pending());
+        let mut inside = || match poll(&mut other) {
+            Poll::Ready(ended) => ended?,
+            Poll::Pending => panic!("it waits for the load around it"),
+        };
+        in_run(rig, |rig, r| r.load(|_| rig.interlock.run(|_| inside()))??)
     }),
     ("a blocking load beside a task of the same thread", Limit, |rig| {
         let _sharer = runs_for_ever(rig);

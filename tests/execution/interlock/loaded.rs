@@ -167,23 +167,24 @@ fn the_first_of_two_interlocks_that_load_a_value_owns_it() {
     assert_eq!(value.expect("no other owner holds"), Some(2));
 }
 
-/// An execution may use its handle in its own section.
+/// No handle keeps a value that was cleared.
 #[test]
-fn a_handle_from_inside_an_unload_keeps_the_old_value() {
+fn a_clear_beside_a_handle_of_a_nested_execution_panics() {
     let (interlock, user) = (Interlock::new(), Loaded::new());
     load(&interlock, &user, 1);
-    interlock
-        .unload(|unloading| {
-            let nested = interlock.run(|nested| {
-                let former = user.get(nested).expect("it is loaded");
+    let clears = || {
+        interlock.unload(|unloading| {
+            interlock.run(|nested| {
+                let handle = user.get(nested).expect("it is loaded");
                 user.clear(unloading);
-                assert!(user.get(nested).is_none());
-                unloading.load(|loading| user.set(2, loading));
-                assert_eq!((*former, user.get(nested).map(|now| *now)), (1, Some(2)));
-            });
-            nested.expect("it does not wait");
+                *handle
+            })
         })
-        .expect("no other owner runs");
+    };
+    assert!(catch_unwind(AssertUnwindSafe(clears)).is_err());
+    interlock.run(|r| assert!(user.get(r).is_none())).expect("no other owner holds");
+    load(&interlock, &user, 2);
+    interlock.unload(|unloading| user.clear(unloading)).expect("no other owner holds");
 }
 
 /// A second interlock does not keep the executions of the first from running. A value that was loaded under one is

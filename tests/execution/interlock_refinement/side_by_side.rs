@@ -119,8 +119,9 @@ impl SideBySide {
                 self.say(i, format!("begins {block:?}, as a task: {task}"));
                 let has_share = !self.machine.waits(i);
                 self.people[i].player.order(Order::Begin { block, task, has_share });
-                if block == Block::Unload && !self.people[i].blocks.is_empty() {
-                    // Only a reloader unloads in an execution of its own.
+                // Only a reloader unloads in an execution of its own.
+                let unloads = block == Block::Unload && !self.people[i].blocks.is_empty();
+                if unloads || !has_share && !task && self.is_task(i) {
                     self.people[i].expected = Some(Answer::Deadlock);
                     return Ok(Some(()));
                 }
@@ -215,6 +216,11 @@ impl SideBySide {
         };
         let is_free = person.doing.is_none() && !(waits_twice && other_does());
         is_free.then_some(Open { block, task })
+    }
+    /// Returns whether the player's execution is a task's. A thread does not wait for its missing share.
+    fn is_task(&self, i: usize) -> bool {
+        let blocks = self.people[i].blocks.rsplit(|open| open.block == Block::Permit).next();
+        blocks.and_then(|blocks| blocks.first()).is_some_and(|open| open.task)
     }
     /// Returns whether a player's future is pending.
     pub(crate) fn pends(&self, i: usize) -> bool {

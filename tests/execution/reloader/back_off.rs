@@ -4,6 +4,7 @@ use crate::common::log::{Log, failed};
 use crate::reloader::noting::on;
 use cabrank::ManualClock;
 use cabrank::execution::{BoxError, Executor, Refused, Reloader};
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -41,7 +42,12 @@ impl Rig {
         let refused =
             matches!(error.first().cause().downcast_ref(), Some(Refused::ReloadFailed(_)));
         assert_eq!(tried, !refused, "{error}");
-        assert!(error.to_string().contains("on purpose"), "the refusal names the failure: {error}");
+        let failure = if tried {
+            error.to_string()
+        } else {
+            error.source().expect("the failure").to_string()
+        };
+        assert_eq!(failure, "unloading failed: on purpose");
         tried
     }
     #[track_caller]

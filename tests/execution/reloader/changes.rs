@@ -178,10 +178,10 @@ fn a_disabled_reloader_is_the_executor() {
 #[test]
 fn a_reloader_needs_an_interlock_and_an_executor_of_its_own() {
     let bare = Reloader::builder(Executor::builder().build()).build();
-    assert_eq!(bare.err(), Some(Refused::NoInterlock));
+    assert!(matches!(bare, Err(Refused::NoInterlock)));
     let executor = Executor::builder().interlock(Interlock::new()).build();
     let first = Reloader::builder(executor.clone()).build();
     assert!(first.is_ok());
     let second = Reloader::builder(executor).build();
-    assert_eq!(second.err(), Some(Refused::SecondReloader));
+    assert!(matches!(second, Err(Refused::SecondReloader)));
 }

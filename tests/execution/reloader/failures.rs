@@ -7,6 +7,7 @@ use cabrank::ManualClock;
 use cabrank::execution::{
     Executor, Interlock, Panicked, Refused, Reloader, ReloaderBuilder, Stage,
 };
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
@@ -63,10 +64,12 @@ fn a_failed_reload_is_reported_and_retried_before_any_body_runs() {
             assert_eq!(log.take(), [&done[..], completed, &[&reported]].concat());
             // No other execution runs on half loaded code.
             let error = failed(reloader.executor().wrap(|_| log.noted("body")));
-            let refused = Refused::ReloadFailed(format!("{stage} failed: {name}"));
-            assert_eq!(error.first().cause().downcast_ref(), Some(&refused));
+            let refused = error.first().cause().downcast_ref();
+            let Some(Refused::ReloadFailed(failure)) = refused else { panic!("{error}") };
+            assert_eq!((failure.stage(), failure.cause().to_string()), (stage, name.to_owned()));
+            assert_eq!(error.source().expect("the failure").to_string(), failure.to_string());
             assert_eq!(error.first().stage(), Stage::Enter);
-            assert_eq!(log.take(), [format!("report: {refused}")]);
+            assert_eq!(log.take(), ["report: the last reload has failed"]);
             time.advance(SECOND);
         }
         broken.store(false, SeqCst);

@@ -4,20 +4,21 @@ use crate::common::log::{Log, failed};
 use crate::common::task::block_on;
 use crate::common::{before_long, soon};
 use crate::reloader::noting::{ENDS, RELOAD, noting, once};
-use cabrank::execution::{Executor, Interlock, Refused, Reloader};
+use cabrank::execution::{ExecutionError, Executor, Interlock, Refused, Reloader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
+
+fn is_inside(error: &ExecutionError) -> bool {
+    matches!(error.first().cause().downcast_ref(), Some(Refused::InsideExecution))
+}
 
 #[test]
 fn a_reload_inside_an_execution_is_refused_and_left_to_the_next() {
     let (log, changed) = (Log::default(), Arc::new(AtomicBool::new(false)));
     let reloader = noting(&log).check(once(&changed)).build().expect("valid");
     let executor = reloader.executor();
-    let refused = |result| {
-        let error = failed::<()>(result);
-        error.first().cause().downcast_ref() == Some(&Refused::InsideExecution)
-    };
+    let refused = |result| is_inside(&failed::<()>(result));
     executor
         .wrap(|_| {
             // No change, so no refusal.
@@ -43,7 +44,7 @@ fn a_reload_after_the_body_is_refused_before_the_body_inside_another_execution()
     let reloader = Reloader::builder(inner).always().build().expect("valid");
     let nested = outer.wrap(|_| Ok(failed::<()>(reloader.wrap(|_| log.noted("never")))));
     let refused = nested.expect("the outer execution succeeds");
-    assert_eq!(refused.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
+    assert!(is_inside(&refused), "{refused}");
     assert_eq!(log.take(), [""; 0]);
     reloader.wrap(|_| log.noted("body")).expect("it is outermost");
 }
@@ -107,7 +108,7 @@ fn an_execution_whose_share_was_swapped_does_not_reload() {
     let mut other = Executor::builder().interlock(other).build().run().expect("no owner runs");
     std::mem::swap(execution.running().expect("a share"), other.running().expect("a share"));
     let error = failed(execution.complete());
-    assert_eq!(error.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
+    assert!(is_inside(&error), "{error}");
     assert!(!log.has("unload", 1));
 }
 
@@ -130,7 +131,7 @@ fn in_a_permit_block_a_reload_is_refused() {
             Ok(running.permit_loads(|| failed(reloader.wrap(|_| log.noted("never"))))?)
         });
         let error = refused.expect("it runs");
-        assert_eq!(error.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
+        assert!(is_inside(&error), "{error}");
         assert!(log.take().is_empty());
         reloader.wrap(|_| log.noted("body")).expect("it reloads");
         assert_eq!(log.take(), ["unload", "body"]);
@@ -144,7 +145,7 @@ fn a_reload_inside_another_executors_execution_is_refused() {
     let reloader = Reloader::builder(inner).check(once(&changed)).build().expect("valid");
     let refused = |result| {
         let error = failed::<()>(result);
-        assert_eq!(error.first().cause().downcast_ref(), Some(&Refused::InsideExecution));
+        assert!(is_inside(&error), "{error}");
     };
     outer
         .wrap(|_| {
