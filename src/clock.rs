@@ -193,7 +193,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Wakes those that wait for a deadline of a manual clock.
+/// Wakes waiters whose deadline a manual clock may have passed.
 pub(crate) trait ClockListener: Send + Sync {
     /// Called after each advance, without a lock of the clock's.
     fn advanced(&self);

@@ -142,7 +142,7 @@ def receive_exactly(conn, size):
     while len(data) < size:
         chunk = conn.recv(size - len(data))
         if not chunk:
-            raise ValueError(f"the head broke off after {len(data)} of {size} bytes")
+            raise ValueError(f"the head ended after {len(data)} of {size} bytes")
         data += chunk
     return data
 

@@ -1,23 +1,23 @@
 //! The source changes while a reload is under way, or two executions meet one change.
 
+use crate::models::loaded_code::{LoadedCode, execute};
 use crate::models::rig::*;
-use crate::models::world::{World, execute};
 
 /// Guards the place of `Changes::take_up`, which is before the unload: a change from then on is a new change. If the
 /// reload took it up afterwards, it would forget a change that came while it loaded the old source. Asserted: the
-/// next execution runs on the newest world, after one reload or two.
+/// next execution runs on the newest code, after one reload or two.
 #[test]
 fn change_x_reload() {
     let ways = ["the newest at once", "the newest at once and again", "the newest by the second"];
     explore("change_x_reload", &ways, move |outcomes| {
-        let (world, builder) = World::new(2);
+        let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
-        let edited = world.clone();
+        let edited = code.clone();
         let editor = spawn(move || edited.edit(3));
-        let first = execute(&reloader, &world).expect("it succeeds");
+        let first = execute(&reloader, &code).expect("it succeeds");
         editor.join().expect("no panic");
-        assert_eq!(execute(&reloader, &world).expect("it succeeds"), 3);
-        outcomes.note(match (first, world.unloads()) {
+        assert_eq!(execute(&reloader, &code).expect("it succeeds"), 3);
+        outcomes.note(match (first, code.unloads()) {
             (3, 1) => ways[0],
             // The reload looked at the source before the change, and loaded it afterwards.
             (3, 2) => ways[1],
@@ -29,17 +29,17 @@ fn change_x_reload() {
 
 /// Guards that the reload takes up the change that caused it. An execution that found the same change, and waited,
 /// then has no reload left to make. Otherwise both reload, the second under the first one's body. Asserted: one
-/// reload, and both bodies run on the new world, which stays the same.
+/// reload, and both bodies run on the new code, which stays the same.
 #[test]
 fn change_x_two_executions() {
     explore("change_x_two_executions", &["one reload"], |outcomes| {
-        let (world, builder) = World::without_steps(2);
+        let (code, builder) = LoadedCode::without_steps(2);
         let reloader = builder.build().expect("valid");
-        let (theirs, seen) = (reloader.clone(), world.clone());
+        let (theirs, seen) = (reloader.clone(), code.clone());
         let other = spawn(move || execute(&theirs, &seen).expect("it succeeds"));
-        assert_eq!(execute(&reloader, &world).expect("it succeeds"), 2);
+        assert_eq!(execute(&reloader, &code).expect("it succeeds"), 2);
         assert_eq!(other.join().expect("no panic"), 2);
-        assert_eq!(world.unloads(), 1);
+        assert_eq!(code.unloads(), 1);
         outcomes.note("one reload");
     });
 }

@@ -4,18 +4,18 @@
 //! `Execution::end`: hooks are completed under the share, which is left last. Otherwise a hook is completed during a reload, or never.
 //! Asserted: each execution is completed once, this one by either thread, before the reload.
 
+use crate::models::loaded_code::{LoadedCode, execute};
 use crate::models::rig::*;
-use crate::models::world::{World, execute};
 use crate::sync::Mutex;
 use std::sync::Arc;
 
 #[test]
 fn complete_x_drop() {
     explore("complete_x_drop", &["completed", "dropped"], |outcomes| {
-        let (world, builder) = World::new(1);
+        let (code, builder) = LoadedCode::new(1);
         let reloader = builder.build().expect("valid");
         let execution = block_on(reloader.run_async()).expect("it runs");
-        world.edit(2);
+        code.edit(2);
         let shared = Arc::new(Mutex::new(Some(execution)));
         let theirs = shared.clone();
         let completer = spawn(move || {
@@ -24,9 +24,9 @@ fn complete_x_drop() {
         });
         let execution = shared.lock().take();
         drop(execution);
-        assert_eq!(execute(&reloader, &world).expect("it succeeds"), 2);
+        assert_eq!(execute(&reloader, &code).expect("it succeeds"), 2);
         let by_completer = completer.join().expect("no panic");
-        assert_eq!((world.unloads(), world.completed()), (1, 2));
+        assert_eq!((code.unloads(), code.completed()), (1, 2));
         outcomes.note(if by_completer { "completed" } else { "dropped" });
     });
 }
@@ -39,20 +39,20 @@ fn complete_x_drop() {
 fn dropped_complete_x_unload() {
     let expected = ["granted", "waiting"];
     explore("dropped_complete_x_unload", &expected, move |outcomes| {
-        let (world, builder) = World::new(1);
+        let (code, builder) = LoadedCode::new(1);
         let reloader = builder.always().build().expect("valid");
         let execution = block_on(reloader.run_async()).expect("it runs");
-        let other = crate::models::interlock::rig::owner(world.interlock());
-        world.edit(2);
+        let other = crate::models::interlock::rig::owner(code.interlock());
+        code.edit(2);
         let mut completes = Box::pin(execution.complete_async());
         assert!(poll_once(completes.as_mut()).is_pending(), "another owner runs");
         let leaver = spawn(move || drop(other));
-        let granted = world.interlock().dump().owners.len() == 1;
+        let granted = code.interlock().dump().owners.len() == 1;
         drop(completes);
         outcomes.note(expected[usize::from(!granted)]);
-        assert_eq!((world.unloads(), world.completed()), (0, 1));
+        assert_eq!((code.unloads(), code.completed()), (0, 1));
         leaver.join().expect("no panic");
-        assert_eq!(execute(&reloader, &world).expect("it succeeds"), 2);
-        assert_eq!((world.unloads(), world.completed()), (2, 2), "before its body, and after it");
+        assert_eq!(execute(&reloader, &code).expect("it succeeds"), 2);
+        assert_eq!((code.unloads(), code.completed()), (2, 2), "before its body, and after it");
     });
 }

@@ -4,15 +4,15 @@
 //! drops the body first, completes the hooks, and leaves the share last. If it left the share earlier, the body's
 //! `Drop` would run during a reload.
 //!
-//! Asserted: all code sees a whole world that stays the same, a body's drop and a hook's completion, too. An
+//! Asserted: bodies, their drops and hooks see whole code that stays the same. An
 //! execution that has begun is completed once, the other never, and the other execution reloads.
 
+use crate::models::loaded_code::{LoadedCode, execute};
 use crate::models::rig::*;
-use crate::models::world::{World, execute};
 use std::future::pending;
 
-/// Looks at the world when it is dropped.
-struct Local(World);
+/// Looks at the code when it is dropped.
+struct Local(LoadedCode);
 
 impl Drop for Local {
     fn drop(&mut self) {
@@ -24,16 +24,16 @@ impl Drop for Local {
 fn dropped_future_x_reload() {
     let ways = ["in its body, before the reload", "in its body, after it", "before its body"];
     explore("dropped_future_x_reload", &ways, move |outcomes| {
-        let (world, builder) = World::new(2);
+        let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
         let executor = reloader.executor().clone();
-        let seen = world.clone();
+        let seen = code.clone();
         let other = spawn(move || execute(&reloader, &seen).expect("it succeeds"));
         let mut version = None;
         {
             let mut future = Box::pin(executor.wrap_async(async |_| {
-                let local = Local(world.clone());
-                version = Some(world.look());
+                let local = Local(code.clone());
+                version = Some(code.look());
                 pending::<()>().await;
                 drop(local);
                 Ok(())
@@ -42,7 +42,7 @@ fn dropped_future_x_reload() {
         }
         assert_eq!(other.join().expect("no panic"), 2);
         let began = usize::from(version.is_some());
-        assert_eq!((world.unloads(), world.completed()), (1, 1 + began));
+        assert_eq!((code.unloads(), code.completed()), (1, 1 + began));
         outcomes.note(match version {
             Some(1) => ways[0],
             Some(_) => ways[1],

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 fn dropped_beside(
     waits: impl AsyncFnOnce(&mut Running<'_>),
-    section: fn(&mut Running<'_>, &World),
+    section: fn(&mut Running<'_>, &LoadedCode),
 ) -> String {
-    let (interlock, world) = (Interlock::new(), World::new());
+    let (interlock, code) = (Interlock::new(), LoadedCode::new());
     let completed = Arc::new(AtomicUsize::new(0));
-    let (ilk, there, counted) = (interlock.clone(), world.clone(), completed.clone());
+    let (ilk, there, counted) = (interlock.clone(), code.clone(), completed.clone());
     let complete = move || {
         counted.fetch_add(1, SeqCst);
         ilk.run(|_| {
@@ -32,14 +32,14 @@ fn dropped_beside(
         Ok(())
     }));
     assert!(poll_once(task.as_mut()).is_pending());
-    let theirs = world.clone();
+    let theirs = code.clone();
     let thread = spawn(move || section(&mut other, &theirs));
     drop(task);
     assert_eq!(completed.load(SeqCst), 1, "the drop completes");
     thread.join().expect("no panic");
-    let story = world.story();
-    assert_free(&interlock, &world);
-    story
+    let log = code.log();
+    assert_free(&interlock, &code);
+    log
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn dropped_wrap_async_x_load() {
     explore("dropped_wrap_async_x_load", &orders, |outcomes| {
         outcomes.note(dropped_beside(
             async |running| running.load_async(async |_| ()).await.expect("it is dropped"),
-            |other, world| other.load(|_| world.alone("load")).expect("no limit"),
+            |other, code| other.load(|_| code.alone("load")).expect("no limit"),
         ));
     });
 }
@@ -59,7 +59,7 @@ fn dropped_wrap_async_x_unload() {
     explore("dropped_wrap_async_x_unload", &orders, |outcomes| {
         outcomes.note(dropped_beside(
             async |running| unload_async(running, || ()).await,
-            |other, world| unload(other, || world.alone("unload")),
+            |other, code| unload(other, || code.alone("unload")),
         ));
     });
 }

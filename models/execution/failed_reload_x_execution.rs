@@ -1,12 +1,12 @@
 //! A reload fails in the middle, beside another execution.
 //!
-//! Guards the failure that the interlock keeps: no execution begins on a world that is neither old nor new. The
-//! reloader tries again once its pause has passed. Asserted: one reload fails, and every body sees a whole world. In
+//! Guards the failure that the interlock keeps: no execution begins on code that is neither old nor new. The
+//! reloader tries again once its pause has passed. Asserted: one reload fails, and every body sees whole code. In
 //! the end that is the new one, after one more reload.
 
 use crate::execution::{ExecutionError, Refused, Reloader, Stage};
+use crate::models::loaded_code::{LoadedCode, execute};
 use crate::models::rig::*;
-use crate::models::world::{World, execute};
 use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(100);
@@ -16,25 +16,25 @@ fn is_refused(error: &ExecutionError) -> bool {
 }
 
 /// Asserts that the pause is kept, and that the next reload succeeds.
-fn end(reloader: &Reloader, world: &World) {
-    assert!(is_refused(&execute(reloader, world).expect_err("it is refused")));
-    assert_eq!(world.unloads(), 0);
-    world.clock().advance(PAUSE);
-    assert_eq!(execute(reloader, world).expect("it is tried again"), 2);
-    assert_eq!(world.unloads(), 1);
+fn end(reloader: &Reloader, code: &LoadedCode) {
+    assert!(is_refused(&execute(reloader, code).expect_err("it is refused")));
+    assert_eq!(code.unloads(), 0);
+    code.clock().advance(PAUSE);
+    assert_eq!(execute(reloader, code).expect("it is tried again"), 2);
+    assert_eq!(code.unloads(), 1);
 }
 
 /// The other execution is one of the executor alone.
 #[test]
 fn failed_reload_x_execution() {
-    let ways = ["on the old world", "refused"];
+    let ways = ["on the old code", "refused"];
     explore("failed_reload_x_execution", &ways, move |outcomes| {
-        let (world, builder) = World::new(2);
+        let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
-        world.fail(1);
-        let (executor, seen) = (reloader.executor().clone(), world.clone());
+        code.fail(1);
+        let (executor, seen) = (reloader.executor().clone(), code.clone());
         let other = spawn(move || executor.wrap(|_| Ok(seen.look())));
-        let error = execute(&reloader, &world).expect_err("it fails");
+        let error = execute(&reloader, &code).expect_err("it fails");
         assert_eq!(error.first().stage(), Stage::Unload);
         outcomes.note(match other.join().expect("no panic") {
             Ok(version) => {
@@ -46,7 +46,7 @@ fn failed_reload_x_execution() {
                 ways[1]
             }
         });
-        end(&reloader, &world);
+        end(&reloader, &code);
     });
 }
 
@@ -55,16 +55,16 @@ fn failed_reload_x_execution() {
 fn failed_reload_x_second_execution() {
     let ways = ["the first fails", "the second fails"];
     explore("failed_reload_x_second_execution", &ways, move |outcomes| {
-        let (world, builder) = World::without_steps(2);
+        let (code, builder) = LoadedCode::without_steps(2);
         let reloader = builder.build().expect("valid");
-        world.fail(1);
-        let (theirs, seen) = (reloader.clone(), world.clone());
+        code.fail(1);
+        let (theirs, seen) = (reloader.clone(), code.clone());
         let other = spawn(move || execute(&theirs, &seen).expect_err("it fails"));
-        let mine = execute(&reloader, &world).expect_err("it fails");
+        let mine = execute(&reloader, &code).expect_err("it fails");
         let other = other.join().expect("no panic");
         assert!(is_refused(&mine) != is_refused(&other), "one reload fails: {mine}; {other}");
         outcomes.note(ways[usize::from(is_refused(&mine))]);
-        end(&reloader, &world);
+        end(&reloader, &code);
     });
 }
 
@@ -73,13 +73,13 @@ fn failed_reload_x_second_execution() {
 fn failed_reload_x_pause() {
     let ways = ["refused", "tried again"];
     explore("failed_reload_x_pause", &ways, move |outcomes| {
-        let (world, builder) = World::new(2);
+        let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
-        world.fail(1);
-        assert!(execute(&reloader, &world).is_err());
-        let there = world.clone();
+        code.fail(1);
+        assert!(execute(&reloader, &code).is_err());
+        let there = code.clone();
         let clock = spawn(move || there.clock().advance(PAUSE));
-        outcomes.note(match execute(&reloader, &world) {
+        outcomes.note(match execute(&reloader, &code) {
             Ok(version) => {
                 assert_eq!(version, 2);
                 ways[1]
@@ -90,7 +90,7 @@ fn failed_reload_x_pause() {
             }
         });
         clock.join().expect("no panic");
-        assert_eq!(execute(&reloader, &world).expect("the pause has passed"), 2);
-        assert_eq!(world.unloads(), 1);
+        assert_eq!(execute(&reloader, &code).expect("the pause has passed"), 2);
+        assert_eq!(code.unloads(), 1);
     });
 }

@@ -15,10 +15,10 @@ fn executor(interlock: &Interlock) -> Executor {
 fn nested_wrap_x_load() {
     let orders = ["load, nested", "nested, load"];
     explore("nested_wrap_x_load", &orders, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (outer, inner) = (executor(&interlock), executor(&interlock));
         let mut other = owner(&interlock);
-        let theirs = world.clone();
+        let theirs = code.clone();
         let ended = outer.wrap(|execution| {
             let thread = {
                 let running = execution.running().expect("there is an interlock");
@@ -27,14 +27,14 @@ fn nested_wrap_x_load() {
                 spawn(move || other.load(|_| theirs.alone("load")).expect("no limit"))
             };
             inner.wrap(|_| {
-                world.note("nested");
-                world.runs();
+                code.note("nested");
+                code.runs();
                 Ok(())
             })?;
             Ok(thread)
         });
         ended.expect("it runs").join().expect("no panic");
-        outcomes.note(world.story());
+        outcomes.note(code.log());
     });
 }
 
@@ -45,20 +45,20 @@ fn nested_wrap_x_load() {
 #[test]
 fn escaped_execution_x_load() {
     explore("escaped_execution_x_load", &["load", "load, escaped"], |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (executor, mut task) = (executor(&interlock), owner(&interlock));
-        let theirs = world.clone();
+        let theirs = code.clone();
         let load = task.load_async(async |_| {
             let mut escaped = executor.run_async().await.expect("it is a view");
             let thread = spawn(move || {
                 let running = escaped.running().expect("there is an interlock");
                 drop(running.load(|_| theirs.alone("escaped")));
             });
-            world.alone("load");
+            code.alone("load");
             thread
         });
         block_on(load).expect("no limit").join().expect("no panic");
-        outcomes.note(world.story());
+        outcomes.note(code.log());
     });
 }
 
@@ -69,8 +69,8 @@ fn escaped_execution_x_load() {
 #[test]
 fn nested_execution_x_unload() {
     explore("nested_execution_x_unload", &["hook, unload"], |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
-        let completed = world.clone();
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
+        let completed = code.clone();
         let complete = move || {
             completed.note("hook");
             completed.runs();
@@ -80,8 +80,8 @@ fn nested_execution_x_unload() {
         let outer = executor(&interlock);
         let nested = outer.wrap(|_| Ok(block_on(inner.run_async())?)).expect("it runs");
         let thread = spawn(move || drop(nested));
-        interlock.unload(|_| world.alone("unload")).expect("no limit");
+        interlock.unload(|_| code.alone("unload")).expect("no limit");
         thread.join().expect("no panic");
-        outcomes.note(world.story());
+        outcomes.note(code.log());
     });
 }

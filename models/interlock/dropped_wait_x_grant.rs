@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 fn interlock_dropped_load_x_grant() {
     let expected = ["granted", "waiting"];
     explore("interlock_dropped_load_x_grant", &expected, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (mut a, b) = (owner(&interlock), owner(&interlock));
         {
             let mut load = Box::pin(a.load_async(async |_| unreachable!("it is not polled again")));
             assert!(reentry(&interlock).poll_once(load.as_mut()).is_pending());
-            let (others, there) = (interlock.clone(), world.clone());
+            let (others, there) = (interlock.clone(), code.clone());
             let thread = spawn(move || {
                 drop(b);
                 others.run(|_| there.runs()).expect("no limit");
@@ -28,11 +28,11 @@ fn interlock_dropped_load_x_grant() {
             drop(load);
             outcomes.note(if granted { "granted" } else { "waiting" });
             assert!(a.has_share(), "no other owner holds");
-            world.runs();
+            code.runs();
             thread.join().expect("no panic");
         }
         drop(a);
-        assert_free(&interlock, &world);
+        assert_free(&interlock, &code);
     });
 }
 
@@ -41,9 +41,9 @@ fn interlock_dropped_load_x_grant() {
 fn interlock_dropped_entry_x_grant() {
     let expected = ["granted", "inside", "waiting"];
     explore("interlock_dropped_entry_x_grant", &expected, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let mut a = owner(&interlock);
-        let theirs = world.clone();
+        let theirs = code.clone();
         let thread = spawn(move || {
             a.load(|_| theirs.alone("load")).expect("no limit");
             drop(a);
@@ -52,7 +52,7 @@ fn interlock_dropped_entry_x_grant() {
         {
             let mut enters = Box::pin(interlock.run_async(async |_| {
                 is_inside.store(true, SeqCst);
-                world.runs();
+                code.runs();
                 pending::<()>().await;
             }));
             assert!(reentry(&interlock).poll_once(enters.as_mut()).is_pending());
@@ -64,7 +64,7 @@ fn interlock_dropped_entry_x_grant() {
             });
         }
         thread.join().expect("no panic");
-        assert_free(&interlock, &world);
+        assert_free(&interlock, &code);
     });
 }
 
@@ -73,13 +73,13 @@ fn interlock_dropped_entry_x_grant() {
 fn interlock_dropped_section_x_newcomers() {
     let expected = ["after the drop", "kept out"];
     explore("interlock_dropped_section_x_newcomers", &expected, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let mut a = owner(&interlock);
         let mut load = Box::pin(a.load_async(async |_| pending::<()>().await));
         assert!(poll_once(load.as_mut()).is_pending());
-        let (theirs, there) = (interlock.clone(), world.clone());
+        let (theirs, there) = (interlock.clone(), code.clone());
         let thread = spawn(move || theirs.run(|_| there.runs()).expect("no limit"));
-        let mut task = Box::pin(interlock.run_async(async |_| world.runs()));
+        let mut task = Box::pin(interlock.run_async(async |_| code.runs()));
         assert!(poll_once(task.as_mut()).is_pending());
         let waiting = in_state(&interlock, OwnerState::Entering);
         outcomes.note(if waiting == 2 { "kept out" } else { "after the drop" });
@@ -87,6 +87,6 @@ fn interlock_dropped_section_x_newcomers() {
         block_on(task).expect("no limit");
         thread.join().expect("no panic");
         drop(a);
-        assert_free(&interlock, &world);
+        assert_free(&interlock, &code);
     });
 }

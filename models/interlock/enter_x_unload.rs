@@ -11,49 +11,52 @@ use std::pin::Pin;
 fn interlock_enter_x_unload() {
     let expected = ["run, unload", "unload, run"];
     explore("interlock_enter_x_unload", &expected, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
-        let theirs = (interlock.clone(), world.clone());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
+        let theirs = (interlock.clone(), code.clone());
         let thread = spawn(move || {
-            let (interlock, world) = theirs;
+            let (interlock, code) = theirs;
             let run = interlock.run(|_| {
-                world.note("run");
-                world.runs();
+                code.note("run");
+                code.runs();
             });
             run.expect("no limit");
         });
-        interlock.unload(|_| world.alone("unload")).expect("no limit");
+        interlock.unload(|_| code.alone("unload")).expect("no limit");
         thread.join().expect("no panic");
-        outcomes.note(world.story());
+        outcomes.note(code.log());
     });
 }
 
 /// A request waits for the share of another owner, which ends while a newcomer comes.
 fn newcomer_x_request(
     state: OwnerState,
-    request: impl for<'a> Fn(&'a mut Running<'_>, &'a World) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
+    request: impl for<'a> Fn(
+        &'a mut Running<'_>,
+        &'a LoadedCode,
+    ) -> Pin<Box<dyn Future<Output = ()> + 'a>>,
 ) -> &'static str {
-    let (interlock, world) = (Interlock::new(), World::new());
+    let (interlock, code) = (Interlock::new(), LoadedCode::new());
     let (mut asks, runs) = (owner(&interlock), owner(&interlock));
-    let theirs = (interlock.clone(), world.clone());
+    let theirs = (interlock.clone(), code.clone());
     let thread = spawn(move || {
-        let (interlock, world) = theirs;
+        let (interlock, code) = theirs;
         let asked = in_state(&interlock, state) == 1;
         let run = interlock.run(|_| {
-            world.note("run");
-            world.runs();
+            code.note("run");
+            code.runs();
         });
         run.expect("no limit");
         asked
     });
-    let mut request = request(&mut asks, &world);
+    let mut request = request(&mut asks, &code);
     assert!(poll_once(request.as_mut()).is_pending(), "another owner runs");
     drop(runs);
     reentry(&interlock).block_on(request);
     drop(asks);
-    match (thread.join().expect("no panic"), world.story().as_str()) {
+    match (thread.join().expect("no panic"), code.log().as_str()) {
         (_, "request, run") => "after the request",
         (false, "run, request") => "before the request",
-        (asked, story) => panic!("{story}, asked: {asked}"),
+        (asked, log) => panic!("{log}, asked: {asked}"),
     }
 }
 
@@ -61,9 +64,9 @@ fn newcomer_x_request(
 fn interlock_newcomer_x_load() {
     let expected = ["after the request", "before the request"];
     explore("interlock_newcomer_x_load", &expected, |outcomes| {
-        outcomes.note(newcomer_x_request(OwnerState::WaitingToLoad, |asks, world| {
+        outcomes.note(newcomer_x_request(OwnerState::WaitingToLoad, |asks, code| {
             Box::pin(async {
-                asks.load_async(async |_| world.alone("request")).await.expect("no limit")
+                asks.load_async(async |_| code.alone("request")).await.expect("no limit")
             })
         }));
     });
@@ -73,8 +76,8 @@ fn interlock_newcomer_x_load() {
 fn interlock_newcomer_x_unload() {
     let expected = ["after the request", "before the request"];
     explore("interlock_newcomer_x_unload", &expected, |outcomes| {
-        outcomes.note(newcomer_x_request(OwnerState::WaitingToUnload, |asks, world| {
-            Box::pin(unload_async(asks, || world.alone("request")))
+        outcomes.note(newcomer_x_request(OwnerState::WaitingToUnload, |asks, code| {
+            Box::pin(unload_async(asks, || code.alone("request")))
         }));
     });
 }

@@ -1,7 +1,7 @@
 //! One execution loads and another unloads.
 //!
 //! Guards which requests an owner lets go first. A waiting unload lets loads go first, but a waiting load lets no
-//! unload go first (PROP-ILK-LOADS-FIRST, INV-ILK-SEES-ONE-WORLD). If a waiting unload let no load go first, both
+//! unload go first (PROP-ILK-LOADS-FIRST, INV-ILK-ONE-GENERATION). If a waiting unload let no load go first, both
 //! would wait for each other. Asserted: both end, each alone. While both have a share the load comes first,
 //! whichever asked first.
 
@@ -12,25 +12,25 @@ use std::pin::pin;
 fn interlock_load_x_unload() {
     let expected = ["it did not wait", "it waited"];
     explore("interlock_load_x_unload", &expected, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (mut a, mut b) = (owner(&interlock), owner(&interlock));
-        let theirs = world.clone();
+        let theirs = code.clone();
         let thread = spawn(move || {
             unload(&mut b, || theirs.alone("unload"));
             theirs.runs();
         });
         {
-            let mut load = pin!(a.load_async(async |_| world.alone("load")));
+            let mut load = pin!(a.load_async(async |_| code.alone("load")));
             let waits = poll_once(load.as_mut()).is_pending();
             outcomes.note(if waits { "it waited" } else { "it did not wait" });
             if waits {
                 block_on(load).expect("no limit");
             }
         }
-        world.runs();
+        code.runs();
         drop(a);
         thread.join().expect("no panic");
-        assert_eq!(world.story(), "load, unload");
+        assert_eq!(code.log(), "load, unload");
         assert_eq!(interlock.generation(), 1);
     });
 }

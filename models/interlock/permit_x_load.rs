@@ -15,27 +15,27 @@ use std::task::Poll;
 fn interlock_permit_x_load() {
     let expected = ["load while permitted", "load waited"];
     explore("interlock_permit_x_load", &expected, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let loaded = Counter::new();
-        let theirs = (interlock.clone(), world.clone(), loaded.clone());
+        let theirs = (interlock.clone(), code.clone(), loaded.clone());
         let mut outer = owner(&interlock);
         let thread = spawn(move || {
-            let (interlock, world, loaded) = theirs;
+            let (interlock, code, loaded) = theirs;
             let run = interlock.run(|r| {
                 r.load(|_| {
                     // Before the load ends: the permit block may end first.
                     loaded.up();
-                    world.alone("load");
+                    code.alone("load");
                 })
                 .expect("no limit");
-                world.runs();
+                code.runs();
             });
             run.expect("no limit");
         });
         let waits = in_state(&interlock, OwnerState::WaitingToLoad) == 1;
         outer.permit_loads(|| loaded.wait(1)).expect("no limit");
         assert!(outer.has_share());
-        world.runs();
+        code.runs();
         thread.join().expect("no panic");
         outcomes.note(if waits { "load waited" } else { "load while permitted" });
     });
@@ -48,21 +48,21 @@ fn interlock_permit_x_load() {
 #[test]
 fn interlock_permit_x_two_loads() {
     explore("interlock_permit_x_two_loads", &["after both", "before both"], |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (mut a, mut b) = (owner(&interlock), owner(&interlock));
-        let (mut permits, there) = (owner(&interlock), world.clone());
+        let (mut permits, there) = (owner(&interlock), code.clone());
         let thread = spawn(move || {
             permits.permit_loads(|| ()).expect("no limit");
-            there.story().len()
+            there.log().len()
         });
         let load = async |owner: &mut Running<'_>, name| {
-            owner.load_async(async |_| world.note(name)).await.expect("no limit");
+            owner.load_async(async |_| code.note(name)).await.expect("no limit");
         };
         block_on(both(load(&mut a, "a"), load(&mut b, "b")));
         outcomes.note(match thread.join().expect("no panic") {
             0 => "before both",
             4 => "after both",
-            _ => panic!("between the loads: {}", world.story()),
+            _ => panic!("between the loads: {}", code.log()),
         });
     });
 }

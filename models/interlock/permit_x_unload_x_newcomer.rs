@@ -12,21 +12,21 @@ use crate::models::interlock::rig::*;
 fn interlock_permit_x_unload_x_newcomer() {
     let expected = ["newcomer first", "unload waited already"];
     explore("interlock_permit_x_unload_x_newcomer", &expected, |outcomes| {
-        let (interlock, world) = (Interlock::new(), World::new());
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let mut permits = owner(&interlock);
-        let (there, ilk) = (world.clone(), interlock.clone());
+        let (there, ilk) = (code.clone(), interlock.clone());
         let newcomer = spawn(move || {
             let asked = in_state(&ilk, OwnerState::WaitingToUnload);
             ilk.run(|_| there.note("run")).expect("no limit");
             asked
         });
-        let (theirs, there) = (interlock.clone(), world.clone());
+        let (theirs, there) = (interlock.clone(), code.clone());
         let unloader = spawn(move || theirs.unload(|_| there.alone("unload")).expect("no limit"));
         let asked = permits.permit_loads(|| newcomer.join().expect("no panic"));
-        assert_eq!(world.story(), "run");
+        assert_eq!(code.log(), "run");
         drop(permits);
         unloader.join().expect("no panic");
-        assert_eq!(world.story(), "run, unload");
+        assert_eq!(code.log(), "run, unload");
         match asked.expect("no limit") {
             0 => outcomes.note("newcomer first"),
             _ => outcomes.note("unload waited already"),

@@ -12,29 +12,29 @@ use std::future::pending;
 const WAYS: [&str; 2] = ["no share", "share"];
 
 /// Drops a permit block beside the load of another thread, and passes the execution to `then`.
-fn dropped_permit(then: impl FnOnce(&Interlock, &World, Running<'static>)) -> &'static str {
-    let (interlock, world) = (Interlock::new(), World::new());
+fn dropped_permit(then: impl FnOnce(&Interlock, &LoadedCode, Running<'static>)) -> &'static str {
+    let (interlock, code) = (Interlock::new(), LoadedCode::new());
     let (mut a, mut other) = (thread_owner(&interlock), owner(&interlock));
     let thread = {
         let mut permit = Box::pin(a.permit_loads_async(pending::<()>()));
         assert!(poll_once(permit.as_mut()).is_pending());
-        let theirs = world.clone();
+        let theirs = code.clone();
         spawn(move || other.load(|_| theirs.alone("load")).expect("it is permitted"))
     };
     let way = WAYS[usize::from(a.has_share())];
-    then(&interlock, &world, a);
+    then(&interlock, &code, a);
     thread.join().expect("no panic");
-    assert_free(&interlock, &world);
+    assert_free(&interlock, &code);
     way
 }
 
 #[test]
 fn interlock_resuming_x_next_load() {
     explore("interlock_resuming_x_next_load", &WAYS, |outcomes| {
-        outcomes.note(dropped_permit(|_, world, mut a| {
-            a.load(|_| world.alone("its own")).expect("its share comes back");
+        outcomes.note(dropped_permit(|_, code, mut a| {
+            a.load(|_| code.alone("its own")).expect("its share comes back");
             assert!(a.has_share());
-            world.runs();
+            code.runs();
         }));
     });
 }
@@ -50,12 +50,12 @@ fn interlock_resuming_x_end() {
 #[test]
 fn interlock_resuming_x_dropped_wait() {
     explore("interlock_resuming_x_dropped_wait", &WAYS, |outcomes| {
-        outcomes.note(dropped_permit(|interlock, world, mut a| {
+        outcomes.note(dropped_permit(|interlock, code, mut a| {
             let mut permit = Box::pin(a.permit_loads_async(async {}));
             let _ = reentry(interlock).poll_once(permit.as_mut());
             drop(permit);
             a.permit_loads(|| ()).expect("its share comes back");
-            world.runs();
+            code.runs();
         }));
     });
 }

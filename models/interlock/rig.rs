@@ -18,22 +18,22 @@ use std::time::Duration;
 /// Its bodies assert PROP-ILK-USE-UNDER-SHARE: during a load or an unload no other code runs. The tool
 /// does not schedule at its numbers. It does at the flag, so that other threads come in between.
 #[derive(Clone)]
-pub(in crate::models) struct World(Arc<Inside>);
+pub(in crate::models) struct LoadedCode(Arc<Inside>);
 
 struct Inside {
     running: AtomicUsize,
     alone: AtomicUsize,
     step: Flag,
-    story: Mutex<Vec<&'static str>>,
+    log: Mutex<Vec<&'static str>>,
 }
 
-impl World {
+impl LoadedCode {
     pub(in crate::models) fn new() -> Self {
-        World(Arc::new(Inside {
+        LoadedCode(Arc::new(Inside {
             running: AtomicUsize::new(0),
             alone: AtomicUsize::new(0),
             step: Flag::new(false),
-            story: Mutex::default(),
+            log: Mutex::default(),
         }))
     }
     /// Runs the body of an execution with a share.
@@ -53,12 +53,12 @@ impl World {
         assert_eq!(self.0.running.load(SeqCst), 0, "code ran during a load or an unload");
         self.0.alone.fetch_sub(1, SeqCst);
     }
-    /// Adds to the story.
+    /// Adds to the log.
     pub(in crate::models) fn note(&self, what: &'static str) {
-        self.0.story.lock().expect("no panic").push(what);
+        self.0.log.lock().expect("no panic").push(what);
     }
-    pub(in crate::models) fn story(&self) -> String {
-        self.0.story.lock().expect("no panic").join(", ")
+    pub(in crate::models) fn log(&self) -> String {
+        self.0.log.lock().expect("no panic").join(", ")
     }
 }
 
@@ -110,7 +110,7 @@ pub(in crate::models) fn in_state(interlock: &Interlock, state: OwnerState) -> u
 }
 
 /// Asserts that no execution is left, and no share: an unload begins.
-pub(in crate::models) fn assert_free(interlock: &Interlock, world: &World) {
-    interlock.unload(|_| world.alone("end")).expect("no owner is left");
+pub(in crate::models) fn assert_free(interlock: &Interlock, code: &LoadedCode) {
+    interlock.unload(|_| code.alone("end")).expect("no owner is left");
     assert!(interlock.dump().owners.is_empty());
 }

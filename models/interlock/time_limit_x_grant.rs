@@ -27,9 +27,9 @@ fn interlock_time_limit_x_holder() {
     let expected = ["loaded", "timed out"];
     explore("interlock_time_limit_x_holder", &expected, |outcomes| {
         let clock = ManualClock::new();
-        let (interlock, world) = (limited(&clock), World::new());
+        let (interlock, code) = (limited(&clock), LoadedCode::new());
         let (mut a, mut b) = (thread_owner(&interlock), owner(&interlock));
-        let theirs = world.clone();
+        let theirs = code.clone();
         let thread = spawn(move || {
             b.load(|_| {
                 clock.advance(SECOND);
@@ -37,12 +37,12 @@ fn interlock_time_limit_x_holder() {
             })
             .expect("the clock stands from now on");
         });
-        outcomes.note(noted(a.load(|_| world.alone("a"))));
+        outcomes.note(noted(a.load(|_| code.alone("a"))));
         a.permit_loads(|| ()).expect("its share comes back");
-        world.runs();
+        code.runs();
         drop(a);
         thread.join().expect("no panic");
-        assert_free(&interlock, &world);
+        assert_free(&interlock, &code);
     });
 }
 
@@ -53,10 +53,10 @@ fn interlock_time_limit_x_newcomer() {
     explore("interlock_time_limit_x_newcomer", &expected, |outcomes| {
         let clock = ManualClock::new(); // which stands
         let interlock = Interlock::builder().clock(clock.clock()).build();
-        let (world, b) = (World::new(), owner(&interlock));
+        let (code, b) = (LoadedCode::new(), owner(&interlock));
         let mut a = limited_owner(&interlock, Some(Duration::ZERO));
         let loader = spawn(move || noted(a.load(|_| unreachable!("b runs"))));
-        let there = world.clone();
+        let there = code.clone();
         let mut enter = Box::pin(interlock.run_async(async |_| there.runs()));
         let waits = poll_once(enter.as_mut()).is_pending();
         if waits {
@@ -65,7 +65,7 @@ fn interlock_time_limit_x_newcomer() {
         outcomes.note(if waits { "kept out" } else { "entered at once" });
         assert_eq!(loader.join().expect("no panic"), "timed out");
         drop(b);
-        assert_free(&interlock, &world);
+        assert_free(&interlock, &code);
     });
 }
 

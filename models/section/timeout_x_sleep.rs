@@ -1,9 +1,9 @@
 //! A thread's deadline passes while the thread goes to sleep. No permit is given back: only the clock ends the wait.
 //!
-//! Guards that a thread keeps the lock from its look at the clock until it sleeps, and that a moved clock takes the
-//! lock before it wakes (`Lock::clock_advanced`). Otherwise the thread misses the move and sleeps for ever. The tools do
-//! not see the clock's moves, so the model moves it once the thread has looked for its outcome, with the lock that it
-//! keeps. Asserted: the thread times out.
+//! Guards that a thread keeps the lock from its look at the clock until it sleeps, and that an advance takes the
+//! lock before it notifies (`Lock::clock_advanced`). Otherwise the thread misses the advance and sleeps for ever. The
+//! tools do not see advances, so the model advances once the thread has looked for its outcome, with the lock that the
+//! thread keeps. Asserted: the thread times out.
 
 use super::rig::{Permits, SECOND};
 use crate::models::rig::*;

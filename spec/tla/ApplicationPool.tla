@@ -27,12 +27,14 @@
 (*    for all; so the states are equal in number, and the steps need not   *)
 (*    be.                                                                  *)
 (*                                                                         *)
-(* Left out are: connecting as a separate step, with its attempts (E16,    *)
-(* E31); threads that cannot be started (E11: as a failed spawn); a        *)
-(* restart file that two groups share or that is deleted (E22, E23), and   *)
-(* always_restart; changes of MAX_IDLE_TIME; a punctual cleaner (E30);     *)
-(* options that differ between groups, except the minimum, or that change; *)
-(* and every erratum as written.                                           *)
+(* Left out are: connecting as a separate step, with its attempts and the  *)
+(* place of a get that retries (E16, E31, E38); threads that cannot be     *)
+(* started (E11: as a failed spawn); a restart file that two groups share  *)
+(* or that is deleted (E22, E23), and always_restart; growth without room  *)
+(* only (E35: each group has the option eager_growth); changes of          *)
+(* MAX_IDLE_TIME; a punctual cleaner (E30); options that differ between    *)
+(* groups, except the minimum, or that change; and every erratum as        *)
+(* written.                                                                *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -229,7 +231,7 @@ OpenSession(p, x) ==
     IN  Insert(busy, x, "back")
 
 LeaveQueue(p, c) == [p EXCEPT !.groups = [g \in Groups |-> [p.groups[g] EXCEPT !.queue = Without(@, c)]]]
-\* Gives a process to a get.
+\* Serves a get with a session of the process.
 Serve(p, c, x) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "has", process |-> x]]
 \* Ends a get with an error, or a session.
 Out(p, c) == [LeaveQueue(p, c) EXCEPT !.clients[c] = [at |-> "out", process |-> NoProcess]]

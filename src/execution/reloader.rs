@@ -1,4 +1,4 @@
-//! The reloader: the executor, and a fresh world for each execution.
+//! The reloader: an executor whose executions run on up-to-date code.
 
 use super::ambient;
 use super::changes::Check;
@@ -15,8 +15,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Runs application code on a freshly loaded world. It is for the outermost caller (a server, a worker). Nested calls
-/// use the [`Executor`], or only call their body.
+/// Runs application code, which it reloads after a change. It is for the outermost caller (a server, a worker).
+/// Nested calls use the [`Executor`], or only call their body.
 ///
 /// Before the body, it checks for changes. If there are any, it waits until no execution runs (the interlock's unload
 /// mode), unloads, and lets the others go on. Alternatively it unloads after each body, changed or not:

@@ -1,8 +1,8 @@
 //! The operating system's threads, and the wait until one is gone.
 //!
-//! `std`'s handle waits without a deadline, and only once. A [`Thread`] adds both. A thread that ends drops its
-//! thread-locals, the user's among them, and leaves the process. It says when it has dropped them. After
-//! that, only the system has work left, and no user code runs. So the wait has a deadline only before it.
+//! `std`'s handle waits without a deadline, and only once. A [`Thread`] has deadlines and any number of joins. A thread
+//! that ends first drops its thread-locals, which is user code, and then notifies its joins. The rest of its end is the
+//! system's work and runs no user code, so only the wait for the notification has a deadline.
 
 use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
@@ -80,7 +80,7 @@ impl Thread {
         self.0.changed.notify_all();
     }
 
-    /// Makes the calling thread, which has used no thread-local yet, this one.
+    /// Runs first on the new thread, before the thread uses a thread-local.
     fn begin(&self) {
         struct Leaves(RefCell<Option<Thread>>);
         impl Drop for Leaves {
@@ -110,7 +110,7 @@ impl Thread {
             if let Some(handle) = state.has_left.then(|| state.handle.take()).flatten() {
                 drop(state);
                 if let Err(panic) = handle.join() {
-                    // The library contains the panics of user code, so this one was its own. Its drop may panic.
+                    // The library contains panics of user code, so this one is its own. Its payload may panic when dropped.
                     std::mem::forget(panic);
                 }
                 self.change(|state| state.is_gone = true);

@@ -163,7 +163,7 @@ pub(crate) struct Options {
     /// The Node.js interpreter [default: node]
     #[arg(long, env = "CABRANK_NODEJS", value_name = "COMMAND", help_heading = "Application")]
     pub(crate) nodejs: Option<PathBuf>,
-    /// The longest time in which a process becomes ready [default: 90]
+    /// The time that a process has to become ready [default: 90]
     #[arg(
         long,
         env = "CABRANK_START_TIMEOUT",
@@ -204,10 +204,10 @@ pub(crate) struct Options {
     /// The longest time for the head of a request, and between two requests; 0: no limit [default: 60]
     #[arg(long, env = "CABRANK_HEADER_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) header_timeout: Option<Seconds>,
-    /// The longest pause of a client within a body, either way; 0: no limit [default: 60]
+    /// The longest pause of a client that sends or receives a body; 0: no limit [default: 60]
     #[arg(long, env = "CABRANK_CLIENT_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) client_timeout: Option<Seconds>,
-    /// The longest time that a shutdown waits for open requests [default: 60]
+    /// The time that a shutdown gives to open requests [default: 60]
     #[arg(long, env = "CABRANK_SHUTDOWN_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) shutdown_timeout: Option<Seconds>,
 

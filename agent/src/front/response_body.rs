@@ -176,7 +176,7 @@ impl SessionBody {
         let Some(held) = &self.held else { return Ok(()) };
         if self.left.is_some() || held.session.process.is_dying() {
             self.broke_off(&"the application closed the connection");
-            return Err("the application's answer broke off".into());
+            return Err("the application's answer ended early".into());
         }
         self.held = None;
         Ok(())
@@ -189,10 +189,10 @@ impl SessionBody {
     }
 }
 
-/// Logs that an answer broke off, and releases its session. A dying process leaves the pool.
+/// Logs that an answer ended early, and releases its session. A dying process leaves the pool.
 fn release_broken(session: Session, why: &dyn Display) {
     let process = &session.process;
-    tracing::warn!(pid = process.pid, "App {}: its answer broke off: {why}", process.pid);
+    tracing::warn!(pid = process.pid, "App {}: its answer ended early: {why}", process.pid);
     if process.is_dying() {
         Session::fail(session);
     }

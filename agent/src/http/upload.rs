@@ -29,7 +29,7 @@ struct Inner {
     max: u64,
     taken: AtomicU64,
     touched: AtomicBool,
-    /// The status and the reason for the client, if the body broke off.
+    /// The status and the reason for the client, if the body ended early.
     broke: OnceLock<(StatusCode, String)>,
 }
 
@@ -60,7 +60,7 @@ impl Upload {
     pub(crate) fn is_touched(&self) -> bool {
         self.0.touched.load(Ordering::Acquire)
     }
-    /// Returns the status and the reason for the client, if the body broke off.
+    /// Returns the status and the reason for the client, if the body ended early.
     pub(crate) fn broke(&self) -> Option<&(StatusCode, String)> {
         self.0.broke.get()
     }

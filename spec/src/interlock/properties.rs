@@ -21,7 +21,7 @@ invariants! {
             let unloads = |o: OwnerId| w.next(s, o) == Some(Op::Unload) && s.holds(o);
             !all(s).any(unloads) || all(s).all(|o| open(w, s, o).permits == 0)
         };
-    "INV-ILK-SEES-ONE-WORLD" "the code that an execution sees is not reloaded, unless the execution requests it"
+    "INV-ILK-ONE-GENERATION" "the code that an execution sees is not reloaded, unless the execution requests it"
         |_, s| s.owners.iter().all(|owner| {
             let asks = owner.sleeps.is_some_and(Sleep::unloads);
             !owner.in_execution() || asks || owner.sees == s.generation

@@ -76,7 +76,7 @@ impl Defect {
     /// Returns the property that this defect breaks, and the scenario that shows it.
     pub fn shown(self) -> (&'static str, Scenario) {
         let (breaks, scenario) = match self {
-            Defect::PermitErased => ("INV-ILK-SEES-ONE-WORLD", "load-in-permit"),
+            Defect::PermitErased => ("INV-ILK-ONE-GENERATION", "load-in-permit"),
             Defect::StarvedRequest => ("PROP-ILK-UNLOADS-END", "stream-x-pending-unload"),
             Defect::UpgradeDeadlock => ("deadlock", "two-unnamed"),
             Defect::ChildBehindUnload => ("deadlock", "permit-x-unload-x-child"),

@@ -125,7 +125,7 @@ pub struct Owner {
     pub entry: Option<Entry>,
     /// The reason why it waits.
     pub sleeps: Option<Sleep>,
-    /// The generation that its execution sees. Only INV-ILK-SEES-ONE-WORLD reads it.
+    /// The generation that its execution sees. Only INV-ILK-ONE-GENERATION reads it.
     pub sees: u8,
     /// Its place in its script.
     pub at: usize,

@@ -167,7 +167,7 @@ impl ResourcePool {
     }
 
     /// Returns whether the idle list of a key is refilled: a resource of the key was created, and one of them stays. So a
-    /// key whose creations fail is not retried, and a key that was given up is forgotten. The only key of an unkeyed pool
+    /// key whose creations fail is not retried, and a key without resources is forgotten. The only key of an unkeyed pool
     /// is never forgotten.
     pub fn is_kept(&self, key: Key) -> bool {
         self.keys().len() == 1 || self.known[key] && self.staying(key) > 0

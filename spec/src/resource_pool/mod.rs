@@ -44,7 +44,7 @@
 //! * If the first waiter in line cannot be served, no waiter can: an idle resource or a place for another key would
 //!   serve the first one, too.
 //! * A resource that exceeds a lowered limit is never idle. It leaves at once, or on its return. So every idle resource
-//!   may make room.
+//!   may be evicted.
 //! * A creation whose creator has left is idle and *unfinished*. It may never finish. So it is lent only if
 //!   no finished resource is idle, it is the first to be evicted, and it counts for `max_idle` but not for `min_idle`.
 //! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops it

@@ -158,7 +158,7 @@ impl OwnerState {
 }
 
 impl BlockedBy {
-    /// Answers why the guard of this mode does not hold.
+    /// Returns which owners keep an owner in this mode from going on.
     fn of(mode: Mode, state: &State) -> Option<BlockedBy> {
         let loads =
             state.any(Mode::Waiting(Purpose::Load)) || state.any(Mode::Draining(Purpose::Load));

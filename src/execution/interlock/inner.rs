@@ -25,8 +25,8 @@ pub(crate) struct Inner {
     /// Mirrors [`State::is_quiet`] for [`has_share`](super::Running::has_share).
     ///
     /// # Synchronization
-    /// Relaxed, because the reader only asks about its own owner. That owner's steps come before the read. While it
-    /// has no share, each section stores false here.
+    /// Relaxed, because the reader only asks about its own owner. That owner's steps come before the read. While that
+    /// owner has no share, each section stores false here.
     pub(super) quiet: AtomicBool,
     pub(super) acquire_timeout: Option<Duration>,
     pub(super) reload: ReloadState,
@@ -165,7 +165,7 @@ impl Inner {
         self.state.look(|state| Dump::of(state, now))
     }
 
-    /// Captures without the lock, because that takes long, and shows it in dumps while the call waits.
+    /// Captures a backtrace without the lock, because that is slow. Dumps show it while the call waits.
     #[cfg(feature = "backtrace")]
     fn note_backtrace(&self, id: OwnerId) {
         let backtrace = Arc::new(std::backtrace::Backtrace::force_capture());

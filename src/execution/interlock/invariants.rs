@@ -16,7 +16,7 @@ pub(super) const ALL: &[Invariant<State>] = invariants! {
     "INV-ILK-LOCK-DEPTH" "the holder has as many sections open as it has begun, and at least one" lock_depth;
     "INV-ILK-ALONE" "while an owner holds no other has a share, and every other lets its purpose go first" alone;
     "INV-ILK-NO-PERMIT-IN-UNLOAD" "during an unload no permit block is open" no_permit_in_unload;
-    "INV-ILK-SEES-ONE-WORLD" "an execution sees one generation, except for unloads by itself or while it waits to unload" sees_one_world;
+    "INV-ILK-ONE-GENERATION" "an execution sees one generation, except for unloads by itself or while it waits to unload" one_generation;
     "INV-ILK-SHARES" "an owner that runs is in no permit block, and an owner that permits is in one" shares;
     "INV-ILK-ENTRY" "an owner that waits to hold or for others' turns has a waiter without a grant; a share may come back without a waiter, and a newcomer without one is about to leave" entry;
     "INV-ILK-QUEUED" "a waiting owner is in the queue of its mode, and in no other" queued;
@@ -55,7 +55,7 @@ fn no_permit_in_unload(s: &State) -> bool {
     !unloads || s.all().all(|owner| owner.permits == 0)
 }
 
-fn sees_one_world(s: &State) -> bool {
+fn one_generation(s: &State) -> bool {
     s.all().all(|owner| match (owner.sees, owner.mode) {
         (Some(sees), Mode::Waiting(Purpose::Unload) | Mode::Entering) => sees > s.generation,
         (Some(sees), _) => sees == s.generation,

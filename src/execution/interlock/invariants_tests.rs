@@ -62,8 +62,8 @@ const BREAKS: &[(&str, Break)] = &[
         s.unlink(waits);
         s.hold(waits, Unload);
     }),
-    ("INV-ILK-SEES-ONE-WORLD", |s, _| s.generation += 1),
-    ("INV-ILK-SEES-ONE-WORLD", |s, [_, permits, _]| s.owner_mut(permits).sees = None),
+    ("INV-ILK-ONE-GENERATION", |s, _| s.generation += 1),
+    ("INV-ILK-ONE-GENERATION", |s, [_, permits, _]| s.owner_mut(permits).sees = None),
     ("INV-ILK-SHARES", |s, [runs, _, _]| s.set_permits(runs, 1)),
     ("INV-ILK-SHARES", |s, [_, permits, _]| s.set_permits(permits, 0)),
     ("INV-ILK-SHARES", |s, [runs, _, _]| s.owner_mut(runs).views = 0),

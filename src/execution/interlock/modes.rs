@@ -82,7 +82,7 @@ pub(super) struct Owner {
     pub(super) views: u32,
     /// It began inside a permit block of another owner, which waits for it.
     pub(super) inside: bool,
-    /// The generation that its body sees. Empty while it lets others unload (INV-ILK-SEES-ONE-WORLD).
+    /// The generation that its body sees. Empty while it lets others unload (INV-ILK-ONE-GENERATION).
     pub(super) sees: Option<u64>,
     /// The one call that waits for this owner, or has not picked up its grant.
     pub(super) waiter: Option<Box<Waiter>>,

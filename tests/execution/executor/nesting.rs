@@ -195,7 +195,7 @@ fn a_future_that_is_taken_out_of_the_execution_around_it_keeps_the_share() {
     let unloads = unload_beside(&interlock);
     assert!(task.poll().is_none());
     let (before, after) = task.poll().expect("it is at its end").expect("it succeeds");
-    assert_eq!(before, after, "it runs on one world");
+    assert_eq!(before, after, "it runs on one generation");
     unloads.join().expect("no panic");
     assert_eq!(interlock.generation(), 1);
 }

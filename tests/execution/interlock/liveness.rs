@@ -11,13 +11,13 @@ use std::sync::mpsc::channel;
 
 /// Checks PROP-ILK-USE-UNDER-SHARE: while one owner is alone, no other runs.
 #[derive(Default)]
-struct World {
+struct LoadedCode {
     running: AtomicUsize,
     alone: AtomicUsize,
     wrong: AtomicBool,
 }
 
-impl World {
+impl LoadedCode {
     fn runs(&self) {
         self.running.fetch_add(1, SeqCst);
         self.expect(self.alone.load(SeqCst) == 0);
@@ -43,14 +43,14 @@ impl World {
 fn many_loaders_with_a_share_all_end() {
     let interlock = Interlock::new();
     let actors: Vec<_> = (0..8).map(|_| Actor::enter(&interlock)).collect();
-    let world = Arc::new(World::default());
+    let code = Arc::new(LoadedCode::default());
     let doing: Vec<_> = actors
         .iter()
         .map(|actor| {
-            let world = world.clone();
+            let code = code.clone();
             actor.order(move |r| {
-                r.load(|_| world.alone()).expect("no deadlock");
-                world.runs();
+                r.load(|_| code.alone()).expect("no deadlock");
+                code.runs();
             })
         })
         .collect();
@@ -58,7 +58,7 @@ fn many_loaders_with_a_share_all_end() {
     for one in doing {
         one.done();
     }
-    assert!(!world.wrong.load(SeqCst));
+    assert!(!code.wrong.load(SeqCst));
 }
 
 #[test]
@@ -102,21 +102,21 @@ fn an_unload_is_granted_under_a_stream_of_sharers() {
     assert_eq!(interlock.generation(), 200);
 }
 
-/// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END and INV-ILK-SEES-ONE-WORLD: random operations for a while, all
+/// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END and INV-ILK-ONE-GENERATION: random operations for a while, all
 /// of which end.
 #[test]
 fn no_wake_up_is_lost_in_a_crowd() {
-    let (interlock, world) = (Interlock::new(), Arc::new(World::default()));
+    let (interlock, code) = (Interlock::new(), Arc::new(LoadedCode::default()));
     let (report, ended) = channel();
     for seed in 0..6_u64 {
-        let (interlock, world, report) = (interlock.clone(), world.clone(), report.clone());
+        let (interlock, code, report) = (interlock.clone(), code.clone(), report.clone());
         std::thread::spawn(move || {
             let mut random = seed + 1;
             for _ in 0..500 {
                 random ^= random << 13;
                 random ^= random >> 7;
                 random ^= random << 17;
-                one_thing(&interlock, &world, random % 7).expect("no deadlock");
+                one_thing(&interlock, &code, random % 7).expect("no deadlock");
             }
             report.send(()).expect("the test waits");
         });
@@ -125,37 +125,37 @@ fn no_wake_up_is_lost_in_a_crowd() {
         let come = ended.recv_timeout(SOON * 3);
         assert!(come.is_ok(), "an owner hangs:\n{}", interlock.dump());
     }
-    assert!(!world.wrong.load(SeqCst));
+    assert!(!code.wrong.load(SeqCst));
     assert!(interlock.dump().owners.is_empty());
 }
 
-fn one_thing(interlock: &Interlock, world: &World, what: u64) -> Result<(), AcquireError> {
+fn one_thing(interlock: &Interlock, code: &LoadedCode, what: u64) -> Result<(), AcquireError> {
     match what {
-        0 => interlock.run(|r| r.load(|_| world.alone()))?,
-        1 => interlock.unload(|_| world.alone()),
+        0 => interlock.run(|r| r.load(|_| code.alone()))?,
+        1 => interlock.unload(|_| code.alone()),
         2 => interlock.run(|r| {
             let before = interlock.generation();
-            world.runs();
+            code.runs();
             assert_eq!(interlock.generation(), before, "unloaded under a share");
-            r.load(|_| world.alone())?;
-            world.runs();
+            r.load(|_| code.alone())?;
+            code.runs();
             assert_eq!(interlock.generation(), before, "unloaded while it waited to load");
             Ok(())
         })?,
         3 => interlock.run(|r| r.permit_loads(|| ()))?,
         4 => interlock.run(|r| {
             let before = interlock.generation();
-            r.permit_loads(|| interlock.run(|r| r.load(|_| world.alone())))???;
-            world.runs();
+            r.permit_loads(|| interlock.run(|r| r.load(|_| code.alone())))???;
+            code.runs();
             assert_eq!(interlock.generation(), before, "unloaded in a permit block");
             Ok(())
         })?,
         5 => interlock.run(|r| {
             std::thread::scope(|scope| {
-                let child = scope.spawn(|| interlock.run(|r| r.load(|_| world.alone())));
+                let child = scope.spawn(|| interlock.run(|r| r.load(|_| code.alone())));
                 r.permit_loads(|| child.join()).map(|child| child.expect("no panic"))
             })?
         })??,
-        _ => interlock.run(|_| interlock.run(|_| world.runs()))?,
+        _ => interlock.run(|_| interlock.run(|_| code.runs()))?,
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Every program ends, in whatever order its tasks are polled. While one owner is alone, no other runs
 //! (PROP-ILK-USE-UNDER-SHARE). No unload comes between the begin and the end of an execution that does not unload
-//! (INV-ILK-SEES-ONE-WORLD).
+//! (INV-ILK-ONE-GENERATION).
 //!
 //! The histories of `interlock_refinement` are compared with the machine step by step. The machine has no futures
 //! inside futures, so these programs are not compared.

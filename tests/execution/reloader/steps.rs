@@ -66,7 +66,7 @@ fn a_prepare_step_may_load() {
         };
         reloader.prepare().expect("it loads");
         assert_eq!(reloader.executor().wrap(seen).expect("it runs"), (Some(0), None));
-        // In this mode the world is prepared beside other executions, and unloaded only after the body.
+        // In this mode the code is prepared beside other executions, and unloaded only after the body.
         let extra = (!always).then_some("after");
         assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(1), extra));
         assert_eq!(reloader.wrap(seen).expect("it runs"), (Some(2), Some("after")));

@@ -1,4 +1,4 @@
-//! A world for the models of executions: it is loaded from a source, in two halves, and reloaded.
+//! The code of the models of executions: it is loaded from a source, in two halves, and reloaded.
 
 use crate::execution::{BoxError, ExecutionError, Executor, Reloader, ReloaderBuilder};
 use crate::sync::Mutex;
@@ -6,13 +6,13 @@ use crate::{Interlock, ManualClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
-/// The loaded world. The schedulers do not see its accesses, because the models are about what orders them.
+/// The loaded code. The schedulers do not see its accesses, because the models are about what orders them.
 #[derive(Clone)]
-pub(super) struct World(Arc<State>);
+pub(super) struct LoadedCode(Arc<State>);
 
 struct State {
     source: AtomicU32,
-    /// An unload changes the first, a preparation the second. A world in which they differ is half reloaded.
+    /// An unload changes the first, a preparation the second. Code in which they differ is half reloaded.
     halves: [AtomicU32; 2],
     unloads: AtomicUsize,
     completed: AtomicUsize,
@@ -28,21 +28,21 @@ struct State {
     interlock: Interlock,
 }
 
-impl World {
-    /// Returns a world of version 1 and the builder of its reloader. The source is at `version`.
+impl LoadedCode {
+    /// Returns code of version 1 and the builder of its reloader. The source is at `version`.
     ///
-    /// Each execution has a hook that looks at the world when it completes. Each access is a step, and calls the
+    /// Each execution has a hook that looks at the code when it completes. Each access is a step, and calls the
     /// interlock.
-    pub(super) fn new(version: u32) -> (World, ReloaderBuilder) {
-        World::of(Some(Mutex::new(())), version)
+    pub(super) fn new(version: u32) -> (LoadedCode, ReloaderBuilder) {
+        LoadedCode::of(Some(Mutex::new(())), version)
     }
     /// Returns the same without these steps, for models of which loom cannot afford them.
-    pub(super) fn without_steps(version: u32) -> (World, ReloaderBuilder) {
-        World::of(None, version)
+    pub(super) fn without_steps(version: u32) -> (LoadedCode, ReloaderBuilder) {
+        LoadedCode::of(None, version)
     }
-    fn of(steps: Option<Mutex<()>>, version: u32) -> (World, ReloaderBuilder) {
+    fn of(steps: Option<Mutex<()>>, version: u32) -> (LoadedCode, ReloaderBuilder) {
         let clock = ManualClock::new();
-        let world = World(Arc::new(State {
+        let code = LoadedCode(Arc::new(State {
             source: AtomicU32::new(1),
             halves: [1, 1].map(AtomicU32::new),
             unloads: AtomicUsize::new(0),
@@ -55,14 +55,14 @@ impl World {
             clock,
         }));
         let [completed, reported, before, after, watched, unloaded, prepared] =
-            [(); 7].map(|()| world.clone());
+            [(); 7].map(|()| code.clone());
         let complete = move |()| {
             completed.stay();
             completed.0.completed.fetch_add(1, SeqCst);
             Ok(())
         };
         let executor = Executor::builder()
-            .interlock(world.0.interlock.clone())
+            .interlock(code.0.interlock.clone())
             .hook((|| Ok(()), complete))
             .reporter(move |_| reported.re_enter())
             .build();
@@ -80,8 +80,8 @@ impl World {
                 state.halves[1].store(state.halves[0].load(SeqCst), SeqCst);
                 Ok(())
             });
-        world.0.source.store(version, SeqCst);
-        (world, builder)
+        code.0.source.store(version, SeqCst);
+        (code, builder)
     }
     fn re_entered(&self) -> Result<(), BoxError> {
         self.re_enter();
@@ -133,14 +133,14 @@ impl World {
     pub(super) fn amid_unload(&self, work: impl FnOnce() + Send + 'static) {
         *self.0.amid.lock().expect("no panic") = Some(Box::new(work));
     }
-    /// Asserts that the world is whole, and returns its version.
+    /// Asserts that the code is whole, and returns its version.
     pub(super) fn look(&self) -> u32 {
         let [first, second] = self.stay();
         let whole = first == second && !self.0.broken.load(SeqCst);
-        assert!(whole, "code runs on a half reloaded world");
+        assert!(whole, "code runs that is half reloaded");
         first
     }
-    /// Asserts that the world stays the same over a step, and returns its halves.
+    /// Asserts that the code stays the same over a step, and returns its halves.
     fn stay(&self) -> [u32; 2] {
         let halves = || [0, 1].map(|half| self.0.halves[half].load(SeqCst));
         let before = halves();
@@ -159,6 +159,6 @@ impl World {
 }
 
 /// Runs one execution of the reloader and returns the version that its body saw.
-pub(super) fn execute(reloader: &Reloader, world: &World) -> Result<u32, ExecutionError> {
-    reloader.wrap(|_| Ok(world.look()))
+pub(super) fn execute(reloader: &Reloader, code: &LoadedCode) -> Result<u32, ExecutionError> {
+    reloader.wrap(|_| Ok(code.look()))
 }
