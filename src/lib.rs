@@ -37,12 +37,12 @@
 //! # Conventions
 //! - A limit is an [`Option`], and `None` is no limit: `max_per_app(4)`, `max_per_app(None)`. A zero that would leave a
 //!   pool without a use is refused.
-//! - A builder's methods are named after the option that they set, and its last method begins with `build`. A value that
-//!   can be read has `with_…`, which returns a changed copy.
+//! - A builder's methods are named after the option that they set, and its last method begins with `build`. A value
+//!   that can be read has `with_…`, which returns a changed copy.
 //! - A guard that dereferences to a value has functions instead of methods: `Session::fail(session)`.
 //! - An error does not repeat the text of its [`source`](std::error::Error::source). A program prints the chain.
-//! - A call that lends (`get`, `checkout`, `borrow`) has a form with a time limit, one that does not wait (`try_…`), and
-//!   a future (`…_async`). Other blocking calls have a future where a task may need one.
+//! - A call that lends (`get`, `checkout`, `borrow`) has a form with a time limit, one that does not wait (`try_…`),
+//!   and a future (`…_async`). Other blocking calls have a future where a task may need one.
 //!
 //! # Further reading
 //! `ARCHITECTURE.md` in the repository has the map of the sources, the flow of each call and a glossary.

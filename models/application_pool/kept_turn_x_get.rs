@@ -1,7 +1,7 @@
 //! Two gets meet a crashed process, and only one get may wait (erratum E38).
 //!
-//! Guards in `State::wait` that the queue's bound does not apply to a get that looks for a process again. Without that, a
-//! get that was admitted is refused because of a crash. Asserted: only a newcomer is refused (PROP-KEEPS-TURN).
+//! Guards in `State::wait` that the queue's bound does not apply to a get that looks for a process again. Without that,
+//! a get that was admitted is refused because of a crash. Asserted: only a newcomer is refused (PROP-KEEPS-TURN).
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;

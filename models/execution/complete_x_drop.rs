@@ -1,8 +1,8 @@
 //! Two threads race to end one execution, by completing or dropping it, while a reload waits for its end.
 //!
 //! Guards that an execution is a value with one owner, and that its drop completes it. Guards also the order of
-//! `Execution::end`: hooks are completed under the share, which is left last. Otherwise a hook is completed during a reload, or never.
-//! Asserted: each execution is completed once, this one by either thread, before the reload.
+//! `Execution::end`: hooks are completed under the share, which is left last. Otherwise a hook is completed during a
+//! reload, or never. Asserted: each execution is completed once, this one by either thread, before the reload.
 
 use crate::models::loaded_code::{LoadedCode, execute};
 use crate::models::rig::*;

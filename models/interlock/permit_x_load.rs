@@ -43,8 +43,8 @@ fn interlock_permit_x_load() {
 
 /// A permit block ends before, between or after two loads.
 ///
-/// Guards the order of `State::settle`: a waiting load goes before an owner that resumes. Asserted: the block's owner has its share back before or after both loads
-/// (PROP-ILK-LOADS-FIRST), and every owner goes on.
+/// Guards the order of `State::settle`: a waiting load goes before an owner that resumes. Asserted: the block's owner
+/// has its share back before or after both loads (PROP-ILK-LOADS-FIRST), and every owner goes on.
 #[test]
 fn interlock_permit_x_two_loads() {
     explore("interlock_permit_x_two_loads", &["after both", "before both"], |outcomes| {

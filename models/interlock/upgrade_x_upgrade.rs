@@ -1,9 +1,9 @@
 //! Two executions that have a share both want to load, or both to unload, and meet afterwards.
 //!
 //! Guards that `State::acquire` gives the share up. If an owner kept its share while it waits, each would wait for the
-//! other (defect `rails-upgrade-deadlock` of Rails). Guards the drain in `State::release`: the first
-//! to hold lets the other hold, too, before it runs on. Without it, the first runs on and waits for the second. Asserted: both
-//! hold, each alone, in either order, and both get to the meeting (PROP-ILK-PROGRAMS-END).
+//! other (defect `rails-upgrade-deadlock` of Rails). Guards the drain in `State::release`: the first to hold lets the
+//! other hold, too, before it runs on. Without it, the first runs on and waits for the second. Asserted: both hold,
+//! each alone, in either order, and both get to the meeting (PROP-ILK-PROGRAMS-END).
 
 use crate::models::interlock::rig::*;
 

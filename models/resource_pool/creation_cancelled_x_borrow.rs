@@ -28,8 +28,8 @@ type SlowPool = ResourcePool<Async<Slow>>;
 type Got = Result<Borrowed<'static, Async<Slow>>, BorrowError<Infallible>>;
 
 impl Slow {
-    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter the
-    /// pool.
+    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter
+    /// the pool.
     fn pool(
         is_open: bool,
         configure: impl FnOnce(Builder<Async<Slow>, SlowPool>) -> Builder<Async<Slow>, SlowPool>,

@@ -5,10 +5,9 @@
 //! joins the group's queue, and `settle` orders the spawn that the group needs. The pseudocode's branch
 //! for an empty group spawns under the lock: `first_process` (E4 as written).
 //!
-//! Errata: E1 (an idle process), E4, E17 (the order of service), E19 (the queue's bound), E27 (back-off),
-//! E33 (the choice), E35 (growth), E36 (the last session), E38 (the turn). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
-//! INV-CONCURRENCY. Properties: PROP-CHOICE, PROP-GROWTH, PROP-LAST-SESSION,
-//! PROP-KEEPS-TURN.
+//! Errata: E1 (an idle process), E4, E17 (the order of service), E19 (the queue's bound), E27 (back-off), E33 (the
+//! choice), E35 (growth), E36 (the last session), E38 (the turn). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
+//! INV-CONCURRENCY. Properties: PROP-CHOICE, PROP-GROWTH, PROP-LAST-SESSION, PROP-KEEPS-TURN.
 
 use crate::configuration::{ClientId, GroupId, ProcessId};
 use crate::pool::{At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};

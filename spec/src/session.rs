@@ -4,8 +4,8 @@
 //! pseudocode reads `detached` without the lock (E15). An action is one step, so this machine cannot
 //! express that; the models of the real code do.
 //!
-//! Errata: E13 (a draining process), E14 (max_requests), E36 (the last session). Invariants: INV-MAX-REQUESTS, INV-PROCESS-IDLE,
-//! INV-INACTIVE-ORDER.
+//! Errata: E13 (a draining process), E14 (max_requests), E36 (the last session). Invariants: INV-MAX-REQUESTS,
+//! INV-PROCESS-IDLE, INV-INACTIVE-ORDER.
 
 use crate::checkout::End;
 use crate::configuration::{ClientId, GroupId};

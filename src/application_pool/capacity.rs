@@ -164,7 +164,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Room was made otherwise: the process that was marked first takes sessions again.
+    /// Unmarks the process that was marked first, because another place became free.
     fn unmark_oldest(&mut self, fx: &mut Effects<S>) {
         let Some(key) = self.marked.pop_front(&mut self.processes) else { return };
         let group = self.process(key).group;

@@ -80,7 +80,7 @@ impl<S: Spawner> State<S> {
         }
         let entry = self.open_session(process, fx);
         if self.process(process).is_detached() {
-            // It was given its last session, and its place is free.
+            // The process was given its last session, so its place is free.
             self.settle(key, fx);
         } else {
             // `settle` has no work here: no get waits, no capacity was freed, and the group's `Want` is the same

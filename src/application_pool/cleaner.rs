@@ -1,6 +1,6 @@
 //! The pseudocode's `cleaner`: does what is due at a time.
 //!
-//! It sleeps until the next item is due, and until it is woken while the list is empty (erratum E30). Due are:
+//! It sleeps until the next item is due; without an item, until it is woken (erratum E30). These items become due:
 //! - processes that no minimum protects and that have been idle for `max_idle_time`;
 //! - processes that drain for too long (E13);
 //! - groups whose back-off ends and that want a process (E26, E28).
@@ -45,8 +45,8 @@ impl<S: Spawner> State<S> {
         [idle, drain, back_off].into_iter().flatten().min()
     }
 
-    /// Returns the longest idle process of a group above its minimum, and when it is due. The search passes over processes that a minimum
-    /// protects; commonly it ends at once.
+    /// Returns the longest idle process of a group above its minimum, and when it is due. The search passes over
+    /// processes that a minimum protects; commonly it ends at once.
     fn next_idle(&self) -> Option<(Time, Key)> {
         let max_idle_time = self.max_idle_time?;
         if self.evictable == 0 {
@@ -74,7 +74,7 @@ impl<S: Spawner> Inner<S> {
             PeriodicExecutor::builder(None)
                 .name("cabrank cleaner")
                 .clock(self.clock().clone())
-                // The pool ends it, and no registry.
+                // Not registered: the pool alone ends it.
                 .unregistered()
                 .build_weak_ref(Arc::downgrade(self), Inner::cleaner)
         });

@@ -195,8 +195,8 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 }
 
-// The errors are boxed, so that a success has no room for one. With that room, the success is copied in other widths than
-// it was written in, for which a processor stalls.
+// The errors are boxed, so that a success has no room for one. With that room, the success is copied in other widths
+// than it was written in, for which a processor stalls.
 impl<S: Spawner> Inner<S> {
     #[inline]
     async fn get(

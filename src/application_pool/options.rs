@@ -124,9 +124,9 @@ impl PoolOptions {
         self.with(|f| f.min_processes = min)
     }
 
-    /// Sets how many sessions a process is given in all; `None`: no limit. With its last session the process is detached:
-    /// another one may take its place at once, and it is shut down after that session or the pool's drain timeout.
-    /// Applies to processes attached from then on.
+    /// Sets how many sessions a process is given in all; `None`: no limit. With its last session the process is
+    /// detached: another one may take its place at once, and it is shut down after that session or the pool's drain
+    /// timeout. Applies to processes attached from then on.
     ///
     /// ```
     /// # use cabrank::PoolOptions;
@@ -143,8 +143,8 @@ impl PoolOptions {
         self.with(|f| f.max_requests = max)
     }
 
-    /// Gives each process one session at a time, whatever concurrency it claims: gets wait in the pool's queue instead of
-    /// the process's own. Applies to processes attached from then on.
+    /// Gives each process one session at a time, whatever concurrency it claims: gets wait in the pool's queue instead
+    /// of the process's own. Applies to processes attached from then on.
     #[must_use]
     pub fn with_global_queue(self, on: bool) -> Self {
         self.with(|f| f.use_global_queue = on)

@@ -49,8 +49,8 @@ impl LastSeen {
         LastSeen { seen: look.restart, ended: look.ended }
     }
 
-    /// Returns whether the look asks for a restart, and remembers it. Looks are made without the lock, so one may arrive
-    /// after a later one: only a look that began after the last one had ended counts.
+    /// Returns whether the look asks for a restart, and remembers it. Looks are made without the lock, so one may
+    /// arrive after a later one: only a look that began after the last one had ended counts.
     pub(crate) fn has_changed(&mut self, look: &Look) -> bool {
         if look.began < self.ended {
             return false;

@@ -23,7 +23,8 @@ use std::num::NonZeroUsize;
 /// assert!(pool.detach(identifier));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-// The pseudocode's `identifier`, which is a random string. A number does the same, and doubles as the generation of a slab key.
+// The pseudocode's `identifier`, which is a random string. A number does the same, and doubles as the generation of a
+// slab key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Identifier(pub(crate) u64);

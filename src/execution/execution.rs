@@ -3,7 +3,8 @@
 //! Hooks are completed once: the end of a `wrap`, `complete` and the drop all take them out of one list. Failures are
 //! stored before each wait, because a future may be dropped there, and reported once, when the execution has left.
 //!
-//! Each procedure is one `async fn`. Its [`Caller`] says how it waits; a thread runs it by [`now`](crate::section::now).
+//! Each procedure is one `async fn`. Its [`Caller`] says how it waits; a thread runs it by
+//! [`now`](crate::section::now).
 
 use super::ambient::Frame;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};

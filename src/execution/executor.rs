@@ -230,8 +230,8 @@ impl ExecutorBuilder {
         self.interlock = Some(interlock);
         self
     }
-    /// Limits each wait of an execution for the interlock: to enter, and to reload. `None` is no limit. Without this call,
-    /// the interlock's own [limit](super::interlock::InterlockBuilder::acquire_timeout) holds.
+    /// Limits each wait of an execution for the interlock: to enter, and to reload. `None` is no limit. Without this
+    /// call, the interlock's own [limit](super::interlock::InterlockBuilder::acquire_timeout) holds.
     ///
     /// The execution then fails with [`AcquireError::TimedOut`](super::interlock::AcquireError::TimedOut), which
     /// carries the dump of the interlock.

@@ -11,8 +11,8 @@
 //! *To unload* and *to load* mean: while the interlock is held, so that no other owner runs.
 //!
 //! # One change, one reload
-//! An execution that finds a change notes it while it runs, and then waits to unload. The first to unload takes the
-//! note up; those behind it have no reload left to make. A later change is a new note, and a new reload.
+//! An execution that finds a change marks it as pending, and then waits to unload. The first execution to unload clears
+//! the mark and reloads. The others find no mark, and do not reload. A later change is marked again, and reloaded.
 //!
 //! # A failed reload
 //! The loaded code is then neither old nor new. Each execution of the interlock is refused, until one of the reloader

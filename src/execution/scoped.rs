@@ -1,8 +1,8 @@
 //! A future that is in a scope whenever it runs: when it is polled, and when it is dropped.
 //!
 //! The future holds the body's values, and their drop is the body's code. It may begin executions, in the same scope
-//! as the rest of the body. Dropped outside the scope, it would enter as a stranger, behind an unload that waits for
-//! its own execution.
+//! as the rest of the body. Outside the scope it would be a newcomer, and wait for an unload that waits for the
+//! body's own execution: a deadlock.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -14,8 +14,8 @@ struct Scoped<'a, F, E: Fn() -> G, G> {
     enter: E,
 }
 
-/// Polls `future` to its end inside the scope that `enter` enters. If this is dropped before, it drops `future`
-/// there.
+/// Polls `future` to its end inside the scope that `enter` enters. If the returned future is dropped earlier, it
+/// drops `future` inside the scope, too.
 pub(crate) async fn scoped<F: Future, G>(enter: impl Fn() -> G, future: F) -> F::Output {
     let mut scoped = Scoped { future: pin!(Some(future)), enter };
     poll_fn(|cx| scoped.poll(cx)).await

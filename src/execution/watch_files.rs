@@ -66,8 +66,8 @@ impl Files {
         let loaded = Mutex::new(Arc::new(look(&paths, SystemTime::now())));
         Files { paths, loaded }
     }
-    /// The time `now` comes first, then the stamps, then the contents. So a file that settles had its stamp for longer
-    /// than a granule when its contents were compared.
+    /// The caller reads `now` first; the stamps are read next, and the contents last. So the stamp of a file that
+    /// settles was older than a granule when its contents were compared.
     fn has_changed_at(&self, now: SystemTime) -> bool {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let present = stamps(&self.paths);

@@ -26,8 +26,8 @@
 //!
 //! # Forked children
 //! Threads do not survive a fork. In a child that was forked while an executor was open:
-//! - The executor cannot be opened: its target is in the parent's run. `open` fails with [`OpenError::Forked`], `join` returns
-//!   [`Joined::Forked`] at once, and the phase is [`Phase::Stopped`]. `wake` and `close` do nothing.
+//! - The executor cannot be opened: its target is in the parent's run. `open` fails with [`OpenError::Forked`], `join`
+//!   returns [`Joined::Forked`] at once, and the phase is [`Phase::Stopped`]. `wake` and `close` do nothing.
 //! - Executors that were not open at the fork can be opened, and so can new ones. The child has a registry of its own,
 //!   which knows only these.
 //! - A task runs on if the thread that forks polls it in the child.

@@ -163,8 +163,9 @@ impl<R: Runtime> Builder<OnRuntime<R>> {
 
     /// Builds an executor that calls `f` with the target while the target exists. The executor is not open yet.
     ///
-    /// The future of `f` may keep the target alive. Unless the target's owner keeps a [`CloseOnDrop`](super::CloseOnDrop) or the
-    /// only handle, the executor notices that the target is gone when the next call is due.
+    /// The future of `f` may keep the target alive. Unless the target's owner keeps a
+    /// [`CloseOnDrop`](super::CloseOnDrop) or the only handle, the executor notices that the target is gone when the
+    /// next call is due.
     pub fn build_weak<T, F>(
         self,
         target: Weak<T>,

@@ -1,10 +1,10 @@
 //! A runtime's waker, wrapped so that its panics stay contained.
 //!
-//! A runtime's waker is user code: its clone, its drop and its wake may panic, or call the executor. The slot in
-//! which a sleeping run shows its waker must not meet with that. The slot clones the new waker and drops the former one
-//! in the middle of its own exchange. A panic there would leave the slot occupied for ever, and no
-//! signal would wake the run again. Therefore the run shows a waker of the library's own, which holds the runtime's waker
-//! and contains the panics of its wake and its drop.
+//! A runtime's waker is user code: its clone, its drop and its wake may panic, or call the executor. The slot in which
+//! a sleeping run shows its waker must not meet with that. The slot clones the new waker and drops the former one in
+//! the middle of its own exchange. A panic there would leave the slot occupied for ever, and no signal would wake the
+//! run again. Therefore the run shows a waker of the library's own, which holds the runtime's waker and contains the
+//! panics of its wake and its drop.
 //!
 //! A task refers weakly to the last waker that it has shown, and shows that one again. So a task that is
 //! polled in its pause by the same waker allocates nothing. The reference is weak because the runtime's waker

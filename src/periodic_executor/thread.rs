@@ -92,8 +92,9 @@ impl Builder<OnThread> {
 
     /// Builds an executor that calls `f` with the target while the target exists. The executor is not open yet.
     ///
-    /// A call keeps the target alive until it ends. Unless the target's owner keeps a [`CloseOnDrop`](super::CloseOnDrop) or the
-    /// only handle, the executor notices that the target is gone when the next call is due.
+    /// A call keeps the target alive until it ends. Unless the target's owner keeps a
+    /// [`CloseOnDrop`](super::CloseOnDrop) or the only handle, the executor notices that the target is gone when the
+    /// next call is due.
     pub fn build_weak<T: Send + Sync + ?Sized + 'static, R: Into<Flow>>(
         self,
         target: Weak<T>,

@@ -76,7 +76,7 @@ impl<F: Form, R: Room<F>> Drop for InCreation<F, R> {
             return;
         };
         if self.begun == Begun::ByOther || !self.polled || has_failed() {
-            // The creation goes before its place: until then it still occupies it.
+            // Drop the creation before its place is given back: it occupies the place until then.
             drop_contained(creation);
             return;
         }

@@ -1,10 +1,9 @@
 //! Due times: idle times, lifetimes and abandoned loans. `refill.rs` and `testing.rs` add refills and tests.
 //!
 //! The next due entry is found without a search, whatever the number of resources and keys is.
-//! Lifetimes, loans and idle resources are in lists ordered by their end. The soft idle time goes by key, because
-//! it spares a key at its minimum: `State::spare` orders the others by their oldest resource. An update there costs
-//! O(log n) of these keys, because each return may change which key is next. A resource under test cannot leave and
-//! is skipped: one for each call that tests or retains at that time.
+//! Lifetimes, loans and idle resources are in lists ordered by their end. The soft idle time does not apply to a key at
+//! its minimum, so `State::spare` has the other keys, ordered by their oldest resource. An update there costs O(log n)
+//! of these keys. Resources under test cannot leave and are skipped: at most one for each running test or `retain`.
 
 use super::effects::{Effect, Effects};
 use super::event::Event;
@@ -73,8 +72,8 @@ impl<F: Form> State<F> {
 
     /// Wakes the maintenance task if it would sleep past `at`, or is overdue.
     ///
-    /// An overdue task is busy, and the wake-up is spurious; or the runtime dropped it, and the wake-up starts
-    /// a new one.
+    /// An overdue task is either busy, and the wake-up is spurious; or its runtime has dropped it, and the wake-up
+    /// starts a new one.
     pub(super) fn schedule(
         &mut self,
         task: MaintenanceTask,
@@ -252,7 +251,8 @@ impl<F: Form> State<F> {
         self.next_run[task as usize].filter(|_| looks)
     }
 
-    /// Returns whether a closed pool leaves the task no work. A loan that was activated before the close may bring some.
+    /// Returns whether a closed pool leaves the task no work. A loan that was activated before the close may bring
+    /// some.
     pub(super) fn is_done(&self, task: MaintenanceTask) -> bool {
         // A resource that was lent at the close may look abandoned later.
         self.closed && (task == MaintenanceTask::Refill || self.lent.is_empty())

@@ -292,7 +292,8 @@ impl<F: ResourceFactory> Form for F {
     }
 }
 
-/// Calls a method of the factory and awaits its future. A panic of the call, of a poll or of the drop becomes a message.
+/// Calls a method of the factory and awaits its future. A panic of the call, of a poll or of the drop becomes a
+/// message.
 // A macro, not a function: a function would copy the arguments of the call, or the future.
 macro_rules! contain_future {
     ($call:expr) => {{

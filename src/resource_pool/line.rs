@@ -1,9 +1,9 @@
 //! The line of waiting borrowers: how they wait, are granted, give up and retry.
 //!
 //! # Who is served
-//! A borrower that cannot be served at once waits in the queue of its key. Its ticket is its place in the order of arrival over
-//! all keys. A key is *eligible* if it has a waiter and its own limits leave room for one more. The eligible keys
-//! stand in *line* by the ticket of their oldest waiter.
+//! A borrower that cannot be served at once waits in the queue of its key. Its ticket is its number in the order of
+//! arrival over all keys. A key is *eligible* if it has a waiter and its own limits leave room for one more. The
+//! eligible keys stand in *line* by the ticket of their oldest waiter.
 //!
 //! A resource or a place that becomes free goes to the first key in line: to the oldest waiter that can use it. A
 //! key at its own limit therefore blocks no other key (PROP-RP-FULL-KEY).
@@ -55,7 +55,7 @@ impl<F: Form> State<F> {
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
             let outcome = if self.options.fair {
-                // The first cannot be served only if neither a resource nor a place is free: then no other can.
+                // If the first cannot be served, neither a resource nor a place is free, and no other can be.
                 let Some(grant) = self.grant(key, fx) else { return };
                 Outcome::Granted(grant)
             } else {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(crate) struct Loan<F: Form> {
     pub(super) slot: Key,
     pub(super) meta: Meta<F>,
-    /// The return left its test and passivation to the next borrower.
+    /// The last return neither tested nor passivated it: the next borrower has to.
     pub(super) unclean: bool,
     /// The pool, during a loan that may outlive other references to the pool.
     pub(super) home: Option<Arc<Inner<F>>>,

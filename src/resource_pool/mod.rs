@@ -81,10 +81,10 @@
 //!   costs that caller its patience, or delays refills until the maintenance task is dropped. Then the pool drops it.
 //! - A grant keeps its place, and its victim, until the waiter picks it up or is dropped. A return whose test or
 //!   passivation hangs keeps its place as well.
-//! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for [`add`](ResourcePool::add)
-//!   until then.
-//! - A hanging `create` or `validate` in the background blocks other refills and tests; a hanging `destroy` blocks other
-//!   evictions and reports. Neither blocks the other.
+//! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for
+//!   [`add`](ResourcePool::add) until then.
+//! - A hanging `create` or `validate` in the background blocks other refills and tests; a hanging `destroy` blocks
+//!   other evictions and reports. Neither blocks the other.
 //! - [`Pool::retain`] skips resources that are being tested, or that a concurrent call looks at.
 //! - In a pool that is not [`fair`](Builder::fair), a task that was woken to retry and is not polled keeps
 //!   the next waiter asleep. A newcomer may take the resource meanwhile.

@@ -119,8 +119,8 @@ impl<F: Form, K> Pool<F, K> {
     }
     /// Invalidates every existing resource, such as after a failover.
     ///
-    /// Idle resources are destroyed now, borrowed ones when they are returned, and ones being created for the idle
-    /// list as soon as they are created. A waiter that was granted a resource and has not picked it up gets another one.
+    /// Idle resources are destroyed now, borrowed ones when they are returned, and ones being created for the idle list
+    /// as soon as they are created. A waiter that was granted a resource and has not picked it up gets another one.
     ///
     /// ```
     #[doc = include_str!("example.txt")]

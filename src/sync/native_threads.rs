@@ -110,7 +110,8 @@ impl Thread {
             if let Some(handle) = state.has_left.then(|| state.handle.take()).flatten() {
                 drop(state);
                 if let Err(panic) = handle.join() {
-                    // The library contains panics of user code, so this one is its own. Its payload may panic when dropped.
+                    // The library contains panics of user code, so this one is its own. Its payload may panic when
+                    // dropped.
                     std::mem::forget(panic);
                 }
                 self.change(|state| state.is_gone = true);

@@ -16,8 +16,8 @@ use tower_service::Service;
 
 /// Answers with the [dump](Interlock::dump) of an interlock: the executions, their waits, and what blocks each.
 ///
-/// The answer is a page if the request accepts HTML, and otherwise plain text. It takes no share of the interlock, so it
-/// comes while all executions hang. It still needs a free thread of the runtime: where handlers block all of them,
+/// The answer is a page if the request accepts HTML, and otherwise plain text. It takes no share of the interlock, so
+/// it comes while all executions hang. It still needs a free thread of the runtime: where handlers block all of them,
 /// serve it from a runtime of its own.
 ///
 /// It shows request paths, names of threads and places in the source. Do not serve it to the public.

@@ -88,7 +88,8 @@ macro_rules! layer {
 }
 
 layer! {
-    /// Runs an executor's hooks around each request, from the call of the inner service to the end of the response's body.
+    /// Runs an executor's hooks around each request, from the call of the inner service to the end of the response's
+    /// body.
     ///
     /// ```
     /// use cabrank::execution::Executor;
@@ -121,11 +122,12 @@ layer! {
 layer! {
     /// Reloads changed code before a request, and runs the executor's hooks as [`ExecutorLayer`] does.
     ///
-    /// It belongs outside every other layer that uses loaded code. It includes the executor, so an [`ExecutorLayer`] of the
-    /// same executor is not needed. A reload waits for the executions of all other requests; new requests wait for it.
+    /// It belongs outside every other layer that uses loaded code. It includes the executor, so an [`ExecutorLayer`] of
+    /// the same executor is not needed. A reload waits for the executions of all other requests; new requests wait for
+    /// it.
     ///
-    /// With [`ReloaderBuilder::always`](cabrank::execution::ReloaderBuilder::always), the code is unloaded before the next
-    /// request instead of after this one, because the end of a response waits for no other.
+    /// With [`ReloaderBuilder::always`](cabrank::execution::ReloaderBuilder::always), the code is unloaded before the
+    /// next request instead of after this one, because the end of a response waits for no other.
     ReloaderLayer,
     /// The service of a [`ReloaderLayer`].
     ReloaderService,

@@ -58,12 +58,13 @@
 //! # When an execution cannot begin
 //! After a failed reload, a hook that fails, or a wait that reaches its time limit, the layer answers without a call of
 //! the inner service. The status is 503 (Service Unavailable) after a wait, and otherwise 500. The default answer does
-//! not contain the failure, which goes to the executor's reporter. [`ReloaderLayer::show_errors`] adds it during development, and
+//! not contain the failure, which goes to the executor's reporter. [`ReloaderLayer::show_errors`] adds it during
+//! development, and
 //! [`ReloaderLayer::on_error`] sets another answer.
 //!
 //! # Limits
-//! - A connection that is upgraded, to a WebSocket for example, is outside: its response ends before. Wrap the handling of
-//!   each message.
+//! - A connection that is upgraded, to a WebSocket for example, is outside: its response ends before. Wrap the handling
+//!   of each message.
 //! - A response that is neither read nor dropped keeps its execution, and each reload waits for it. A time limit
 //!   ([`ExecutorBuilder::acquire_timeout`](cabrank::execution::ExecutorBuilder::acquire_timeout)) ends the waits of the
 //!   others, and the page of [`DebugLocks`] names the request.

@@ -51,8 +51,8 @@ impl ResourcePool {
         Some(slot)
     }
 
-    /// Puts a resource into the idle list, and serves a waiter. The resource leaves if it must not be lent again, or exceeds
-    /// a limit.
+    /// Puts a resource into the idle list, and serves a waiter. The resource leaves if it must not be lent again, or
+    /// exceeds a limit.
     pub(crate) fn put_back(&mut self, slot: Slot, serves: bool) {
         if self.closed && !self.planted(ReturnsToClosed)
             || slot.old && !self.planted(OldComesBack)
@@ -166,9 +166,9 @@ impl ResourcePool {
         self.idle.iter().position(left).filter(|_| !self.planted(AddStartsOver))
     }
 
-    /// Returns whether the idle list of a key is refilled: a resource of the key was created, and one of them stays. So a
-    /// key whose creations fail is not retried, and a key without resources is forgotten. The only key of an unkeyed pool
-    /// is never forgotten.
+    /// Returns whether the idle list of a key is refilled: a resource of the key was created, and one of them stays. So
+    /// a key whose creations fail is not retried, and a key without resources is forgotten. The only key of an unkeyed
+    /// pool is never forgotten.
     pub fn is_kept(&self, key: Key) -> bool {
         self.keys().len() == 1 || self.known[key] && self.staying(key) > 0
     }
@@ -183,8 +183,8 @@ impl ResourcePool {
         }
     }
 
-    /// Returns whether the idle list of a key needs a refill: it is below the minimum, there is room, and no waiter could
-    /// use that room.
+    /// Returns whether the idle list of a key needs a refill: it is below the minimum, there is room, and no waiter
+    /// could use that room.
     pub fn wants_refill(&self, key: Key) -> bool {
         let available = self.finished_of(key) + self.adding_of(key);
         available < self.limits.min_idle

@@ -178,8 +178,8 @@ impl Action {
     /// Returns the kind and the fairness class. These are fair, each by itself:
     ///
     /// * for each borrower: its operations go on, and it returns its resource;
-    /// * for each key: resources that leave are destroyed, additions finish, tests finish, the idle list is refilled, and
-    ///   due resources are evicted.
+    /// * for each key: resources that leave are destroyed, additions finish, tests finish, the idle list is refilled,
+    ///   and due resources are evicted.
     pub fn kind_and_class(&self, s: &ResourcePool) -> (u8, u8) {
         let of = |group: usize, place: usize| (group * 8 + place) as u8;
         match *self {
@@ -392,8 +392,9 @@ impl Machine for Config {
         next
     }
 
-    /// Clears the events and renumbers slots, tickets and times: only their order matters. Of a leaving resource only the key
-    /// matters, and of a victim once its grant was picked up. The age of a closed pool's lent resources does not matter.
+    /// Clears the events and renumbers slots, tickets and times: only their order matters. Of a leaving resource only
+    /// the key matters, and of a victim once its grant was picked up. The age of a closed pool's lent resources does
+    /// not matter.
     fn normal(&self, s: &mut ResourcePool) {
         s.events.clear();
         for at in &mut s.clients {

@@ -29,14 +29,14 @@
 //!
 //! # The order of service
 //! A borrower gets an idle resource of its key. Otherwise it creates one, where there is room; or in the place of the
-//! least recently used idle resource of another key ([`serving`]). Otherwise it waits. A key is *eligible* if a borrower
-//! waits for it and its own limits leave room for one more. A resource or place that becomes free goes to the oldest
-//! waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is only
-//! called to retry.
+//! least recently used idle resource of another key ([`serving`]). Otherwise it waits. A key is *eligible* if a
+//! borrower waits for it and its own limits leave room for one more. A resource or place that becomes free goes to the
+//! oldest waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is
+//! only called to retry.
 //!
 //! A served borrower keeps its place: if its resource is broken it takes the next one, or creates one if the idle list
-//! is empty. A waiter picks up its grant when it is awake. If the granted resource has expired by then, the
-//! borrower takes the next, or creates one in its place. A borrower that gives up after it was served passes its grant on.
+//! is empty. A waiter picks up its grant when it is awake. If the granted resource has expired by then, the borrower
+//! takes the next, or creates one in its place. A borrower that gives up after it was served passes its grant on.
 //!
 //! # Simplifications
 //! * A newcomer never finds a resource that a waiter of its key could use, because no waiter could be served
@@ -47,8 +47,8 @@
 //!   may be evicted.
 //! * A creation whose creator has left is idle and *unfinished*. It may never finish. So it is lent only if
 //!   no finished resource is idle, it is the first to be evicted, and it counts for `max_idle` but not for `min_idle`.
-//! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops it
-//!   and takes the next.
+//! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops
+//!   it and takes the next.
 //!
 //! # Reading it
 //! Start with [`state`], [`serving`], [`borrow`] and [`idle`] (about 700 lines). [`invariants`] and [`properties`]
@@ -57,8 +57,8 @@
 //! writes it down.
 //!
 //! # As an oracle
-//! The machine is deterministic: [`apply`](state::ResourcePool::apply) carries an action out and returns its events. All
-//! fields are public.
+//! The machine is deterministic: [`apply`](state::ResourcePool::apply) carries an action out and returns its events.
+//! All fields are public.
 //!
 //! ```
 //! use cabrank_spec::resource_pool::configurations::named;

@@ -1,7 +1,8 @@
 //! The defects of the Elixir pool, and the faults that the tests plant.
 //!
-//! A machine with [`Rules::AS_MENDED`] has none of these defects. One with `Rules::AS_MENDED.but(ClearTakesBorrowed)` has
-//! one of them. A [`Planted`] fault belongs to no implementation: tests plant it to show that an exploration detects it.
+//! A machine with [`Rules::AS_MENDED`] has none of these defects. One with `Rules::AS_MENDED.but(ClearTakesBorrowed)`
+//! has one of them. A [`Planted`] fault belongs to no implementation: tests plant it to show that an exploration
+//! detects it.
 
 use crate::switches::{self, slug, switches};
 

@@ -1,7 +1,7 @@
 //! The order of service: the line of waiters, and the end of every section that frees a resource or a place.
 //!
-//! Only this module reserves capacity, before it is used. A served borrower keeps its place until it gives it back, even
-//! if several resources fail.
+//! Only this module reserves capacity, before it is used. A served borrower keeps its place until it gives it back,
+//! even if several resources fail.
 
 use crate::resource_pool::rules::Defect::{HoardedMinimum, UnboundedTotal};
 use crate::resource_pool::rules::Planted::*;
@@ -14,8 +14,8 @@ use crate::resource_pool::state::{
 pub enum Serving {
     /// It takes this idle resource of its key.
     Take(usize),
-    /// It creates a resource; if there is no room, in the place of this eviction victim: an expired resource of its key, or
-    /// an idle one of another key.
+    /// It creates a resource; if there is no room, in the place of this eviction victim: an expired resource of its
+    /// key, or an idle one of another key.
     Create(Option<usize>),
 }
 
@@ -27,8 +27,8 @@ impl ResourcePool {
             || self.planted(MaxActiveIgnored)
     }
 
-    /// Returns the idle resource of a key that is lent next: the newest, or the oldest if the pool is `fifo`. If no finished
-    /// resource is idle, the first unfinished creation is next. Resources under test are passed over.
+    /// Returns the idle resource of a key that is lent next: the newest, or the oldest if the pool is `fifo`. If no
+    /// finished resource is idle, the first unfinished creation is next. Resources under test are passed over.
     pub(crate) fn next_idle(&self, key: Key) -> Option<usize> {
         let takeable = |idle: &Idle| idle.test == Test::No || self.planted(TestedIsTaken);
         let of = |unfinished: bool| {
@@ -143,8 +143,8 @@ impl ResourcePool {
         Slot { id: self.made, key, old: false, expired: false, unfinished: false }
     }
 
-    /// Returns whether a borrower waits for the key and the key's own limits let it be served. A called waiter counts as
-    /// served.
+    /// Returns whether a borrower waits for the key and the key's own limits let it be served. A called waiter counts
+    /// as served.
     pub(crate) fn is_eligible(&self, key: Key) -> bool {
         let called = self.called(|waiter| waiter.key == key);
         let available = self.idle_of(key).filter(|idle| idle.test == Test::No).count();

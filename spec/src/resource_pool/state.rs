@@ -36,8 +36,8 @@ impl Limit {
 pub struct Limits {
     /// The largest number of active resources of a key: lent ones, and those that a borrower prepares.
     pub max_active: Limit,
-    /// The largest number of resources of the pool, until the end of their destruction. An eviction victim and the slot in
-    /// its place count as one.
+    /// The largest number of resources of the pool, until the end of their destruction. An eviction victim and the slot
+    /// in its place count as one.
     pub max_total: Limit,
     /// The largest number of resources of one key, until the end of their destruction.
     pub max_total_per_key: Limit,
@@ -254,8 +254,8 @@ pub struct ResourcePool {
     pub limits: Limits,
     /// The number of active resources of each key, counted as the pool counts.
     pub active: Vec<usize>,
-    /// The number of resources of each key until the end of their destruction, counted as the pool counts. Eviction victims
-    /// for other keys are included.
+    /// The number of resources of each key until the end of their destruction, counted as the pool counts. Eviction
+    /// victims for other keys are included.
     pub total: Vec<usize>,
     /// For each key, if there is a minimum: whether a resource was created since the key was last empty.
     pub known: Vec<bool>,

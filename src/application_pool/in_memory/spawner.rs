@@ -68,8 +68,8 @@ impl InMemorySpawner {
         *self.0.releases.lock() += 1;
         self.0.changed.notify_all();
     }
-    /// Sets a hook for each [`Call`] that the pool makes, run on the same thread. It may call the pool back. (The pool's
-    /// questions for a new process's id and concurrency are not among the calls.)
+    /// Sets a hook for each [`Call`] that the pool makes, run on the same thread. It may call the pool back. (The
+    /// pool's questions for a new process's id and concurrency are not among the calls.)
     pub fn on_call(&self, hook: impl Fn(Call) + Send + Sync + 'static) {
         *open(&self.0.hook) = Some(Arc::new(hook));
     }

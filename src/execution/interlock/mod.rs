@@ -22,8 +22,8 @@
 //!
 //! # Nesting
 //! Executions nest by the thread or the task that they are in.
-//! - Inside an execution, another one is a view of it: it uses the same share, so it does not wait. Only if the share is
-//!   missing, because a wait was dropped or timed out, it waits until the holder releases. A blocking call in a task
+//! - Inside an execution, another one is a view of it: it uses the same share, so it does not wait. Only if the share
+//!   is missing, because a wait was dropped or timed out, it waits until the holder releases. A blocking call in a task
 //!   fails then, because the holder may be a task of the same thread. A view may load and permit, but not unload,
 //!   because the code around it keeps its handles.
 //! - Inside a load or an unload, executions and further loads do not wait either.

@@ -86,7 +86,8 @@ pub(super) struct Owner {
     pub(super) sees: Option<u64>,
     /// The one call that waits for this owner, or has not picked up its grant.
     pub(super) waiter: Option<Box<Waiter>>,
-    /// Absent for a task, which belongs to no thread. A free place keeps the handle of its former owner, to use it again.
+    /// Absent for a task, which belongs to no thread. A free place keeps the handle of its former owner, to use it
+    /// again.
     pub(super) thread: Option<Thread>,
     /// Where and when it began.
     pub(super) at: &'static Location<'static>,

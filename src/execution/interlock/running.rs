@@ -79,7 +79,8 @@ impl Running<'_> {
         ambient::in_section(self.home.address(), |owner| owner == self.id)
     }
 
-    /// Waits until the execution may begin. A newcomer that gives up leaves the interlock when its `Running` is dropped.
+    /// Waits until the execution may begin. A newcomer that gives up leaves the interlock when its `Running` is
+    /// dropped.
     #[cold]
     pub(crate) async fn wait(&self, caller: Caller) -> Result<(), AcquireError> {
         self.home.wait(self.id, caller).await

@@ -4,13 +4,13 @@
 //! owners that go on, in this order:
 //! 1. loads, one after the other, before all owners resume together (PROP-ILK-LOADS-FIRST);
 //! 2. owners that wait only for the holder: they resume (PROP-ILK-RESUMES);
-//! 3. draining owners, which let others go first: after a load, they wait for the waiting loads; after an unload, also
-//!    for the waiting unloads that may begin;
+//! 3. draining owners, which let others go first: after a load the waiting loads, after an unload also the waiting
+//!    unloads that may begin;
 //! 4. unloads;
 //! 5. newcomers (PROP-ILK-NEWCOMERS-WAIT).
 //!
 //! # Every waiter has its turn
-//! - Only owners that have a share now can still request a load: a draining owner makes no request, and newcomers wait
+//! - Only owners that have a share now can still request a load. A draining owner makes no request, and newcomers wait
 //!   for steps 1 to 3. So the loads that go first are finitely many (PROP-ILK-REQUESTS-END, PROP-ILK-ENTERS).
 //! - A waiting unload keeps newcomers out, unless a permit block is open. So it begins once the present executions and
 //!   permit blocks have ended. Executions with permit blocks that overlap for ever delay it for ever: see the module's

@@ -212,8 +212,8 @@ impl State {
 
     /// Ends a wait that was dropped, or whose time limit has passed.
     ///
-    /// The owner gets its share back: at once, or once the present holder releases. A hold that was granted meanwhile is
-    /// released, because its section never begins. A newcomer [leaves](Self::leave) next.
+    /// The owner gets its share back: at once, or once the present holder releases. A hold that was granted meanwhile
+    /// is released, because its section never begins. A newcomer [leaves](Self::leave) next.
     pub(super) fn give_up(&mut self, id: OwnerId, fx: &mut Effects) {
         self.end_wait(id, fx);
         match self.owner(id).mode {
