@@ -24,7 +24,7 @@ fn resource_abandoned_x_return() {
         let pool = rig.pool.clone();
         let maintenance = spawn(move || pool.maintain());
         drop(lent);
-        let number = rig.reentry().block_on(waiter).expect("a thing").number;
+        let number = rig.reentry().block_on(waiter).expect("a resource").number;
         maintenance.join().expect("no panic");
         outcomes.note(if number == 1 { "came back in time" } else { "came back late" });
         assert_eq!(rig.counts(), (0, 1, 1));
@@ -83,7 +83,7 @@ fn resource_abandoned_x_grant() {
         let returning = spawn(move || drop(lent));
         let before = rig.pool.num_waiting() == 0;
         rig.clock.advance(SECOND);
-        let lent = rig.reentry().block_on(waiter).expect("a thing");
+        let lent = rig.reentry().block_on(waiter).expect("a resource");
         returning.join().expect("no panic");
         rig.pool.maintain();
         outcomes.note(if before { "granted before" } else { "granted after" });

@@ -20,12 +20,12 @@ fn resource_barging_x_waiter() {
         let order = Counter::new();
         let theirs = order.clone();
         let newcomer = spawn(move || {
-            let lent = pool.borrow().expect("a thing");
+            let lent = pool.borrow().expect("a resource");
             theirs.up();
             lent.number
         });
         drop(lent);
-        let served = rig.reentry().block_on(waiter).expect("a thing");
+        let served = rig.reentry().block_on(waiter).expect("a resource");
         let overtaken = order.count() == 1;
         assert_eq!(served.number, 1);
         drop(served);
@@ -55,14 +55,14 @@ fn resource_barging_x_keyed_waiters() {
         let order = Counter::new();
         let theirs = order.clone();
         let newcomer = spawn(move || {
-            let lent = pool.borrow(&Name("a")).expect("a thing");
+            let lent = pool.borrow(&Name("a")).expect("a resource");
             theirs.up();
             lent.number
         });
         drop(lent);
-        assert_eq!(rig.reentry().block_on(first).expect("a thing").number, 1);
+        assert_eq!(rig.reentry().block_on(first).expect("a resource").number, 1);
         let came = order.count() == 1;
-        assert_eq!(rig.reentry().block_on(second).expect("a thing").number, 1);
+        assert_eq!(rig.reentry().block_on(second).expect("a resource").number, 1);
         assert_eq!(newcomer.join().expect("no panic"), 1);
         outcomes.note(if came { "the newcomer came first" } else { "the newcomer came later" });
         assert_eq!(rig.end(), [1]);
@@ -96,8 +96,8 @@ fn resource_barging_x_clear() {
         });
         let clearing = spawn(move || pool.clear_key(&Name("b")));
         drop(lent);
-        assert_eq!(rig.reentry().block_on(first).expect("a thing").number, 2);
-        assert_eq!(rig.reentry().block_on(second).expect("a thing").number, 3);
+        assert_eq!(rig.reentry().block_on(first).expect("a resource").number, 2);
+        assert_eq!(rig.reentry().block_on(second).expect("a resource").number, 3);
         clearing.join().expect("no panic");
         assert_eq!(rig.factory.most(), 1, "more than max_total");
         rig.end();

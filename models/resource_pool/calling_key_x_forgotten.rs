@@ -86,10 +86,10 @@ fn resource_calling_key_x_forgotten() {
                 pool.num_keys();
             }
         });
-        let neighbour = Borrowed::into_owned(pool.borrow(&x).expect("a thing"));
+        let neighbour = Borrowed::into_owned(pool.borrow(&x).expect("a resource"));
         comparisons.store(0, Ordering::SeqCst);
         let leaving = spawn(move || Borrowed::invalidate(neighbour));
-        assert_eq!(*pool.borrow(&y).expect("a thing"), "y", "lent a thing of another key");
+        assert_eq!(*pool.borrow(&y).expect("a resource"), "y", "lent a resource of another key");
         let compared = comparisons.load(Ordering::SeqCst);
         leaving.join().expect("no panic");
         outcomes.note(match compared {

@@ -5,7 +5,7 @@ use std::pin::pin;
 
 /// Drops the first of two waiters while the loan ends. Asserts that the second is lent resource `number`, and returns
 /// whether the first had its outcome by then.
-fn race(rig: &Things<Unkeyed>, ends: fn(Lent), number: u32) -> bool {
+fn race(rig: &Rig<Unkeyed>, ends: fn(Lent), number: u32) -> bool {
     let lent = rig.lend();
     let mut first = Box::pin(rig.pool.borrow_async());
     let mut behind = pin!(rig.pool.borrow_async());
@@ -14,7 +14,7 @@ fn race(rig: &Things<Unkeyed>, ends: fn(Lent), number: u32) -> bool {
     let ending = spawn(move || ends(lent));
     let resolved = rig.pool.num_waiting() == 1;
     drop(first);
-    assert_eq!(rig.reentry().block_on(behind).expect("a thing").number, number);
+    assert_eq!(rig.reentry().block_on(behind).expect("a resource").number, number);
     ending.join().expect("no panic");
     resolved
 }

@@ -111,7 +111,7 @@ fn resource_close_x_late_loan() {
         for _ in 0..3 {
             runtime.run();
         }
-        assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "nobody gives it up");
+        assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "no call gives it up");
         assert!(pool.wait_closed(SECOND));
         drop(lost);
     });

@@ -101,7 +101,7 @@ macro_rules! one_thing {
                 $rig.clock.advance(SECOND);
                 pool.maintain();
             }
-            11 => pool.retain(|_, thing| thing.number % 2 == 0),
+            11 => pool.retain(|_, resource| resource.number % 2 == 0),
             12 => drop(pool.set_max_active(thread_rng().gen_range(1..3))),
             13 => drop(pool.set_max_total(thread_rng().gen_range(1..4))),
             _ => pool.maintain(),

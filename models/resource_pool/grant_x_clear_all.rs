@@ -24,7 +24,7 @@ fn resource_grant_x_clear_all() {
             theirs.up();
         });
         let before = cleared.count() > 0;
-        let lent = rig.reentry().block_on(waiter).expect("a thing");
+        let lent = rig.reentry().block_on(waiter).expect("a resource");
         clearing.join().expect("no panic");
         outcomes.note(match lent.number {
             1 if before => panic!("lent after the clear"),

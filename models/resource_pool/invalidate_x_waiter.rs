@@ -45,7 +45,7 @@ fn resource_slow_destruction_x_waiter() {
         });
         let pool = rig.pool.clone();
         let waiter = spawn(move || {
-            let lent = pool.borrow().expect("a thing");
+            let lent = pool.borrow().expect("a resource");
             served.up();
             lent.number
         });

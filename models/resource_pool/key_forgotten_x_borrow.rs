@@ -47,7 +47,7 @@ fn resource_colliding_key_x_borrow() {
         assert!(waits, "one of the key is lent, and that is the most");
         let there = rig.pool.num_keys() == 2;
         drop(lent);
-        assert_eq!(rig.reentry().block_on(behind).expect("a thing").number, 2);
+        assert_eq!(rig.reentry().block_on(behind).expect("a resource").number, 2);
         leaving.join().expect("no panic");
         assert_eq!(rig.pool.num_keys(), 1);
         outcomes.note(if there { "the neighbour there" } else { "the neighbour gone" });

@@ -82,7 +82,7 @@ fn resource_lower_x_return_x_waiter() {
             drop(two);
         });
         rig.pool.set_max_active(1).expect("a valid limit");
-        let number = rig.reentry().block_on(waiter).expect("a thing").number;
+        let number = rig.reentry().block_on(waiter).expect("a resource").number;
         returning.join().expect("no panic");
         outcomes.note(format!("lent {number}"));
         assert_eq!(rig.counts(), (0, 1, 1));

@@ -17,7 +17,7 @@ fn resource_return_x_borrow() {
         let (one, two) = (rig.lend(), rig.lend());
         let arrivals = [rig.pool.clone(), rig.pool.clone()];
         let [first, second] = arrivals
-            .map(|pool| spawn(move || Borrowed::into_owned(pool.borrow().expect("a thing"))));
+            .map(|pool| spawn(move || Borrowed::into_owned(pool.borrow().expect("a resource"))));
         drop(one);
         drop(two);
         let (first, second) = (first.join().expect("no panic"), second.join().expect("no panic"));
@@ -41,7 +41,7 @@ fn resource_return_x_one_borrow() {
 }
 
 /// Lends the one resource, and returns it beside a borrower.
-pub(super) fn came_late_or_waited(rig: &Things<Unkeyed>, outcomes: &Outcomes) {
+pub(super) fn came_late_or_waited(rig: &Rig<Unkeyed>, outcomes: &Outcomes) {
     let lent = rig.lend();
     let pool = rig.pool.clone();
     let arrival = spawn(move || use_one(&pool));

@@ -17,7 +17,7 @@ fn resource_return_x_timeout() {
 }
 
 /// Lends the one resource, and returns it beside a waiter whose deadline passes.
-pub(super) fn served_or_timed_out(rig: &Things<Unkeyed>, outcomes: &Outcomes) {
+pub(super) fn served_or_timed_out(rig: &Rig<Unkeyed>, outcomes: &Outcomes) {
     let lent = rig.lend();
     let pool = rig.pool.clone();
     let borrower = spawn(move || match pool.borrow_timeout(SECOND) {

@@ -1,7 +1,7 @@
 //! A scripted factory that counts its resources, and pools of them with keys and without.
 //!
-//! With `Things::reentrant`, the calls of the factory and of the listener re-enter the pool. So do the wakers of
-//! futures that are polled by `Things::reentry`. Each model with keys asserts that the pool hashes and compares a key
+//! With `Rig::reentrant`, the calls of the factory and of the listener re-enter the pool. So do the wakers of
+//! futures that are polled by `Rig::reentry`. Each model with keys asserts that the pool hashes and compares a key
 //! without a lock.
 
 pub(in crate::models) use crate::models::rig::{Counter, Reentry, explore, explore_small, spawn};
@@ -49,7 +49,7 @@ impl Hash for Name {
 
 /// The resource.
 #[derive(Debug)]
-pub(in crate::models) struct Thing {
+pub(in crate::models) struct Resource {
     /// Counts the creations from 1.
     pub(in crate::models) number: u32,
     pub(in crate::models) of: Name,
@@ -133,7 +133,7 @@ impl Factory {
     pub(in crate::models) fn gone(&self) -> Vec<u32> {
         self.book().gone.clone()
     }
-    fn make(&self, of: Name) -> Thing {
+    fn make(&self, of: Name) -> Resource {
         let mut book = self.book();
         book.made += 1;
         let number = book.made;
@@ -142,23 +142,23 @@ impl Factory {
         let of_key = book.alive.iter().filter(|(_, other)| other.0 == of.0).count();
         let most = book.most_of.entry(of.0).or_default();
         *most = of_key.max(*most);
-        Thing { number, of }
+        Resource { number, of }
     }
     /// Takes a destroyed or detached resource out of the count.
-    pub(in crate::models) fn forget(&self, thing: &Thing) {
+    pub(in crate::models) fn forget(&self, resource: &Resource) {
         let mut book = self.book();
-        let at = book.alive.iter().position(|(number, _)| *number == thing.number);
+        let at = book.alive.iter().position(|(number, _)| *number == resource.number);
         let at = at.expect("each leaves once");
         book.alive.swap_remove(at);
     }
 }
 
 impl ResourceFactory for Factory {
-    type Resource = Thing;
+    type Resource = Resource;
     type Metadata = Name;
     type Error = &'static str;
 
-    fn create(&self, of: &Name) -> Result<Thing, &'static str> {
+    fn create(&self, of: &Name) -> Result<Resource, &'static str> {
         self.call(Call::Create);
         let next = self.book().next.pop_front();
         match next.unwrap_or(Make::Well) {
@@ -168,26 +168,26 @@ impl ResourceFactory for Factory {
             Make::Panic => resume_unwind(Box::new(format!("{SCRIPTED} in create"))),
         }
     }
-    fn destroy(&self, of: &Name, thing: Thing) {
-        assert_eq!(*of, thing.of, "destroyed as another key's");
+    fn destroy(&self, of: &Name, resource: Resource) {
+        assert_eq!(*of, resource.of, "destroyed as another key's");
         // The resource counts until its destruction ends.
-        self.call(Call::Destroy(thing.number));
-        self.forget(&thing);
-        self.book().gone.push(thing.number);
+        self.call(Call::Destroy(resource.number));
+        self.forget(&resource);
+        self.book().gone.push(resource.number);
     }
-    fn validate(&self, of: &Name, thing: &mut Thing) -> bool {
-        assert_eq!(*of, thing.of, "tested as another key's");
-        self.call(Call::Validate(thing.number));
-        !self.book().invalid.contains(&thing.number)
+    fn validate(&self, of: &Name, resource: &mut Resource) -> bool {
+        assert_eq!(*of, resource.of, "tested as another key's");
+        self.call(Call::Validate(resource.number));
+        !self.book().invalid.contains(&resource.number)
     }
-    fn activate(&self, of: &Name, thing: &mut Thing) -> Result<(), &'static str> {
-        assert_eq!(*of, thing.of, "lent as another key's");
-        self.call(Call::Activate(thing.number));
+    fn activate(&self, of: &Name, resource: &mut Resource) -> Result<(), &'static str> {
+        assert_eq!(*of, resource.of, "lent as another key's");
+        self.call(Call::Activate(resource.number));
         Ok(())
     }
-    fn passivate(&self, of: &Name, thing: &mut Thing) -> Result<(), &'static str> {
-        assert_eq!(*of, thing.of, "returned as another key's");
-        self.call(Call::Passivate(thing.number));
+    fn passivate(&self, of: &Name, resource: &mut Resource) -> Result<(), &'static str> {
+        assert_eq!(*of, resource.of, "returned as another key's");
+        self.call(Call::Passivate(resource.number));
         Ok(())
     }
 }
@@ -197,7 +197,7 @@ pub(in crate::models) type Keyed = KeyedResourcePool<Name, Factory>;
 pub(in crate::models) type Lent = Borrowed<'static, Factory>;
 
 /// A pool, its factory and its manual clock.
-pub(in crate::models) struct Things<P> {
+pub(in crate::models) struct Rig<P> {
     pub(in crate::models) pool: P,
     pub(in crate::models) factory: Factory,
     pub(in crate::models) clock: ManualClock,
@@ -205,28 +205,28 @@ pub(in crate::models) struct Things<P> {
 
 type AnyPool<K> = Pool<Factory, K>;
 
-fn things<K>(
+fn rig_of<K>(
     builder: impl FnOnce(Factory) -> Builder<Factory, AnyPool<K>>,
     configure: impl FnOnce(Builder<Factory, AnyPool<K>>) -> Builder<Factory, AnyPool<K>>,
-) -> Things<AnyPool<K>> {
+) -> Rig<AnyPool<K>> {
     let (factory, clock) = (Factory::default(), ManualClock::new());
     let reentry = factory.reentry.clone();
     let builder = builder(factory.clone()).listener(move |_, _| reentry.enter());
     let builder = builder.clock(clock.clock()).maintenance(false);
     let pool = configure(builder).build().expect("a valid pool");
-    Things { pool, factory, clock }
+    Rig { pool, factory, clock }
 }
 
 pub(in crate::models) fn unkeyed(
     configure: impl FnOnce(Builder<Factory, Unkeyed>) -> Builder<Factory, Unkeyed>,
-) -> Things<Unkeyed> {
-    things(|factory| Unkeyed::builder(factory, Name("a")), configure)
+) -> Rig<Unkeyed> {
+    rig_of(|factory| Unkeyed::builder(factory, Name("a")), configure)
 }
 
 pub(in crate::models) fn keyed(
     configure: impl FnOnce(Builder<Factory, Keyed>) -> Builder<Factory, Keyed>,
-) -> Things<Keyed> {
-    things(Keyed::builder, configure)
+) -> Rig<Keyed> {
+    rig_of(Keyed::builder, configure)
 }
 
 /// Lets the user code re-enter the pool.
@@ -239,7 +239,7 @@ pub(in crate::models) fn enable_for<F: Form, K: 'static>(reentry: &Reentry, pool
     });
 }
 
-impl<K: 'static> Things<AnyPool<K>> {
+impl<K: 'static> Rig<AnyPool<K>> {
     /// Makes each call of the factory and of the listener re-enter the pool.
     pub(in crate::models) fn reentrant(self) -> Self {
         enable_for(&self.factory.reentry, &self.pool);
@@ -262,16 +262,16 @@ impl<K: 'static> Things<AnyPool<K>> {
     }
 }
 
-impl Things<Unkeyed> {
+impl Rig<Unkeyed> {
     /// Borrows a resource that may move to another thread.
     pub(in crate::models) fn lend(&self) -> Lent {
-        Borrowed::into_owned(self.pool.borrow().expect("a thing"))
+        Borrowed::into_owned(self.pool.borrow().expect("a resource"))
     }
 }
 
-impl Things<Keyed> {
+impl Rig<Keyed> {
     pub(in crate::models) fn lend(&self, name: Name) -> Lent {
-        Borrowed::into_owned(self.pool.borrow(&name).expect("a thing"))
+        Borrowed::into_owned(self.pool.borrow(&name).expect("a resource"))
     }
 }
 
@@ -285,12 +285,12 @@ fn all_gone(factory: &Factory) -> Vec<u32> {
 
 /// Borrows a resource and returns it at once; returns its number.
 pub(in crate::models) fn use_one(pool: &Unkeyed) -> u32 {
-    pool.borrow().expect("a thing").number
+    pool.borrow().expect("a resource").number
 }
 
 /// Like [`use_one`], for a key.
 pub(in crate::models) fn use_one_of(pool: &Keyed, name: Name) -> u32 {
-    let lent = pool.borrow(&name).expect("a thing");
-    assert_eq!(lent.of, name, "lent a thing of another key");
+    let lent = pool.borrow(&name).expect("a resource");
+    assert_eq!(lent.of, name, "lent a resource of another key");
     lent.number
 }

@@ -23,10 +23,10 @@ fn resource_total_x_two_keys() {
         let newcomer = spawn(move || use_one_of(&pool, Name("n")));
         let waits = rig.pool.num_waiting() == 3;
         drop(lent);
-        let served = block_on(first).expect("a thing");
+        let served = block_on(first).expect("a resource");
         assert_eq!((served.of, served.number), (Name("d"), 2));
         drop(served);
-        let served = block_on(second).expect("a thing");
+        let served = block_on(second).expect("a resource");
         assert_eq!((served.of, served.number), (Name("b"), 3));
         drop(served);
         assert_eq!(newcomer.join().expect("no panic"), 4);

@@ -30,7 +30,7 @@ fn resource_victim_x_waiter() {
             Poll::Ready(lent) => lent,
             Poll::Pending => block_on(borrow),
         };
-        let lent = lent.expect("a thing");
+        let lent = lent.expect("a resource");
         outcomes.note(match (waits, lent.number) {
             (false, 1) => "the idle one",
             (false, 3 | 4) => "came after its end",

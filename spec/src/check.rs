@@ -129,7 +129,7 @@ pub fn counterexample<M: Promises>(machine: &M, breaks: &str) -> Option<Countere
     look_for(machine, Some(breaks)).err()
 }
 
-/// Returns the story of a defect: the original rule, the mended rule, and the shortest way to the failure.
+/// Returns the story of a defect: the defective rule, the mended rule, and the shortest way to the failure.
 pub fn defect_story<M: Promises>(
     machine: &M,
     name: &str,

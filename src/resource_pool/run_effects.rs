@@ -63,7 +63,7 @@ mod tests {
     type Log = Arc<Mutex<Vec<&'static str>>>;
 
     fn note(log: &Log, what: &'static str) {
-        log.lock().expect("nobody panics").push(what);
+        log.lock().expect("no panic").push(what);
     }
 
     struct Metadata(Log, &'static str);
@@ -97,7 +97,7 @@ mod tests {
         fx.push(Effect::WakeMaintenance(MaintenanceTask::Evict, meta("what is due")));
         fx.push(Effect::StopMaintenance);
         fx.run(pool.inner());
-        let order = std::mem::take(&mut *all.lock().expect("nobody panics"));
+        let order = std::mem::take(&mut *all.lock().expect("no panic"));
         assert_eq!(order, ["reported", "an event's", "what is due"]);
     }
 }

@@ -330,7 +330,7 @@ fn the_oldest_waiter_of_all_keys_is_served_first() {
     while order.len() < tasks.len() {
         drop(held.remove(0));
         let woken = (0..5).find(|at| tasks[*at].wakes() > 0 && !order.contains(at));
-        let at = woken.expect("somebody is served");
+        let at = woken.expect("one of them is served");
         held.push(tasks[at].poll().expect("woken").expect("one"));
         order.push(at);
     }

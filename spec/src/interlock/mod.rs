@@ -72,18 +72,6 @@
 //!
 //! `tests/interlock.rs` shows both. [`diagrams`](crate::diagrams) draws the life of an owner.
 //!
-//! # Removed
-//! Earlier versions of this machine had more rules. Their properties, scenarios and faults went with them:
-//!
-//! * children by declaration and declared waits (`child-…`, `grandchild-…`, `waiting-parent-…`, `waits-for-both`,
-//!   `circle-…`; `HolderWaits`, `ChildUnloads`, `DrainingIsNotLive`): a newcomer passes unloads instead;
-//! * the search for cycles of waits (`AllBlockedAtRequest`, `DeadlockUnreported`; requests without a purpose beside
-//!   others): only a request that waits for its own owner is refused;
-//! * shares that are given back from outside (`ForfeitWithoutWake`): a panic drops its guards;
-//! * requests that never wait (`try`), and loads outside an execution (`PendingRefuses`): the library has none;
-//! * the step property "reload once" (`NoSecondLook`): the reloader decides whether to unload, once it holds;
-//! * the unpromised end of a permit block: PROP-ILK-RESUMES includes it.
-//!
 //! # Origin
 //! Section 5 of the guide *Threading and Code Execution in Rails* describes this interlock. Rails v8.0.0 implements
 //! it, with the five defects in [`rules`].

@@ -47,19 +47,10 @@
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
 //!   another fails with a deadlock. [`Loaded::get`] then returns `None`, and also while a branch permits loads.
 //!
-//! # The state
-//! One mutex guards a state machine: its `transitions` are functions, whose guards compare counters. At the end of
-//! each critical section `settle` grants every wait that can end. Only those waiters are woken, after the lock. No
-//! wake-up is lost (PROP-ILK-NO-LOST-WAKE-UP): a waiter is queued before the lock is released, and each change that
-//! makes its guard true ends in `settle`. Builds with debug assertions check this against every owner (`invariants`).
-//!
-//! A critical section looks only at the owners that it lets go on. A dump and an error copy all owners.
-//!
 //! # Origin
-//! Rails' load interlock, with these differences; `spec/` defines its defects:
-//! - There a circle of waits hangs (`rails-upgrade-deadlock`), and a leaked execution keeps its share without a word
-//!   (`rails-leaked-share`). Here time limits end the waits, so programs end (PROP-ILK-PROGRAMS-END).
-//! - There newcomers overtake an unload from outside an execution for ever (`rails-starved-request`). Here it enters
+//! The load interlock of Rails, with these differences:
+//! - In Rails a circle of waits hangs, and a leaked execution keeps its share silently. Here time limits end the waits.
+//! - In Rails newcomers overtake for ever an unload that is requested outside an execution. Here such an unload enters
 //!   first, and then keeps newcomers out.
 
 mod builder;

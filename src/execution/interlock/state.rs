@@ -1,7 +1,15 @@
-//! The state under the mutex: owners, queues, and the counters that the guards compare.
+//! The state under the mutex: a state machine of owners and queues, with counters that its conditions compare.
 //!
 //! [`modes`](super::modes) describes an owner, [`transitions`](super::transitions) its steps,
-//! [`settle`](super::settle) the grants.
+//! [`settle`](super::settle) the grants at the end of each critical section. A section looks only at the owners that it
+//! lets go on. A dump and an error copy all owners.
+//!
+//! No wake-up is lost (PROP-ILK-NO-LOST-WAKE-UP): a waiter is queued before the lock is released, and each change that
+//! lets it go on ends in `settle`. Builds with debug assertions check this against every owner (`invariants`).
+//!
+//! Rails hangs in a circle of waits (`rails-upgrade-deadlock`) and beside a leaked execution (`rails-leaked-share`);
+//! here time limits end the waits, so programs end (PROP-ILK-PROGRAMS-END). In Rails newcomers overtake an unload for
+//! ever (`rails-starved-request`).
 
 use super::caller::Caller;
 use super::effects::{Effect, Effects};

@@ -15,7 +15,7 @@ fn is_half_reloaded<T>(result: Result<T, cabrank::execution::ExecutionError>) ->
 
 /// Regression: the first reloader's exclusive right was never given back, so no execution could run again.
 #[test]
-fn the_next_reloader_reloads_a_half_reloaded_world() {
+fn the_next_reloader_reloads_a_half_reloaded_state() {
     let (log, interlock) = (Log::default(), Interlock::new());
     let executor = Executor::builder().interlock(interlock.clone()).build();
     let fails = Reloader::builder(executor.clone()).check(|| true);
