@@ -44,6 +44,13 @@
 //! - A call that lends (`get`, `checkout`, `borrow`) has a form with a time limit, one that does not wait (`try_…`),
 //!   and a future (`…_async`). Other blocking calls have a future where a task may need one.
 //!
+//! # Features
+//! - `in-memory`: the module `in_memory`.
+//! - `serde`: snapshots implement `Serialize`.
+//! - `backtrace`: the dump of an [`Interlock`] has the backtraces of all waits.
+//!
+//! `loom` and `shuttle` are for the library's own models.
+//!
 //! # Further reading
 //! `ARCHITECTURE.md` in the repository has the map of the sources, the flow of each call and a glossary.
 //!

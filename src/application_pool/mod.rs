@@ -3,6 +3,25 @@
 //! A [`get`](ApplicationPool::get) returns a session with the least busy process of an application. The pool spawns
 //! processes as they are needed, up to a limit, shuts idle ones down, and restarts those with old code.
 //!
+//! A program implements [`Spawner`], which starts its processes, and [`Process`], which connects to one.
+//! The module `in_memory` has both, for tests (feature `in-memory`).
+//!
+//! ```
+//! use cabrank::application_pool::GetError;
+//! use cabrank::in_memory::InMemorySpawner;
+//! use cabrank::{ApplicationPool, PoolOptions};
+//! use std::time::Duration;
+//!
+//! let pool = ApplicationPool::builder(InMemorySpawner::new()).max(4).build()?;
+//! let shop = PoolOptions::new("/srv/shop").with_max_queue(100);
+//! match pool.get_timeout(&shop, Duration::from_secs(10)) {
+//!     Ok(session) => println!("{}", session.request("hello")), // its drop ends the session
+//!     Err(GetError::QueueFull { .. } | GetError::TimedOut) => println!("try again later"),
+//!     Err(error) => return Err(error.into()),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # How it works
 //! One lock protects the state. Every operation is one critical section in O(1), plus what it removes or wakes
 //! (`section.rs`). User code runs afterwards, without the lock: spawner, connect, file look-up, wakers, observer and

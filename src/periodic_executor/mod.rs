@@ -7,6 +7,21 @@
 //! - A [`Registry`] knows the open executors and shuts all of them down at once. A [`ShutdownAtExit`] in `main` does
 //!   so at its end.
 //!
+//! ```
+//! use cabrank::PeriodicExecutor;
+//! use cabrank::periodic_executor::Joined;
+//! use std::time::Duration;
+//!
+//! let executor = PeriodicExecutor::builder(Duration::from_secs(60)).name("report").build(|| {
+//!     println!("all is well");
+//! });
+//! executor.open()?;
+//! executor.wake(); // also now
+//! executor.close();
+//! assert_eq!(executor.join()?, Joined::Closed);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A sleeping executor does not wake until there is something to do. `close`, `wake` and the drops change one
 //! atomic word and unpark: they take no lock and allocate nothing. So a caller may use them anywhere: in
 //! any `Drop`, and under any lock.
@@ -43,6 +58,7 @@
 //! - `exit.rs`: the threads of runs that have ended.
 //! - `periodic.rs`: the handles, and the calls that are the same for both flavours.
 //! - `thread.rs` and `task.rs`: the two flavours. They differ in how they start, call and sleep.
+//! - `run_task.rs`, `runtime.rs`: the task of a run, and the runtime that polls it.
 //! - `task_waker.rs`: a runtime's waker, as those that wake a task see it.
 //! - `registry.rs`: the open executors, and the shutdown of all.
 //! - `weak.rs`: calls of a target that may be gone.
