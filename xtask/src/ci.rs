@@ -130,8 +130,8 @@ const STEPS: &[Step] = &[
         is_deep: false,
         lines: "
             cargo test -p cabrank-benches --benches -- --test
-            (cd benches/lists && cargo fmt --check && cargo clippy --all-targets -- -D warnings && cargo test && cargo bench -- --test)
-            cd benches/peers && cargo fmt --check && cargo clippy --all-targets -- -D warnings && cargo bench -- --test",
+            (cd benches/lists && cargo fmt --check && cargo clippy --all-targets -- -D warnings && cargo test && cargo test --benches -- --test)
+            cd benches/peers && cargo fmt --check && cargo clippy --all-targets -- -D warnings && cargo test --benches -- --test",
     },
     Step {
         name: "examples",

@@ -42,6 +42,9 @@ pub(crate) fn run() -> Outcome {
         println!("tests in {folder}/: {count}");
     }
 
+    let (with, all) = examples()?;
+    println!("public functions in src/ with an example: {with} of {all}");
+
     let row =
         Regex::new(r#""[\w ,-]+",? [\[(]?([\d_]+), ([\d_]+), \d+[\])]"#).expect("a valid pattern");
     let pins = [
@@ -60,6 +63,32 @@ pub(crate) fn run() -> Outcome {
         println!("spec, {system}: {configurations} configurations, {states} states, {steps} steps");
     }
     Ok(())
+}
+
+/// Counts the public functions of the library: those with an example, and all.
+fn examples() -> Result<(usize, usize), String> {
+    let (mut with, mut all) = (0, 0);
+    for file in tracked_files(".rs")? {
+        if !file.starts_with("src/") {
+            continue;
+        }
+        let mut has_example = false;
+        for line in read(&file)?.lines().map(str::trim) {
+            if line.starts_with("/// ```") || line.contains("include_str!(\"example.txt\")") {
+                has_example = true;
+            } else if ["pub fn ", "pub async fn ", "pub const fn "]
+                .iter()
+                .any(|is| line.starts_with(is))
+            {
+                all += 1;
+                with += usize::from(has_example);
+                has_example = false;
+            } else if !line.starts_with(['/', '#']) {
+                has_example = false;
+            }
+        }
+    }
+    Ok((with, all))
 }
 
 fn read(file: &str) -> Result<String, String> {
