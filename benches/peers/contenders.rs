@@ -258,7 +258,7 @@ impl Blocking for r2d2::Pool<Free> {
     fn of(size: usize) -> Self {
         r2d2::Pool::builder()
             .max_size(size as u32)
-            // Each `get` would look once for each that is borrowed whether it is to be replaced.
+            // Otherwise each `get` checks for each borrowed connection whether it must be replaced.
             .min_idle(Some(0))
             .test_on_check_out(false)
             .max_lifetime(None)

@@ -102,7 +102,7 @@ impl<S: Spawner> State<S> {
         // unmarked process has room (PROP-GROWTH).
         while self.marked.len() > self.first.len() {
             self.unmark_oldest(fx);
-            // It may have been given its last session, and have left (erratum E36).
+            // The unmarked process may have been given its last session, and have left (erratum E36).
             self.serve_first(fx);
         }
         while let Some(group) = self.more.front().filter(|_| self.first.is_empty()) {

@@ -151,7 +151,7 @@ impl PoolOptions {
     }
 
     /// Sets whether the group grows as soon as each of its processes has a session, even if they have room for more.
-    /// Default: no, it grows when none of them has room, and a process without a limit of concurrency always has room.
+    /// Default: no, it grows when all of them are full. A process without a limit of concurrency is never full.
     ///
     /// With it, an application whose processes queue sessions of their own spreads over several processes.
     ///
@@ -215,8 +215,8 @@ impl PoolOptions {
     }
     /// Returns the name of the group.
     ///
-    /// The name of a directory is its path. What is not Unicode in it is written as U+FFFD and two hexadecimal
-    /// digits for each byte.
+    /// The name of a directory is its path. Each byte of it that is not Unicode is written as U+FFFD and two
+    /// hexadecimal digits.
     pub fn app_group_name(&self) -> &str {
         &self.0.app_group_name
     }

@@ -50,7 +50,7 @@ impl LastSeen {
     }
 
     /// Returns whether the look asks for a restart, and remembers it. Looks are made without the lock, so one may
-    /// arrive after a later one: only a look that began after the last one had ended counts.
+    /// arrive after a later one. Only a look that began after the last one had ended counts.
     pub(crate) fn has_changed(&mut self, look: &Look) -> bool {
         if look.began < self.ended {
             return false;

@@ -70,8 +70,8 @@ impl<F: Flavour> Periodic<F> {
 
     /// Has the target called now, or as soon as `min_interval` has passed since the last call.
     ///
-    /// A wake during a call causes another call, for the present one may have missed the reason. As to locks and
-    /// allocations, like [`close`](Self::close).
+    /// A wake during a call causes another call, because the present one may have missed the reason. Like
+    /// [`close`](Self::close), it takes no lock and does not allocate.
     ///
     /// ```
     /// # use cabrank::PeriodicExecutor;

@@ -2,8 +2,8 @@
 //!
 //! An executor enters when a run starts and leaves when the run ends. The registry refers to it weakly. Each
 //! open holds the registry's lock. A shutdown first forbids opens, under the same lock, and then closes each
-//! entry. So an open that comes before the shutdown is closed by it, one that comes after is refused, and an executor
-//! that a shutdown has closed stays closed.
+//! entry. So a shutdown closes each executor that was opened before it, refuses later opens, and an executor that it
+//! has closed stays closed.
 //!
 //! Close, wake and the drops do not use the registry.
 //!

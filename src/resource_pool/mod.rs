@@ -55,7 +55,7 @@
 //!
 //! # Waiting within an execution
 //! A thread that waits for a resource under the [load interlock](crate::execution) keeps other threads from loading,
-//! perhaps the very thread that has the resource. Wait in a permit section: `running.permit_loads(|| pool.borrow())`.
+//! perhaps the very thread that has the resource. Wait in a permit block: `running.permit_loads(|| pool.borrow())`.
 //!
 //! # Limits
 //! Costs:

@@ -62,8 +62,8 @@ pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 /// A key at its own limit delays no other key: a resource or place that becomes free goes to the oldest waiter that can
 /// use it.
 ///
-/// When `max_total` is reached, the pool evicts a resource to make room. It takes an idle resource of the key that
-/// has expired, else the least recently used idle resource of another key.
+/// When `max_total` is reached, the pool evicts a resource to create another in its place. It takes an idle resource
+/// of the key that has expired, else the least recently used idle resource of another key.
 ///
 /// Each call hashes, compares and clones its key itself. A panic of `Hash`, `Eq` or `Clone` unwinds from that call, as
 /// from a `HashMap`. It leaves the pool unharmed, because nothing is reserved by then.

@@ -1,4 +1,4 @@
-//! Waiting for a resource within an execution is a permit section: the resource's borrower may have
+//! Waiting for a resource within an execution is a permit block: the resource's borrower may have
 //! to load before it returns the resource.
 
 use crate::common::{Background, pool};
@@ -57,7 +57,7 @@ fn a_task_that_waits_for_a_resource_lets_its_borrower_load() {
     assert_eq!(waits.end().expect("no deadlock"), Ok(1));
 }
 
-/// Without the permit section the borrower cannot load while the other waits. (The test ends the
+/// Without the permit block the borrower cannot load while the other waits. (The test ends the
 /// wait.)
 #[test]
 fn without_a_permit_section_the_borrower_cannot_load() {

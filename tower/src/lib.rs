@@ -56,11 +56,10 @@
 //! as a failure of the execution's body.
 //!
 //! # When an execution cannot begin
-//! After a failed reload, a hook that fails, or a wait that reaches its time limit, the layer answers without a call of
-//! the inner service. The status is 503 (Service Unavailable) after a wait, and otherwise 500. The default answer does
+//! After a failed reload, a failing hook or an expired time limit, the layer answers without a call of the inner
+//! service. The status is 503 (Service Unavailable) after a wait, and otherwise 500. The default answer does
 //! not contain the failure, which goes to the executor's reporter. [`ReloaderLayer::show_errors`] adds it during
-//! development, and
-//! [`ReloaderLayer::on_error`] sets another answer.
+//! development, and [`ReloaderLayer::on_error`] sets another answer.
 //!
 //! # Limits
 //! - A connection that is upgraded, to a WebSocket for example, is outside: its response ends before. Wrap the handling

@@ -1,4 +1,4 @@
-//! What a section leaves to run after the lock: user code.
+//! The effects of a critical section: user code that runs after the lock.
 
 use crate::collections::wait_queue::Wake;
 use crate::user_code::{contain, drop_contained};
