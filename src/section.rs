@@ -166,6 +166,16 @@ pub(crate) enum Patience {
     Task,
 }
 
+impl Patience {
+    /// Returns when a caller with this patience gives up.
+    pub(crate) fn deadline(self) -> Deadline {
+        match self {
+            Patience::Thread(deadline) => deadline,
+            Patience::None | Patience::Task => Deadline::Never,
+        }
+    }
+}
+
 /// One place in a queue of the owner's state.
 pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
     type Outcome;

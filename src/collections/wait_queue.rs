@@ -111,12 +111,12 @@ impl<T> Waiters<T> {
         self.slab.len()
     }
 
-    /// Adds a thread, which then waits on [`condvar`](Self::condvar).
+    /// Adds a thread, which then waits on its condition variable.
     pub(crate) fn enqueue_thread(&mut self, queue: &mut Queue) -> Key {
         let wake = self.thread();
         self.enqueue(queue, wake)
     }
-    /// Adds a task, which then stores its waker by [`set_waker`](Self::set_waker).
+    /// Adds a task, which then stores its waker in its [`Wake`](Self::wake_mut).
     pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> Key {
         self.enqueue(queue, Wake::Task(None))
     }
@@ -210,22 +210,6 @@ impl<T> Waiters<T> {
         &mut self.slab[key.index()].wake
     }
 
-    /// Returns the condition variable of a waiting thread.
-    pub(crate) fn condvar(&self, key: Key) -> Arc<Condvar> {
-        match &self.slab[key.index()].wake {
-            Wake::Thread(condvar) => condvar.clone(),
-            Wake::Task(_) => unreachable!("a task has no condition variable"),
-        }
-    }
-
-    /// Sets the waker of a waiting task. Returns the former one, which the caller drops after the lock.
-    pub(crate) fn set_waker(&mut self, key: Key, waker: Waker) -> Option<Waker> {
-        match &mut self.slab[key.index()].wake {
-            Wake::Task(slot) => slot.replace(waker),
-            Wake::Thread(_) => unreachable!("a thread has no waker"),
-        }
-    }
-
     /// Takes the wakers of all tasks, when their owner is torn down. Drop them without the lock.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
         let wakes = self.slab.iter_mut().map(|(_, waiter)| &mut waiter.wake);
@@ -312,9 +296,10 @@ mod tests {
     fn condition_variables_are_used_again() {
         let (mut waiters, mut queue) = (Waiters::<()>::default(), Queue::default());
         let first = waiters.enqueue_thread(&mut queue);
-        let condvar = waiters.condvar(first);
+        let condvar = waiters.wake_mut(first).thread().cloned();
         waiters.cancel(&mut queue, first);
         let second = waiters.enqueue_thread(&mut queue);
-        assert!(Arc::ptr_eq(&condvar, &waiters.condvar(second)));
+        let again = waiters.wake_mut(second).thread().cloned();
+        assert_eq!(condvar.as_ref().map(Arc::as_ptr), again.as_ref().map(Arc::as_ptr));
     }
 }

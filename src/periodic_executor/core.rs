@@ -9,9 +9,11 @@ use super::outcome::{Ended, Flow, Joined, Verdict};
 use super::registry::Registry;
 use super::signal::{MaySleep, Signal};
 use crate::clock::{Clock, ClockListener, Deadline};
-use crate::collections::wait_queue::{Queue, Waiters};
-use crate::sync::Mutex;
-use crate::user_code::UserValue;
+use crate::collections::wait_queue::{Queue, Waiters, Wake};
+#[cfg(any(test, debug_assertions))]
+use crate::section::Invariant;
+use crate::section::{Guarded, Lock};
+use crate::user_code::{UserValue, contain, drop_contained};
 use std::mem::take;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -55,7 +57,7 @@ pub(super) struct Core<T> {
     interval: AtomicU64,
     /// The process in which the run is, if there is one.
     process: AtomicU32,
-    pub(super) ending: Mutex<Ending<T>>,
+    ending: Lock<Ending<T>>,
 }
 
 /// The state that opens, ends and joins share.
@@ -76,18 +78,19 @@ fn nanoseconds(d: Option<Duration>) -> u64 {
 
 impl<T: Send + 'static> Core<T> {
     pub(super) fn new(settings: Settings, target: T) -> Arc<Self> {
+        let ending = Ending {
+            target: Some(UserValue::new(target)),
+            last: Ended::Joined(Joined::NeverOpened),
+            joining: Waiters::default(),
+            queue: Queue::default(),
+            exits: Exits::default(),
+        };
         let core = Arc::new(Core {
             signal: Signal::new(),
             interval: AtomicU64::new(nanoseconds(settings.interval)),
             process: AtomicU32::new(std::process::id()),
+            ending: Lock::new(ending, settings.clock.clone()),
             settings,
-            ending: Mutex::new(Ending {
-                target: Some(UserValue::new(target)),
-                last: Ended::Joined(Joined::NeverOpened),
-                joining: Waiters::default(),
-                queue: Queue::default(),
-                exits: Exits::default(),
-            }),
         });
         let weak: Weak<Self> = Arc::downgrade(&core);
         core.settings.clock.add_listener(weak as Weak<dyn ClockListener>);
@@ -169,10 +172,35 @@ impl<T: Send + 'static> ClockListener for Core<T> {
         if !self.signal.clock_advanced() {
             return;
         }
-        // Under the lock: a thread that has looked at the clock and does not wait yet holds it.
-        let threads = self.ending.lock().joining.threads();
-        for condvar in threads {
-            condvar.notify_one();
+        self.ending.clock_advanced(|ending| ending.joining.threads());
+    }
+}
+
+/// The effects of a section: joins to wake, and the waker of a join that gave up.
+#[derive(Default)]
+pub(super) struct Effects {
+    pub(super) wakes: Vec<Wake>,
+    pub(super) given_up: Option<Waker>,
+}
+
+impl<T: Send + 'static> Guarded for Core<T> {
+    type State = Ending<T>;
+    type Effects = Effects;
+    /// Those of a run's end also need its state word: `Run::try_to_end` asserts them.
+    #[cfg(any(test, debug_assertions))]
+    const INVARIANTS: &'static [Invariant<Ending<T>>] = &[];
+
+    fn lock(&self) -> &Lock<Ending<T>> {
+        &self.ending
+    }
+    fn effects(&self) -> Effects {
+        Effects::default()
+    }
+    fn settle(&self, _: &mut Ending<T>, _: &mut Effects) {}
+    fn run(&self, fx: &mut Effects) {
+        for wake in take(&mut fx.wakes) {
+            let _ = contain(|| wake.wake());
         }
+        drop_contained(fx.given_up.take());
     }
 }

@@ -1,15 +1,16 @@
-//! Waiting for the end of a run, by threads and tasks.
+//! Waiting for the end of a run: one procedure, for threads and tasks.
 
-use super::core::{Core, Ending};
+use super::core::{Core, Effects, Ending};
 use super::exit::Exit;
 use super::outcome::{Ended, JoinError, Joined};
 use super::registry::Member;
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::{Queue, Waiters};
-use crate::sync::has_failed;
-use crate::user_code::drop_contained;
+use crate::collections::wait_queue::Wake;
+use crate::section::{Guarded, Patience, Wait, now};
 use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -42,75 +43,24 @@ impl Drop for Inside {
 }
 
 impl<T: Send + 'static> Core<T> {
-    /// Blocks until the run ends, if there is one, and until the threads of all runs that have ended are gone.
-    pub(super) fn join(&self, deadline: Deadline) -> Result<Joined, JoinError> {
-        let (ended, exits) = self.wait_for_end(deadline).ok_or(JoinError::TimedOut)?;
-        let are_gone = exits.iter().all(|exit| exit.is_gone_by(deadline));
+    /// Waits until the run has ended, if there is one, and until the threads of all runs that have ended are gone.
+    pub(super) async fn join(&self, patience: Patience) -> Result<Joined, JoinError> {
+        let (ended, exits) = self.wait_for_end(patience).await.ok_or(JoinError::TimedOut)?;
+        // The runs of tasks leave no threads.
+        let are_gone = exits.iter().all(|exit| exit.is_gone_by(patience.deadline()));
         if are_gone { ended.result() } else { Err(JoinError::TimedOut) }
     }
 
-    /// Blocks until the run ends. Returns `None` if the deadline comes first.
-    fn wait_for_end(&self, deadline: Deadline) -> Option<(Ended, Vec<Exit>)> {
-        if let Some(joined) = self.cannot_wait() {
-            return Some((Ended::Joined(joined), Vec::new()));
-        }
-        let mut waiter = None;
-        let mut ending = self.ending.lock();
-        loop {
-            let key = match self.look(&mut ending, waiter, Waiters::enqueue_thread) {
-                Ok(ended) => return Some((ended, ending.exits.all())),
-                Err(key) => *waiter.insert(key),
-            };
-            let Ending { joining, queue, .. } = &mut *ending;
-            if self.settings.clock.has_passed(deadline) {
-                joining.cancel(queue, key);
-                return None;
-            }
-            let condvar = joining.condvar(key);
-            self.settings.clock.wait(&condvar, &mut ending, deadline);
-        }
-    }
-
-    fn poll_join(
-        &self,
-        waiter: &mut Option<Key>,
-        cx: &Context<'_>,
-    ) -> Poll<Result<Joined, JoinError>> {
-        if let Some(joined) = self.cannot_wait() {
-            return Poll::Ready(Ok(joined));
-        }
-        // The waker is user code: cloned before the lock, and dropped after it.
-        let mut waker = Some(cx.waker().clone());
-        let mut former = None;
-        let looked = {
-            let mut ending = self.ending.lock();
-            let looked = self.look(&mut ending, *waiter, Waiters::enqueue_task);
-            // Each poll leaves its own waker: the former one may belong to another task.
-            if let (Err(key), Some(waker)) = (&looked, waker.take_if(|_| looked.is_err())) {
-                former = ending.joining.set_waker(*key, waker);
-            }
-            looked
+    /// Waits until the run has ended. Returns `None` if the deadline comes first.
+    async fn wait_for_end(&self, patience: Patience) -> Option<(Ended, Vec<Exit>)> {
+        let wait = WaitForEnd { core: self, patience, waiter: None };
+        let mut turn = pin!(self.turn(wait, patience));
+        // Each poll asks: another task, or another process, may poll the future on.
+        let poll = |cx: &mut Context<'_>| match self.cannot_wait() {
+            Some(joined) => Poll::Ready(Some((Ended::Joined(joined), Vec::new()))),
+            None => turn.as_mut().poll(cx).map(Result::ok),
         };
-        drop_contained((waker, former));
-        *waiter = looked.as_ref().err().copied();
-        looked.map_or(Poll::Pending, |ended| Poll::Ready(ended.result()))
-    }
-
-    /// One look under the lock: the outcome of the run, or the caller's place in the queue.
-    fn look(
-        &self,
-        ending: &mut Ending<T>,
-        waiter: Option<Key>,
-        enqueue: fn(&mut Waiters<Ended>, &mut Queue) -> Key,
-    ) -> Result<Ended, Key> {
-        let Ending { joining, queue, last, .. } = ending;
-        let waiter = match waiter {
-            Some(waiter) => waiter,
-            // Before the caller looks at the clock: an advance after this wakes it.
-            None if self.signal.announce_join() => enqueue(joining, queue),
-            None => return Ok(last.clone()),
-        };
-        joining.take(waiter).ok_or(waiter)
+        poll_fn(poll).await
     }
 
     /// Returns why the caller cannot wait for the run, if it cannot.
@@ -127,30 +77,45 @@ impl<T: Send + 'static> Core<T> {
     }
 }
 
-/// A task's place among those that wait for the end of a run. Dropping it gives the place up.
-pub(super) struct Join<'a, T: Send + 'static> {
+/// A caller that waits for the end of a run. It joins the queue when it first looks.
+struct WaitForEnd<'a, T> {
     core: &'a Core<T>,
+    patience: Patience,
     waiter: Option<Key>,
 }
 
-impl<'a, T: Send + 'static> Join<'a, T> {
-    pub(super) fn new(core: &'a Core<T>) -> Self {
-        Join { core, waiter: None }
-    }
-    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<Joined, JoinError>> {
-        self.core.poll_join(&mut self.waiter, cx)
-    }
-}
+impl<T: Send + 'static> Wait<Core<T>> for WaitForEnd<'_, T> {
+    type Outcome = (Ended, Vec<Exit>);
+    type GivenUp = ();
 
-impl<T: Send + 'static> Drop for Join<'_, T> {
-    fn drop(&mut self) {
-        if let Some(waiter) = self.waiter.take().filter(|_| !has_failed()) {
-            let (_, waker) = {
-                let mut ending = self.core.ending.lock();
-                let ending = &mut *ending;
-                ending.joining.cancel(&mut ending.queue, waiter)
-            };
-            drop_contained(waker);
+    fn take(&mut self, ending: &mut Ending<T>, _: &mut Effects) -> Option<Self::Outcome> {
+        let Ending { joining, queue, last, exits, .. } = ending;
+        let ended = match self.waiter {
+            Some(waiter) => joining.take(waiter)?,
+            // Before the caller looks at the clock: an advance after this wakes it.
+            None if self.core.signal.announce_join() => {
+                self.waiter = Some(match self.patience {
+                    Patience::Thread(_) => joining.enqueue_thread(queue),
+                    _ => joining.enqueue_task(queue),
+                });
+                return None;
+            }
+            None => last.clone(),
+        };
+        Some((ended, exits.all()))
+    }
+    fn wake<'s>(&self, ending: &'s mut Ending<T>) -> &'s mut Wake {
+        ending.joining.wake_mut(self.waiter.expect("it has looked"))
+    }
+    fn give_up(&mut self, ending: &mut Ending<T>, fx: &mut Effects) {
+        if let Some(waiter) = self.waiter {
+            (_, fx.given_up) = ending.joining.cancel(&mut ending.queue, waiter);
+        }
+    }
+    fn cancel(mut self, core: &Core<T>) {
+        // A caller that cannot wait has not looked, and must not touch the lock: see `Core::is_forked`.
+        if self.waiter.is_some() {
+            core.critical(|ending, fx| self.give_up(ending, fx));
         }
     }
 }
@@ -163,6 +128,6 @@ impl<T: Send + 'static> Member for Core<T> {
         self.signal.close();
     }
     fn has_ended_by(&self, deadline: Deadline) -> bool {
-        self.wait_for_end(deadline).is_some()
+        now(self.wait_for_end(Patience::Thread(deadline))).is_some()
     }
 }

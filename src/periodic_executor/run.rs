@@ -4,9 +4,10 @@ use super::core::{Core, Ending};
 use super::exit::Exit;
 use super::outcome::{BoxError, Ended, Joined, OpenError};
 use super::registry::Registry;
+use crate::section::Guarded;
 use crate::sync::has_failed;
 use crate::sync::thread::Thread;
-use crate::user_code::{UserValue, contain};
+use crate::user_code::UserValue;
 use std::mem::take;
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -67,7 +68,7 @@ pub(super) struct Run<T: Send + 'static> {
 
 impl<T: Send + 'static> Run<T> {
     fn new(core: Arc<Core<T>>, member: Option<(Registry, usize)>) -> Self {
-        let target = core.ending.lock().target.take();
+        let target = core.critical(|ending, _| ending.target.take());
         Run { core, target: Some(target.expect("no other run owns it")), member, thread: None }
     }
     pub(super) fn target(&mut self) -> &mut T {
@@ -84,40 +85,33 @@ impl<T: Send + 'static> Run<T> {
         let core = &*self.core;
         drop(core.signal.take_waker());
         let mut older = Vec::new();
-        let (goes_on, wakes) = {
-            let mut guard = core.ending.lock();
-            let Ending { target, last, joining, queue, exits } = &mut *guard;
+        let goes_on = core.critical(|ending, fx| {
+            let Ending { target, last, joining, queue, exits } = ending;
             let goes_on = core.signal.end(can_go_on);
-            let mut wakes = Vec::new();
             // If the run goes on, its joins keep waiting. After a panic, each waiting join returns the panic.
             if !goes_on || matches!(ended, Ended::Panicked(_)) {
-                wakes.reserve_exact(queue.len());
+                fx.wakes.reserve_exact(queue.len());
                 while !queue.is_empty() {
-                    wakes.push(joining.resolve_front(queue, ended.clone()));
+                    fx.wakes.push(joining.resolve_front(queue, ended.clone()));
                 }
             }
-            if !goes_on {
-                *last = ended;
-                *target = self.target.take();
-                let name = &core.settings.name;
-                let exit = self.thread.take().map(|thread| Exit { name: name.clone(), thread });
-                if let Some((registry, entry)) = self.member.take() {
-                    older.extend(registry.leave(entry, exit.clone()));
-                }
-                if let Some(exit) = exit {
-                    older.extend(exits.add(exit));
-                }
-                debug_assert!(target.is_some(), "INV-TARGET: a run that ends puts the target back");
-                debug_assert!(
-                    queue.is_empty(),
-                    "INV-JOINED: no join waits for a run that has ended"
-                );
+            if goes_on {
+                return true;
             }
-            (goes_on, wakes)
-        };
-        for wake in wakes {
-            let _ = contain(|| wake.wake());
-        }
+            *last = ended;
+            *target = self.target.take();
+            let name = &core.settings.name;
+            let exit = self.thread.take().map(|thread| Exit { name: name.clone(), thread });
+            if let Some((registry, entry)) = self.member.take() {
+                older.extend(registry.leave(entry, exit.clone()));
+            }
+            if let Some(exit) = exit {
+                older.extend(exits.add(exit));
+            }
+            debug_assert!(target.is_some(), "INV-TARGET: a run that ends puts the target back");
+            debug_assert!(queue.is_empty(), "INV-JOINED: no join waits for a run that has ended");
+            false
+        });
         older.iter().for_each(|exit| exit.thread.reap());
         goes_on
     }

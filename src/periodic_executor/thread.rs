@@ -8,6 +8,7 @@ use super::periodic::{Flavour, Periodic};
 use super::run::{PendingRun, Run};
 use super::weak::{WeakRef, call};
 use crate::clock::Deadline;
+use crate::section::{Patience, now};
 use crate::sync::Parker;
 use crate::sync::thread::{self, Thread};
 use crate::user_code::contain;
@@ -167,7 +168,7 @@ impl PeriodicExecutor {
     /// # Errors
     /// [`JoinError::Panicked`] if the target panicked. Each join returns it until the executor is opened again.
     pub fn join(&self) -> Result<Joined, JoinError> {
-        self.core().join(Deadline::Never)
+        now(self.core().join(Patience::Thread(Deadline::Never)))
     }
 
     /// Blocks like [`join`](Self::join), for at most `timeout`.
@@ -178,7 +179,7 @@ impl PeriodicExecutor {
     /// [`JoinError::TimedOut`], [`JoinError::Panicked`].
     pub fn join_timeout(&self, timeout: Duration) -> Result<Joined, JoinError> {
         let core = self.core();
-        core.join(core.settings.clock.deadline(timeout))
+        now(core.join(Patience::Thread(core.settings.clock.deadline(timeout))))
     }
 }
 
