@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask` lists them, `CONTRIBUTING.md` says how long each takes.
+//! The developer's commands: `cargo xtask` lists them.
 
 mod ci;
 mod figures;
