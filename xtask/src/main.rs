@@ -126,7 +126,7 @@ fn help() {
     println!(
         "  graph     which module of src/ of the current directory uses which; --cycles for those alone"
     );
-    println!("  figures   counts of states, executions, schedules, faults and tests");
+    println!("  figures   counts of states, executions, models, faults, tests and examples");
     println!(
         "  ci        what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all"
     );
