@@ -15,7 +15,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("change_x_reload", 1_855),
     ("change_x_two_executions", 502),
     ("clean_x_get", 1_021),
-    ("clean_x_newborn", 151),
+    ("clean_x_new_process", 151),
     ("clean_x_session_close", 14),
     ("cleaner_x_becoming_idle", 15_425),
     ("cleaner_x_close", 886),

@@ -31,15 +31,15 @@ fn clean_x_session_close() {
 /// Guards `last_used` in `State::attach`: the pseudocode never sets it for a process spawned in the background
 /// (erratum E5).
 #[test]
-fn clean_x_newborn() {
-    explore("clean_x_newborn", &["after its birth", "before its birth"], |outcomes| {
+fn clean_x_new_process() {
+    explore("clean_x_new_process", &["after its attach", "before its attach"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         rig.clock.advance(2 * IDLE);
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
-        let born = rig.pool.counts().count == 1;
+        let attached = rig.pool.counts().count == 1;
         rig.pool.clean();
-        outcomes.note(if born { "after its birth" } else { "before its birth" });
+        outcomes.note(if attached { "after its attach" } else { "before its attach" });
         assert_eq!(rig.pool.get(&app("a")).expect("a session").pid(), 1);
-        assert!(rig.spawner.shut_down().is_empty(), "cleaned although it was just born");
+        assert!(rig.spawner.shut_down().is_empty(), "cleaned although it was just attached");
     });
 }

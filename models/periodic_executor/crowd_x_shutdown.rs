@@ -32,7 +32,7 @@ fn periodic_crowd_x_shutdown() {
     });
 }
 
-/// The three meddlers open 4, 4 and 3 executors, each of them twice.
+/// Three threads open 4, 4 and 3 executors, each of them twice.
 const OPENS: usize = 2 * (4 + 4 + 3);
 
 fn executor(n: usize, registry: &Registry, shut_down: &Count) -> PeriodicExecutor {

@@ -38,12 +38,12 @@ fn periodic_wake_x_park() {
 fn periodic_task_wake_x_park() {
     let ways = ["before the first call", "after it"];
     explore("periodic_task_wake_x_park", &ways, move |outcomes| {
-        outcomes.note(ways[calls_until_news(OnThreads) - 1]);
+        outcomes.note(ways[calls_until_work(OnThreads) - 1]);
     });
 }
 
 /// Wakes a task of this runtime once there is work. Returns how often its target was called until it found it.
-fn calls_until_news(runtime: impl Runtime) -> usize {
+fn calls_until_work(runtime: impl Runtime) -> usize {
     let (calls, work) = (Count::default(), Count::default());
     let mut target = until_work(&calls, &work);
     let executor = AsyncPeriodicExecutor::builder(None, runtime)
@@ -107,7 +107,7 @@ fn periodic_wake_x_panicking_waker() {
     }
     let ways = ["before the first call", "after it"];
     explore("periodic_wake_x_panicking_waker", &ways, move |outcomes| {
-        outcomes.note(ways[calls_until_news(Bombs) - 1]);
+        outcomes.note(ways[calls_until_work(Bombs) - 1]);
     });
 }
 

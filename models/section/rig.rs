@@ -14,7 +14,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) struct Permits {
     lock: Lock<State>,
-    /// Entered by the user code of effects and wakers: it looks at the permits again.
+    /// Called by the user code of effects and wakers: it looks at the permits again.
     pub(super) reentry: Reentry,
     pub(super) clock: ManualClock,
 }

@@ -124,12 +124,12 @@ step_properties! {
         |before, action, after| {
             let group = asked_for(action).filter(|_| !before.closed)?;
             let options = before.options_brought(group);
-            sees_news(before, group, options).then(|| restarts(after, group))
+            sees_change(before, group, options).then(|| restarts(after, group))
         };
     "PROP-RESTART-CAUSE" "a group restarts only if restart.txt was created or touched since the group last looked (E23)"
         |before, action, after| each((0..after.groups.len()).filter(|&id| restarts(after, id)), |id| {
             let options = before.options_brought(id);
-            asked_for(action) == Some(id) && (options.always_restart || sees_news(before, id, options))
+            asked_for(action) == Some(id) && (options.always_restart || sees_change(before, id, options))
         });
     "PROP-RESTART-LOSS" "no restart detaches a process while restart.txt is missing (E23)"
         |before, action, after| {
@@ -146,7 +146,7 @@ step_properties! {
             let Action::Retry { client } = *action else { return None };
             let group = before.clients[client].group;
             let options = before.config().options(group, before.clients[client].options);
-            (options.always_restart || sees_news(before, group, options)).then(||
+            (options.always_restart || sees_change(before, group, options)).then(||
                 !after.events.iter().any(|event| matches!(event, Event::Restarting { .. })))
         };
     "PROP-ROLLING" "a rolling restart detaches a process only after its successor is attached (E34)"
@@ -260,7 +260,7 @@ fn asked_for(action: &Action) -> Option<GroupId> {
     }
 }
 /// Returns whether the directory of these options has a `restart.txt` newer than the group last saw.
-fn sees_news(s: &Pool, group: GroupId, options: &Options) -> bool {
+fn sees_change(s: &Pool, group: GroupId, options: &Options) -> bool {
     let file = s.files[options.restart_dir];
     let seen = s.groups[group].seen[options.restart_dir];
     file.is_some() && seen.is_some() && seen != Some(file)

@@ -152,12 +152,12 @@ fn the_cleaner_sleeps_while_no_process_is_idle() {
 }
 
 /// The cleaner need not look at processes that are never due (without a limit, or protected by a
-/// minimum) or due later than another. Neither closes nor births wake it for these.
+/// minimum) or due later than another. Neither closes nor attached processes wake it for these.
 #[cfg(target_os = "linux")]
 #[test] // E30
-fn closes_and_births_leave_the_cleaner_asleep_where_no_process_is_due_sooner() {
+fn closes_and_attaches_leave_the_cleaner_asleep_where_no_process_is_due_sooner() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    for (limit, min, births) in [
+    for (limit, min, detaches) in [
         (None, 0, false),
         (None, 0, true),
         (Some(1000 * LIMIT), 1, false),
@@ -177,7 +177,7 @@ fn closes_and_births_leave_the_cleaner_asleep_where_no_process_is_due_sooner() {
             let before = cleaners_sleeps();
             for _ in 0..10 {
                 drop(pool.get(&options).expect("a session"));
-                if births {
+                if detaches {
                     let groups = pool.snapshot().groups;
                     let group = groups.iter().find(|group| group.name == "/srv/x");
                     let process = group.expect("its group").processes[0].identifier;
