@@ -19,7 +19,7 @@ fn crowd() {
             .with_reentrant_observer();
         let clients: Vec<_> = (0..4).map(|n| client(&rig, n)).collect();
         let (pool, clock) = (rig.pool.clone(), rig.clock.clone());
-        let meddler = spawn(move || {
+        let operator = spawn(move || {
             for step in 1..4 {
                 pool.detach(Identifier::from_u64(step));
                 pool.set_max(1 + step as usize % 2).expect("not zero");
@@ -30,7 +30,7 @@ fn crowd() {
         for client in clients {
             client.join().expect("no panic");
         }
-        meddler.join().expect("no panic");
+        operator.join().expect("no panic");
         let counts = rig.pool.counts();
         assert_eq!((counts.active, counts.waiting, counts.draining), (0, 0, 0));
         rig.end();

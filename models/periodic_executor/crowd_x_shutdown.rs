@@ -12,22 +12,22 @@ fn periodic_crowd_x_shutdown() {
     explore_large("periodic_crowd_x_shutdown", &["ended"], |outcomes| {
         let (registry, shut_down) = (Registry::new(), Count::default());
         let executors: Vec<_> = (0..8).map(|n| executor(n, &registry, &shut_down)).collect();
-        let mut meddlers = (0..3)
+        let mut users = (0..3)
             .map(|n| {
                 let mine: Vec<_> = executors.iter().skip(n).step_by(2).cloned().collect();
-                spawn(move || meddle(n, &mine))
+                spawn(move || use_all(n, &mine))
             })
             .collect::<Vec<_>>()
             .into_iter();
-        let first = meddlers.next().expect("there are three").join().expect("no panic");
+        let first = users.next().expect("there are three").join().expect("no panic");
         registry.shutdown(Duration::MAX).expect("no deadline");
         shut_down.up();
-        let opened = first + meddlers.map(|m| m.join().expect("no panic")).sum::<usize>();
+        let opened = first + users.map(|m| m.join().expect("no panic")).sum::<usize>();
         assert!(registry.is_empty());
         for executor in &executors {
             assert_eq!(executor.phase(), Phase::Stopped);
         }
-        assert!((8..=OPENS).contains(&opened), "no open of the first meddler was refused");
+        assert!((8..=OPENS).contains(&opened), "no open of the first user was refused");
         outcomes.note("ended");
     });
 }
@@ -50,7 +50,7 @@ fn executor(n: usize, registry: &Registry, shut_down: &Count) -> PeriodicExecuto
 }
 
 /// Opens, wakes and closes these executors. Returns how many opens succeeded.
-fn meddle(n: usize, executors: &[PeriodicExecutor]) -> usize {
+fn use_all(n: usize, executors: &[PeriodicExecutor]) -> usize {
     let mut opened = 0;
     for executor in executors {
         opened += usize::from(executor.open().is_ok());

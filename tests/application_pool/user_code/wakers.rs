@@ -40,15 +40,15 @@ fn a_waker_may_call_the_pool_back_or_panic() {
         let rig = Rig::new(|b| b.max(1));
         let busy = rig.get(&app("x"));
         let wakes = Arc::new(AtomicUsize::new(0));
-        let meddling = || {
+        let calling_back = || {
             let (pool, wakes) = (rig.pool.downgrade(), wakes.clone());
             Waker::from(Arc::new(Meddling { pool, panics, wakes }))
         };
         let (mut first, mut second) = (rig.task(&app("x")), rig.task(&app("x")));
-        assert!(first.poll_with(&meddling()).is_none());
+        assert!(first.poll_with(&calling_back()).is_none());
         // A second poll replaces the waker and drops the former.
-        assert!(first.poll_with(&meddling()).is_none());
-        assert!(second.poll_with(&meddling()).is_none());
+        assert!(first.poll_with(&calling_back()).is_none());
+        assert!(second.poll_with(&calling_back()).is_none());
         drop(busy);
         assert_eq!(wakes.load(Ordering::SeqCst), 1);
         // The first task is served and dropped: that wakes the second.
