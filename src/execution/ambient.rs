@@ -40,28 +40,23 @@ struct Stack {
 }
 
 crate::sync::thread::thread_local! {
-    /// Has no destructor, so executions also nest in the destructors of other locals. `ENDS` frees its memory.
     // loom's macro takes no `const` block.
     #[allow(clippy::missing_const_for_thread_local)]
-    static STACK: ManuallyDrop<RefCell<Stack>> = ManuallyDrop::default();
+    static STACK: RefCell<Stack> = RefCell::default();
+    /// Has no destructor: for executions in the destructors of other locals, after that of the first stack.
     #[allow(clippy::missing_const_for_thread_local)]
-    static ENDS: Ends = Ends;
+    static LATE: ManuallyDrop<RefCell<Stack>> =
+        ManuallyDrop::new(RefCell::new(Stack { frames: Vec::new(), entered: FIRST_LATE }));
 }
 
-struct Ends;
+/// The numbers in the late stack begin here, so that no guard of the first one removes its frames.
+const FIRST_LATE: u64 = 1 << 63;
 
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = STACK.try_with(|stack| stack.borrow_mut().free());
-    }
-}
-
-impl Stack {
-    fn free(&mut self) {
-        if self.frames.is_empty() {
-            self.frames = Vec::new();
-        }
-    }
+/// Calls `f` with the thread's stack.
+#[inline]
+fn with_stack<R>(mut f: impl FnMut(&mut Stack) -> R) -> Option<R> {
+    let found = STACK.try_with(|stack| f(&mut stack.borrow_mut()));
+    found.or_else(|_| LATE.try_with(|stack| f(&mut stack.borrow_mut()))).ok()
 }
 
 std::thread_local! {
@@ -76,43 +71,37 @@ pub(crate) fn thread() -> ThreadId {
 }
 
 /// Keeps this thread in a frame until it is dropped. Guards may be dropped in any order.
+#[derive(Debug)]
 #[must_use]
 pub(crate) struct Within {
-    /// Absent if the thread has lost its stack: not every platform has locals without a destructor.
+    /// Absent if the thread has lost its stacks.
     number: Option<u64>,
-    /// Keeps the guard on this thread.
+    /// Ties the guard to this thread.
     here: PhantomData<*const ()>,
 }
 
 impl Frame {
     #[inline]
     pub(crate) fn enter(&self) -> Within {
-        let number = STACK.try_with(|stack| {
-            let mut stack = stack.borrow_mut();
-            if stack.frames.capacity() == 0 {
-                let _ = ENDS.try_with(|_| ());
-            }
+        let number = with_stack(|stack| {
             stack.entered += 1;
-            let number = stack.entered;
-            stack.frames.push((number, *self));
-            number
+            stack.frames.push((stack.entered, *self));
+            stack.entered
         });
-        Within { number: number.ok(), here: PhantomData }
+        Within { number, here: PhantomData }
     }
 }
 
 impl Drop for Within {
     #[inline]
     fn drop(&mut self) {
-        let Some(number) = self.number else { return };
-        let _ = STACK.try_with(|stack| {
-            let mut stack = stack.borrow_mut();
-            let at = stack.frames.iter().rposition(|(entered, _)| *entered == number);
-            if let Some(at) = at {
+        with_stack(|stack| {
+            let entered = |(entered, _): &(u64, Frame)| Some(*entered) == self.number;
+            if let Some(at) = stack.frames.iter().rposition(entered) {
                 stack.frames.remove(at);
             }
-            if ENDS.try_with(|_| ()).is_err() {
-                stack.free();
+            if stack.entered >= FIRST_LATE && stack.frames.is_empty() {
+                stack.frames = Vec::new(); // no destructor frees it
             }
         });
     }
@@ -121,9 +110,7 @@ impl Drop for Within {
 /// Looks at the frames, innermost first. Returns the first result.
 #[inline]
 fn find<R>(mut look: impl FnMut(&Frame) -> Option<R>) -> Option<R> {
-    let found = STACK
-        .try_with(|stack| stack.borrow().frames.iter().rev().find_map(|(_, frame)| look(frame)));
-    found.ok().flatten()
+    with_stack(|stack| stack.frames.iter().rev().find_map(|(_, frame)| look(frame))).flatten()
 }
 
 /// Returns whether this executor is active here, and then whether it runs for its reloader.

@@ -35,7 +35,6 @@ impl Changes {
     pub(crate) fn new(check: Check) -> Self {
         Changes { check, pending: AtomicBool::new(false), stale: AtomicBool::new(false) }
     }
-    /// Whether there is a change that no reload has taken up.
     pub(crate) fn are_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }

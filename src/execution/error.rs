@@ -1,5 +1,6 @@
 //! Failures of an execution: the stage and the cause of each, and those that followed.
 
+use super::named::named;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -7,43 +8,18 @@ use std::sync::Arc;
 /// Any error of a hook or a body. `?` converts each error, and `into` each text, to it.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
-/// The stages of an execution, in the order of a reload on change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Stage {
-    /// Entering the interlock.
-    Enter,
-    /// Checking for changes.
-    Check,
-    /// The steps before unloading.
-    BeforeUnload,
-    /// Unloading, or waiting to unload.
-    Unload,
-    /// The steps after unloading.
-    AfterUnload,
-    /// The run half of a hook.
-    Run,
-    /// Preparing the newly loaded code.
-    Prepare,
-    /// The body.
-    Body,
-    /// The complete half of a hook.
-    Complete,
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stage::Enter => "entering the interlock",
-            Stage::Check => "the check for changes",
-            Stage::BeforeUnload => "a hook before unloading",
-            Stage::Unload => "unloading",
-            Stage::AfterUnload => "a hook after unloading",
-            Stage::Run => "a hook's run",
-            Stage::Prepare => "preparing",
-            Stage::Body => "the body",
-            Stage::Complete => "a hook's complete",
-        })
+named! {
+    /// The stages of an execution, in the order of a reload on change.
+    pub enum Stage {
+        Enter "entering the interlock",
+        Check "the check for changes",
+        BeforeUnload "a hook before unloading",
+        Unload "unloading",
+        AfterUnload "a hook after unloading",
+        Run "a hook's run",
+        Prepare "preparing",
+        Body "the body",
+        Complete "a hook's complete",
     }
 }
 

@@ -11,13 +11,13 @@ use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 use super::executor::Executor;
 use super::hooks::Completers;
 use super::interlock::{Caller, Handle, Held, Interlock, Loaded, Purpose, Running, Step};
+use super::named::opaque;
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
 use crate::section::now;
 use crate::sync::has_failed;
 use crate::user_code::{catch, drop_contained, panic_message};
 use std::borrow::Cow;
-use std::fmt;
 use std::future::{Future, poll_fn};
 use std::mem::take;
 use std::panic::resume_unwind;
@@ -33,8 +33,7 @@ use std::thread;
 /// too, at once and on the dropping thread; failures then go to the reporter only.
 ///
 /// ```
-/// # use cabrank::execution::{ExecutionError, Executor};
-/// # async fn example(executor: Executor) -> Result<(), ExecutionError> {
+/// # async fn example(executor: cabrank::Executor) -> Result<(), cabrank::execution::ExecutionError> {
 /// let mut execution = executor.run_async().await?;
 /// execution.within(|_| println!("the executor is active here"));
 /// execution.complete_async().await // or drop(execution), on any thread
@@ -42,15 +41,6 @@ use std::thread;
 /// ```
 ///
 /// The lifetime keeps a body from swapping its execution for another. User code never has to write it.
-///
-/// ```compile_fail,E0521
-/// use cabrank::execution::Executor;
-///
-/// async fn swap(executor: Executor) {
-///     let other = executor.run_async().await.unwrap();
-///     let _ = executor.wrap(|execution| Ok(std::mem::replace(execution, other)));
-/// }
-/// ```
 #[must_use = "dropping an execution completes it"]
 pub struct Execution<'scope> {
     /// Borrowed in a `wrap`, because a further reference would have to be counted.
@@ -131,10 +121,8 @@ impl<'scope> Execution<'scope> {
             }
         }
         let Some(reloading) = self.reloading.clone() else { return Ok(()) };
-        match self.begin_reloading(&reloading, *caller).await {
-            Ok(()) => Ok(()),
-            Err(failure) => self.abort(failure),
-        }
+        let begun = self.begin_reloading(&reloading, *caller).await;
+        begun.or_else(|failure| self.abort(failure))
     }
     /// Ends an execution that cannot begin.
     #[cold]
@@ -154,10 +142,8 @@ impl<'scope> Execution<'scope> {
         if step == Step::Wait {
             running.wait(*caller).await.map_err(refused)?;
         }
-        match reload_failed(interlock).filter(|_| !may_run) {
-            Some(refused) => Err(Failure::new(Stage::Enter, refused)),
-            None => Ok(()),
-        }
+        let refused = reload_failed(interlock).filter(|_| !may_run);
+        refused.map_or(Ok(()), |refused| Err(Failure::new(Stage::Enter, refused)))
     }
     /// Reloads if that is due.
     async fn begin_reloading(
@@ -363,10 +349,8 @@ impl<'scope> Execution<'scope> {
     }
     /// Returns the failures, after reporting them.
     fn report(&mut self) -> Result<(), ExecutionError> {
-        if self.failures.is_empty() {
-            return Ok(());
-        }
-        Err(self.executor.report(take(&mut self.failures), false))
+        let failures = take(&mut self.failures);
+        if failures.is_empty() { Ok(()) } else { Err(self.executor.report(failures, false)) }
     }
 
     /// Returns the frame that a thread enters to be in this execution.
@@ -392,8 +376,4 @@ impl Drop for Execution<'_> {
     }
 }
 
-impl fmt::Debug for Execution<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Execution").field("executor", &self.executor).finish_non_exhaustive()
-    }
-}
+opaque!(Execution<'_>);

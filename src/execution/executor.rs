@@ -1,15 +1,14 @@
 //! The executor: hooks around each piece of application code that a framework calls.
 
-use super::ambient;
+use super::ambient::{self, Within};
 use super::error::{BoxError, ExecutionError, Failure};
 use super::execution::Execution;
-use super::execution_guard::ExecutionGuard;
 use super::hooks::{Hook, Hooks};
-use super::interlock::{Caller, Interlock};
+use super::interlock::{Caller, Interlock, Running};
+use super::named::opaque;
 use crate::section::now;
 use crate::user_code::{UserValue, contain};
 use std::borrow::Cow;
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +18,7 @@ use std::time::Duration;
 /// ```
 /// use cabrank::execution::Executor;
 ///
-/// let executor = Executor::builder()
-///     .hook((|| Ok("connection 7"), |connection| Ok(println!("{connection} is given back"))))
-///     .reporter(|error| eprintln!("{error}"))
-///     .build();
-///
+/// let executor = Executor::builder().to_complete(|| Ok(println!("the cache is cleared"))).build();
 /// let answer = executor.wrap(|_| Ok(6 * 7))?;
 /// assert_eq!(answer, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,8 +29,7 @@ use std::time::Duration;
 /// [`wrap`](Self::wrap) then only calls its body, and a nested [`run`](Self::run) runs no hooks. Different executors
 /// nest with hooks of their own.
 ///
-/// Executors of one interlock that nest are one owner there: the inner execution waits for no other owner, and may
-/// load. Inside a [permit block](super::interlock::Running::permit_loads) it is an owner of its own.
+/// Executors of one interlock that nest are [one owner](super::interlock#nesting) there.
 #[derive(Clone)]
 pub struct Executor {
     inner: Arc<Inner>,
@@ -63,8 +57,7 @@ impl Executor {
         Executor { acquire_timeout: timeout.or(self.acquire_timeout), ..self.clone() }
     }
 
-    /// Whether this executor is active on this thread: inside a `wrap`, below a `run`, inside a hook or an
-    /// [`Execution::within`].
+    /// Whether this executor is active on this thread, as in a body, in a hook or below a `run`.
     pub fn is_active(&self) -> bool {
         ambient::executor(self.id()).is_some()
     }
@@ -89,14 +82,6 @@ impl Executor {
     }
     /// [`wrap`](Self::wrap) as a future, for any runtime. The executor is active whenever the body is polled.
     ///
-    /// ```
-    /// # use cabrank::execution::Executor;
-    /// # async fn example(executor: Executor) -> Result<(), Box<dyn std::error::Error>> {
-    /// let length = executor.wrap_async(async |_| Ok(read().await?.len())).await?;
-    /// # Ok(()) }
-    /// # async fn read() -> std::io::Result<String> { Ok(String::new()) }
-    /// ```
-    ///
     /// # Cancel safety
     /// Dropping the future drops the body, completes the hooks on the dropping thread, and leaves. The drop never
     /// waits.
@@ -111,18 +96,8 @@ impl Executor {
 
     /// Runs the hooks, and returns a guard that completes them. For bodies that are not a closure.
     ///
-    /// Until the guard is completed or dropped, the executor is active on this thread, and the guard stays there. A
-    /// nested guard ends with the outermost one in this respect. For an execution that moves, see
-    /// [`run_async`](Self::run_async).
-    ///
-    /// ```
-    /// # use cabrank::execution::Executor;
-    /// let executor = Executor::builder().to_complete(|| Ok(println!("bye"))).build();
-    /// let execution = executor.run()?;
-    /// executor.wrap(|_| Ok(println!("nested")))?;
-    /// execution.complete()?; // prints "bye"
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// Until the guard is completed or dropped, the executor is active on this thread. A nested guard ends with the
+    /// outermost one in this respect.
     ///
     /// # Errors
     /// Those of [`wrap`](Self::wrap) before the body. The hooks that had run were completed.
@@ -134,9 +109,8 @@ impl Executor {
     /// [`run`](Self::run) as a future, for an execution that may move between threads: a streamed response, for
     /// example, outlives the call that began it.
     ///
-    /// An execution that begins inside a thread's execution is a view of that one, and may load on that thread only.
-    ///
-    /// The executor is active only inside [`Execution::within`] and [`within_async`](Execution::within_async).
+    /// The executor is active only inside [`Execution::within`] and [`within_async`](Execution::within_async). An
+    /// execution that begins inside a thread's execution is a view of that one, and may load on that thread only.
     ///
     /// # Cancel safety
     /// Dropping the future completes the hooks that have run. Dropped before it has entered, it has run no hook.
@@ -157,12 +131,10 @@ impl Executor {
         error
     }
 
-    /// The caller waits as a thread.
     #[track_caller]
     pub(crate) fn thread(&self) -> Caller {
         Caller::thread(self.limit())
     }
-    /// The caller waits as a task.
     #[track_caller]
     pub(crate) fn task(&self) -> Caller {
         Caller::task(self.limit())
@@ -183,13 +155,65 @@ impl Executor {
     }
 }
 
-impl fmt::Debug for Executor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Executor").field("id", &self.id()).finish_non_exhaustive()
+/// A running execution, and its executor is active on this thread. [`Executor::run`](super::Executor::run) returns it.
+///
+/// Dropping it completes the hooks, too; failures then go to the reporter only. Guards may be dropped in any order, but
+/// stay on their thread.
+///
+/// ```
+/// use cabrank::execution::Executor;
+///
+/// let executor = Executor::builder().to_complete(|| Ok(println!("bye"))).build();
+/// let execution = executor.run()?;
+/// executor.wrap(|_| Ok(println!("nested")))?;
+/// execution.complete()?; // prints "bye"
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "dropping an execution completes it"]
+pub struct ExecutionGuard {
+    /// Dropped first: the reporter is called outside the execution.
+    here: Within,
+    execution: Execution<'static>,
+}
+
+impl ExecutionGuard {
+    pub(crate) fn new(execution: Execution<'static>) -> Self {
+        let here = execution.frame().enter();
+        ExecutionGuard { here, execution }
+    }
+    /// Returns the execution's share of the interlock, as [`Execution::running`] does.
+    pub fn running(&mut self) -> Option<&mut Running<'static>> {
+        self.execution.running()
+    }
+    /// Completes every hook in reverse order, even if one fails.
+    ///
+    /// # Errors
+    /// The failures, which were reported before.
+    #[track_caller]
+    pub fn complete(self) -> Result<(), ExecutionError> {
+        let ExecutionGuard { here, execution } = self;
+        drop(here);
+        execution.complete()
     }
 }
 
 /// Builds an executor. Its hooks are listed outermost first.
+///
+/// ```
+/// use cabrank::execution::{Executor, Interlock};
+/// use std::time::Duration;
+///
+/// let executor = Executor::builder()
+///     .interlock(Interlock::new())
+///     .acquire_timeout(Duration::from_secs(30))
+///     .hook((|| Ok("connection 7"), |connection| Ok(println!("{connection} is given back"))))
+///     .to_complete(|| Ok(println!("completed first")))
+///     .reporter(|error| eprintln!("{error}"))
+///     .build();
+/// # executor.wrap(|_| Ok(()))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
 #[must_use]
 pub struct ExecutorBuilder {
@@ -231,10 +255,8 @@ impl ExecutorBuilder {
         self
     }
     /// Limits each wait of an execution for the interlock: to enter, and to reload. `None` is no limit. Without this
-    /// call, the interlock's own [limit](super::interlock::InterlockBuilder::acquire_timeout) holds.
-    ///
-    /// The execution then fails with [`AcquireError::TimedOut`](super::interlock::AcquireError::TimedOut), which
-    /// carries the dump of the interlock.
+    /// call, the interlock's own [limit](super::interlock::InterlockBuilder::acquire_timeout) holds. After it, the
+    /// execution fails with [`AcquireError::TimedOut`](super::interlock::AcquireError::TimedOut).
     pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.acquire_timeout = Some(timeout.into());
         self
@@ -246,8 +268,4 @@ impl ExecutorBuilder {
     }
 }
 
-impl fmt::Debug for ExecutorBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExecutorBuilder").finish_non_exhaustive()
-    }
-}
+opaque!(Executor, ExecutorBuilder);

@@ -10,16 +10,8 @@ use std::sync::Arc;
 
 /// A hook: code that runs before each execution, and is undone after it.
 ///
-/// A pair of closures is a hook, too: the second gets the value that the first returned.
-///
-/// ```
-/// use cabrank::execution::Executor;
-/// use std::time::Instant;
-///
-/// let timed = (|| Ok(Instant::now()), |begun: Instant| Ok(println!("{:?}", begun.elapsed())));
-/// Executor::builder().hook(timed).build().wrap(|_| Ok(()))?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A pair of closures is a hook, too: the second gets the value that the first returned. See
+/// [`ExecutorBuilder`](super::ExecutorBuilder).
 pub trait Hook: Send + Sync + 'static {
     /// The value that goes from `run` to `complete`. The execution may end on another thread.
     type State: Send + 'static;
@@ -77,7 +69,6 @@ impl Hooks {
         });
         self.0.push(Entry { completes_only, run });
     }
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -101,7 +92,6 @@ impl Hooks {
 pub(crate) struct Completers(Vec<Completer>);
 
 impl Completers {
-    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

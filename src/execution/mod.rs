@@ -16,18 +16,15 @@
 //! - The [limits of the interlock](interlock#limits) hold for executions, too: a reload waits as an unload does. Set a
 //!   time limit by [`ExecutorBuilder::acquire_timeout`]; its error carries the [dump](interlock::Interlock::dump).
 //! - An [`Execution`] that a blocked task keeps has its share meanwhile, and every load and reload waits for it.
-//! - A blocking call does not poll the futures of its own thread. It may wait for a load that such a future was
-//!   granted. Next to futures, wait in a future, too.
 //! - A hook needs no share: the execution may have lost it by a dropped future. So a hook that uses a loaded value
 //!   must expect that [`interlock::Loaded::get`] returns `None`.
 //!
 //! # Origin
 //! Rails' executor and reloader, with these differences:
-//! - In Rails a raising complete callback skips the others, including the interlock's, which then stays
-//!   shared for ever. Completing twice calls everything twice; completing on another thread leaves the first
-//!   one active. Here an execution is a value, which ends once and completely.
-//! - In Rails a change may be reloaded twice, and a failed reload is forgotten. An execution may reload code
-//!   that the one around it uses. Here a reload inside an execution fails with [`Refused`].
+//! - In Rails a raising complete callback skips the others, including the interlock's. Completing twice calls everything
+//!   twice, and on another thread it leaves the first one active. Here an execution ends once and completely.
+//! - In Rails a change may be reloaded twice, a failed reload is forgotten, and an execution may reload code that the one
+//!   around it uses. Here a reload inside an execution fails with [`Refused`].
 //! - In Rails each complete callback of a chain runs in the order of definition. Here they run in strict reverse order.
 //!   Where Rails resets an execution (`run!(reset: true)`), complete it here, and run another one.
 
@@ -36,23 +33,20 @@ mod changes;
 mod error;
 #[expect(clippy::module_inception, reason = "it is the execution's own file")]
 mod execution;
-mod execution_guard;
 mod executor;
 mod hooks;
 pub mod interlock;
+mod named;
 mod per_execution;
 mod reloader;
-mod reloader_builder;
 mod reloading;
 mod scoped;
 mod watch_files;
 
 pub use error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
 pub use execution::Execution;
-pub use execution_guard::ExecutionGuard;
-pub use executor::{Executor, ExecutorBuilder};
+pub use executor::{ExecutionGuard, Executor, ExecutorBuilder};
 pub use hooks::Hook;
 pub use interlock::Interlock;
 pub use per_execution::PerExecution;
-pub use reloader::Reloader;
-pub use reloader_builder::ReloaderBuilder;
+pub use reloader::{Reloader, ReloaderBuilder};

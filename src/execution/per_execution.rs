@@ -1,7 +1,5 @@
-//! Values that belong to one execution.
-//!
-//! The values stand in a map, by the number of their execution. A call takes its value out of the map, so user code
-//! runs without the lock.
+//! Values that belong to one execution, in a map by its number. A call takes its value out, so user code runs without
+//! the lock.
 
 use super::ambient;
 use super::error::BoxError;
@@ -17,7 +15,7 @@ use std::sync::Arc;
 /// clones are the same.
 ///
 /// It is a hook of the executors whose executions have such a value. Here, an execution borrows a connection when it
-/// first needs one, and gives it back at its end, on whatever thread that is:
+/// first needs one, and gives it back at its end, on any thread:
 ///
 /// ```
 /// use cabrank::execution::{Executor, PerExecution};

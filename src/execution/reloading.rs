@@ -15,9 +15,8 @@
 //! the mark and reloads. The others find no mark, and do not reload. A later change is marked again, and reloaded.
 //!
 //! # A failed reload
-//! The loaded code is then neither old nor new. Each execution of the interlock is refused, until one of the reloader
-//! has reloaded with success. It tries at once after a new change, and otherwise after a pause. The interlock keeps
-//! the failure, which outlives the reloader: the next one of the interlock reloads first.
+//! [`Reloader`](super::Reloader) says when it is tried again. The interlock keeps the failure, which outlives the
+//! reloader: the next one of the interlock reloads first.
 
 use super::ambient::Frame;
 use super::changes::Changes;

@@ -66,9 +66,13 @@ impl Files {
         let loaded = Mutex::new(Arc::new(look(&paths, SystemTime::now())));
         Files { paths, loaded }
     }
-    /// The caller reads `now` first; the stamps are read next, and the contents last. So the stamp of a file that
-    /// settles was older than a granule when its contents were compared.
-    fn has_changed_at(&self, now: SystemTime) -> bool {
+}
+
+impl Watch for Files {
+    fn has_changed(&self) -> bool {
+        // The time is read first, then the stamps, then the contents. So the stamp of a file that settles was older
+        // than a granule when its contents were compared.
+        let now = SystemTime::now();
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let present = stamps(&self.paths);
         let stamped = loaded.iter().map(|(path, (stamp, _))| (path, stamp));
@@ -92,12 +96,6 @@ impl Files {
             }
         }
         false
-    }
-}
-
-impl Watch for Files {
-    fn has_changed(&self) -> bool {
-        self.has_changed_at(SystemTime::now())
     }
     fn take_up(&self) {
         let present = Arc::new(look(&self.paths, SystemTime::now()));
@@ -146,37 +144,4 @@ fn hash(path: &Path) -> u64 {
         }
     }
     hasher.finish()
-}
-
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod tests {
-    use super::*;
-
-    /// The stamp is the same as before the edit: a system with fine times does not do that by itself.
-    #[test]
-    fn contents_count_until_the_file_has_settled() {
-        let path = std::env::temp_dir().join(format!("cabrank-settles-{}", std::process::id()));
-        fs::write(&path, "one").expect("it is writable");
-        let files = Files::new(vec![path.clone()]);
-        let before = files.loaded.lock().expect("no panic").clone();
-        fs::write(&path, "two").expect("it is writable");
-        let (now, later) = (SystemTime::now(), SystemTime::now() + 2 * GRANULE);
-        let (_, contents) = before[&path];
-        let edited = |contents| {
-            let stamp = stamps(&files.paths)[&path].clone();
-            *files.loaded.lock().expect("no panic") =
-                Arc::new(Look::from([(path.clone(), (stamp, contents))]));
-        };
-        for look in [now, later, now - GRANULE] {
-            edited(contents);
-            assert!(files.has_changed_at(look), "the contents differ");
-        }
-        for (look, unsettled) in [(now, true), (now - GRANULE, true), (later, false)] {
-            edited(Some(hash(&path)));
-            assert!(!files.has_changed_at(look));
-            let (_, contents) = files.loaded.lock().expect("no panic")[&path];
-            assert_eq!(contents.is_some(), unsettled);
-        }
-        let _ = fs::remove_file(path);
-    }
 }

@@ -3,10 +3,11 @@
 //! It is copied under the lock in O(n): owners that are blocked by the same others refer to one list of them. Its text
 //! is written without the lock.
 
+use super::caller::OwnerId;
 use super::modes::{Mode, Owner, Purpose};
-use super::owner_id::OwnerId;
 use super::state::State;
 use crate::clock::Time;
+use crate::execution::named::named;
 use std::backtrace::Backtrace;
 use std::fmt::{self, Formatter};
 use std::panic::Location;
@@ -65,44 +66,30 @@ pub struct WaitDump {
     pub backtrace: Option<Arc<Backtrace>>,
 }
 
-/// The state of an execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum OwnerState {
-    /// It waits to enter.
-    Entering,
-    /// It has a share.
-    Running,
-    /// It has given its share up, and waits to load.
-    WaitingToLoad,
-    /// It has given its share up, and waits to unload.
-    WaitingToUnload,
-    /// It loads.
-    Loading,
-    /// It unloads.
-    Unloading,
-    /// It is in a permit block.
-    Permitting,
-    /// It waits for its share, after a permit block or a wait that was given up.
-    Resuming,
-    /// It has loaded or unloaded, and lets others do so first.
-    Draining,
+named! {
+    /// The state of an execution.
+    pub enum OwnerState {
+        Entering "waits to enter",
+        Running "runs",
+        WaitingToLoad "waits to load",
+        WaitingToUnload "waits to unload",
+        Loading "loads",
+        Unloading "unloads",
+        Permitting "permits loads",
+        Resuming "waits for its share",
+        Draining "lets others load first",
+    }
 }
 
-/// The executions that keep another from going on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum BlockedBy {
-    /// The one that loads or unloads.
-    Holder,
-    /// All that run.
-    Running,
-    /// All in permit blocks.
-    Permits,
-    /// All that wait to load, and all that have loaded and let others load first.
-    Loads,
-    /// All that wait to unload.
-    Unloads,
+named! {
+    /// The executions that keep another from going on.
+    pub enum BlockedBy {
+        Holder "the one that holds",
+        Running "all that run",
+        Permits "all in permit blocks",
+        Loads "all that load first",
+        Unloads "all that wait to unload",
+    }
 }
 
 impl OwnerDump {
@@ -142,19 +129,6 @@ impl OwnerState {
             Mode::Resuming => OwnerState::Resuming,
         }
     }
-    fn text(self) -> &'static str {
-        match self {
-            OwnerState::Entering => "waits to enter",
-            OwnerState::Running => "runs",
-            OwnerState::WaitingToLoad => "waits to load",
-            OwnerState::WaitingToUnload => "waits to unload",
-            OwnerState::Loading => "loads",
-            OwnerState::Unloading => "unloads",
-            OwnerState::Permitting => "permits loads",
-            OwnerState::Resuming => "waits for its share",
-            OwnerState::Draining => "lets others load first",
-        }
-    }
 }
 
 impl BlockedBy {
@@ -162,7 +136,7 @@ impl BlockedBy {
     fn of(mode: Mode, state: &State) -> Option<BlockedBy> {
         let loads =
             state.any(Mode::Waiting(Purpose::Load)) || state.any(Mode::Draining(Purpose::Load));
-        let by = match mode {
+        Some(match mode {
             Mode::Out | Mode::Running | Mode::Yielded | Mode::Holding => return None,
             Mode::Resuming => BlockedBy::Holder,
             _ if state.holder.is_some() => BlockedBy::Holder,
@@ -171,17 +145,7 @@ impl BlockedBy {
             Mode::Waiting(_) if state.running > 0 => BlockedBy::Running,
             Mode::Waiting(Purpose::Unload) if loads => BlockedBy::Loads,
             Mode::Waiting(_) => BlockedBy::Permits,
-        };
-        Some(by)
-    }
-    fn text(self) -> &'static str {
-        match self {
-            BlockedBy::Holder => "the one that holds",
-            BlockedBy::Running => "all that run",
-            BlockedBy::Permits => "all in permit blocks",
-            BlockedBy::Loads => "all that load first",
-            BlockedBy::Unloads => "all that wait to unload",
-        }
+        })
     }
 }
 
@@ -196,24 +160,21 @@ impl Dump {
     }
     /// Returns the executions that a [`BlockedBy`] names.
     pub fn blockers(&self, by: BlockedBy) -> impl Iterator<Item = &OwnerDump> {
+        use OwnerState::{Draining, Loading, Running, Unloading, WaitingToLoad, WaitingToUnload};
         self.owners.iter().filter(move |owner| match by {
-            BlockedBy::Holder => {
-                matches!(owner.state, OwnerState::Loading | OwnerState::Unloading)
-            }
-            BlockedBy::Running => owner.state == OwnerState::Running,
+            BlockedBy::Holder => matches!(owner.state, Loading | Unloading),
+            BlockedBy::Running => owner.state == Running,
             BlockedBy::Permits => owner.permits > 0,
-            BlockedBy::Loads => {
-                matches!(owner.state, OwnerState::WaitingToLoad | OwnerState::Draining)
-            }
-            BlockedBy::Unloads => owner.state == OwnerState::WaitingToUnload,
+            BlockedBy::Loads => matches!(owner.state, WaitingToLoad | Draining),
+            BlockedBy::Unloads => owner.state == WaitingToUnload,
         })
     }
     /// Writes what an execution waits for, and which others block it.
     pub(super) fn write_wait(&self, id: OwnerId, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(owner) = self.owner(id) else { return write!(f, "{id} has ended") };
-        write!(f, "{} {}", Title(owner), owner.state.text())?;
+        write!(f, "{} {}", Title(owner), owner.state)?;
         let Some(wait) = &owner.wait else { return Ok(()) };
-        write!(f, ", blocked by {}: ", wait.blocked_by.text())?;
+        write!(f, ", blocked by {}: ", wait.blocked_by)?;
         self.write_blockers(wait.blocked_by, f)
     }
     fn write_blockers(&self, by: BlockedBy, f: &mut Formatter<'_>) -> fmt::Result {
@@ -244,18 +205,15 @@ impl fmt::Display for Dump {
         let (number, generation) = (self.owners.len(), self.generation);
         writeln!(f, "load interlock: {number} executions, generation {generation}")?;
         for owner in &self.owners {
-            write!(f, "  {} {}: ", Title(owner), owner.state.text())?;
+            write!(f, "  {} {}: ", Title(owner), owner.state)?;
             match &owner.thread {
-                Some(thread) => {
-                    let name = thread.name().unwrap_or("without a name");
-                    write!(f, "thread {name} ({:?})", thread.id())?;
-                }
+                Some(it) => write!(f, "thread {} ({:?})", it.name().unwrap_or("unnamed"), it.id())?,
                 None => f.write_str("a task")?,
             }
             write!(f, ", entered {:.1?} ago at {}", owner.age, owner.entered_at)?;
             if let Some(wait) = &owner.wait {
                 write!(f, "\n      waits since {:.1?} at {}", wait.since, wait.at)?;
-                write!(f, ", blocked by {}", wait.blocked_by.text())?;
+                write!(f, ", blocked by {}", wait.blocked_by)?;
                 if let Some(backtrace) = &wait.backtrace {
                     write!(f, "\n{backtrace}")?;
                 }
@@ -267,7 +225,7 @@ impl fmt::Display for Dump {
         for by in [Holder, Running, Permits, Loads, Unloads] {
             let mut waits = self.owners.iter().filter_map(|owner| owner.wait.as_ref());
             if waits.any(|wait| wait.blocked_by == by) {
-                write!(f, "  {}: ", by.text())?;
+                write!(f, "  {by}: ")?;
                 self.write_blockers(by, f)?;
                 writeln!(f)?;
             }

@@ -1,10 +1,9 @@
 //! The begin of an execution: a new owner, or a view of the one that the thread or task is in.
 
-use super::caller::Caller;
+use super::caller::{Caller, OwnerId};
 use super::error::AcquireError;
 use super::inner::Inner;
 use super::modes::Step;
-use super::owner_id::OwnerId;
 use super::running::Running;
 use crate::execution::ambient::{self, Kind};
 use crate::section::Guarded;
@@ -88,9 +87,7 @@ impl Inner {
         id: OwnerId,
         caller: Caller,
     ) -> Result<(), AcquireError> {
-        match ambient::in_section(self.address(), |owner| owner != id) {
-            true => Err(self.deadlock(id, HOLDS, caller.at)),
-            false => Ok(()),
-        }
+        let would_wait = ambient::in_section(self.address(), |owner| owner != id);
+        if would_wait { Err(self.deadlock(id, HOLDS, caller.at)) } else { Ok(()) }
     }
 }

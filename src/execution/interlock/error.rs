@@ -1,7 +1,7 @@
 //! The errors of a begin and of a request.
 
+use super::caller::OwnerId;
 use super::dump::Dump;
-use super::owner_id::OwnerId;
 use std::error::Error;
 use std::fmt;
 use std::panic::Location;
@@ -9,6 +9,17 @@ use std::panic::Location;
 /// The error of a call that did not get what it waited for. The execution goes on.
 ///
 /// It prints as one line. Its [source](Error::source) prints as the dump.
+///
+/// ```
+/// use cabrank::Interlock;
+/// use cabrank::execution::interlock::AcquireError;
+///
+/// let interlock = Interlock::new();
+/// let refused = interlock.run(|_| interlock.unload(|_| ()))?.unwrap_err();
+/// assert!(matches!(refused, AcquireError::Deadlock(_)));
+/// assert_eq!(refused.blocked().dump.owners.len(), 1); // the execution that would wait for itself
+/// # Ok::<(), AcquireError>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AcquireError {

@@ -1,11 +1,10 @@
 //! The part that all clones of an interlock share, with its critical sections and waits.
 
-use super::caller::Caller;
+use super::caller::{Caller, OwnerId};
 use super::dump::Dump;
 use super::effects::{Effect, Effects};
 use super::error::{AcquireError, Blocked};
 use super::modes::{Refused, Step};
-use super::owner_id::OwnerId;
 use super::reload_state::ReloadState;
 use super::state::State;
 use crate::clock::{Clock, ClockListener, Deadline};

@@ -1,16 +1,14 @@
 //! Values that are loaded under the interlock, and handles to them.
 
-use super::caller::Caller;
 use super::error::AcquireError;
 use super::inner::Inner;
 use super::running::Running;
 use super::sections::{Loading, Unloading};
 use super::transitions::BRANCH;
-use crate::section::now;
 use crate::user_code::UserValue;
-use std::future::Future;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::panic::Location;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 /// A value that is loaded on first use, and unloaded as a whole.
@@ -38,17 +36,6 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 /// interlock.run(|r| user.get(r)).unwrap().unwrap().len();
 /// # }
 /// ```
-///
-/// This compiles, because the handle is used before and looked up again after:
-///
-/// ```
-/// # use cabrank::execution::interlock::{AcquireError, Loaded, Running};
-/// fn handle(user: &Loaded<String>, r: &mut Running) -> Result<bool, AcquireError> {
-///     let length = user.get(r).expect("it is loaded").len();
-///     r.permit_loads(|| length)?;
-///     Ok(user.get(r).is_none())
-/// }
-/// ```
 pub struct Loaded<T> {
     /// Locked only to copy or swap a reference.
     value: RwLock<Option<Arc<UserValue<T>>>>,
@@ -70,8 +57,7 @@ impl<T> Loaded<T> {
 
     /// Returns the loaded value, if there is one.
     ///
-    /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock: its share would
-    /// not prevent an unload.
+    /// Returns `None` for an execution without a [share](Running::has_share), or of another interlock.
     pub fn get<'r>(&self, running: &'r Running<'_>) -> Option<Handle<'r, T>> {
         // Without a share it does not touch the value, so that `clear` counts the handles alone.
         let is_at_home = || self.home.get().is_some_and(|home| is(home, &running.home));
@@ -94,47 +80,19 @@ impl<T> Loaded<T> {
         running: &'r mut Running<'_>,
         load: impl FnOnce() -> Result<T, E>,
     ) -> Result<Handle<'r, T>, E> {
-        let caller = Caller::thread(running.limit);
-        now(self.get_or_load_by(running, caller, async move || load()))
-    }
-    /// [`get_or_load`](Self::get_or_load) as a future, for any runtime.
-    ///
-    /// # Cancel safety
-    /// As for [`Running::load_async`].
-    #[track_caller]
-    pub fn get_or_load_async<'r, E: From<AcquireError>, F>(
-        &self,
-        running: &'r mut Running<'_>,
-        load: F,
-    ) -> impl Future<Output = Result<Handle<'r, T>, E>>
-    where
-        F: AsyncFnOnce() -> Result<T, E>,
-    {
-        let caller = Caller::task(running.limit);
-        self.get_or_load_by(running, caller, load)
-    }
-    async fn get_or_load_by<'r, E: From<AcquireError>>(
-        &self,
-        running: &'r mut Running<'_>,
-        caller: Caller,
-        load: impl AsyncFnOnce() -> Result<T, E>,
-    ) -> Result<Handle<'r, T>, E> {
         self.may_belong_to(&running.home);
         if !running.has_share() || self.current().is_none() {
-            let loaded = running
-                .load_by(caller, async |loading: &mut Loading<'_>| match self.current() {
-                    // Another execution was first.
-                    Some(_) => Ok(()),
-                    None => load().await.map(|value| self.set(value, loading)),
-                })
-                .await?;
-            loaded?;
+            running.load(|loading| match self.current() {
+                // Another execution was first.
+                Some(_) => Ok(()),
+                None => load().map(|value| self.set(value, loading)),
+            })??;
         }
         // Loaded, but perhaps under another interlock.
         self.may_belong_to(&running.home);
         let running: &'r Running<'_> = running;
         // No unload can have come since. But a concurrent branch may permit loads, so that there is no share.
-        let missing = || running.home.deadlock(running.id(), BRANCH, caller.at).into();
+        let missing = || running.home.deadlock(running.id(), BRANCH, Location::caller()).into();
         self.get(running).ok_or_else(missing)
     }
 
@@ -146,8 +104,7 @@ impl<T> Loaded<T> {
         if let Some(home) = &loading.home {
             self.belongs_to(home);
         }
-        let former = self.swap(Some(Arc::new(UserValue::new(value))));
-        drop(former);
+        drop(self.swap(Some(Arc::new(UserValue::new(value)))));
     }
     /// Removes the value, and drops it.
     ///

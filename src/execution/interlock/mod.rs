@@ -7,17 +7,15 @@
 //!
 //! ```
 //! use cabrank::Interlock;
-//! use cabrank::execution::BoxError;
-//! use cabrank::execution::interlock::Loaded;
+//! use cabrank::execution::interlock::{AcquireError, Loaded};
 //!
-//! let interlock = Interlock::new();
-//! let greeting = Loaded::new();
-//! let length = interlock.run(|r| {
-//!     let text = greeting.get_or_load(r, || Ok::<_, BoxError>(std::str::from_utf8(b"hello")?))?;
-//!     Ok::<_, BoxError>(text.len())
+//! let (interlock, greeting) = (Interlock::new(), Loaded::new());
+//! let length = interlock.run(|running| {
+//!     let text = greeting.get_or_load(running, || Ok::<_, AcquireError>("hello"))?;
+//!     Ok::<_, AcquireError>(text.len())
 //! })?;
 //! assert_eq!(length?, 5);
-//! # Ok::<(), BoxError>(())
+//! # Ok::<(), AcquireError>(())
 //! ```
 //!
 //! # Nesting
@@ -53,7 +51,6 @@
 //! - In Rails newcomers overtake for ever an unload that is requested outside an execution. Here such an unload enters
 //!   first, and then keeps newcomers out.
 
-mod builder;
 mod caller;
 mod dump;
 mod effects;
@@ -66,7 +63,6 @@ mod invariants;
 mod invariants_tests;
 mod loaded;
 mod modes;
-mod owner_id;
 mod reload_state;
 mod running;
 mod sections;
@@ -75,41 +71,35 @@ mod state;
 mod timer;
 mod transitions;
 
-pub use builder::InterlockBuilder;
 pub(crate) use caller::Caller;
+pub use caller::OwnerId;
 pub use dump::{BlockedBy, Dump, OwnerDump, OwnerState, WaitDump};
 pub use error::{AcquireError, Blocked};
 pub use loaded::{Handle, Loaded};
 pub(crate) use modes::{Purpose, Step};
-pub use owner_id::OwnerId;
 pub use running::Running;
 pub(crate) use sections::Held;
 pub use sections::{Loading, Unloading};
 
 use super::ambient;
+use super::named::opaque;
 use super::scoped::scoped;
 use crate::clock::Clock;
-use crate::section::now;
+use crate::section::{Lock, now};
 use inner::Inner;
 use reload_state::ReloadState;
-use std::fmt;
+use state::State;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// The load interlock. Cheap to clone: all clones are the same interlock.
 ///
 /// ```
 /// let interlock = cabrank::Interlock::new();
-/// let result = interlock.run(|running| {
-///     // No loaded value is unloaded here.
-///     running.load(|_loading| {
-///         // No other execution runs here.
-///         6 * 7
-///     })
-/// })?;
-/// assert_eq!(result?, 42);
-/// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
+/// let loaded = interlock.run(|running| running.load(|_loading| "no other execution runs here"))?;
+/// # loaded.map(drop)
 /// ```
 #[derive(Clone)]
 pub struct Interlock(Arc<Inner>);
@@ -126,8 +116,8 @@ impl Interlock {
 
     /// Calls `f` in an execution, which begins once no other loads or unloads, or waits to.
     ///
-    /// While a permit block is open, it passes an unload that waits. Inside another execution of this interlock, on the
-    /// same thread, it joins that execution: see [Nesting](self#nesting).
+    /// While a permit block is open, it passes an unload that waits. Inside another execution it joins that one: see
+    /// [Nesting](self#nesting).
     ///
     /// # Errors
     /// - [`AcquireError::TimedOut`] at the [time limit](InterlockBuilder::acquire_timeout).
@@ -145,17 +135,6 @@ impl Interlock {
     }
     /// [`run`](Self::run) for a task, on any runtime. The body is in the execution whenever it is polled, on any
     /// thread.
-    ///
-    /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    /// # runtime.block_on(async {
-    /// let interlock = cabrank::Interlock::new();
-    /// let result = interlock.run_async(async |running| running.load_async(async |_| 6 * 7).await);
-    /// assert_eq!(result.await??, 42);
-    /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     ///
     /// # Cancel safety
     /// A dropped future ends the execution.
@@ -211,13 +190,6 @@ impl Interlock {
     /// Returns all executions at one moment: their threads, their waits, and what blocks them.
     ///
     /// Takes O(n), and the lock only to copy. It can be called from a helper thread while all other threads hang.
-    ///
-    /// ```
-    /// let interlock = cabrank::Interlock::new();
-    /// interlock.run(|_| assert_eq!(interlock.dump().owners.len(), 1))?;
-    /// assert!(interlock.dump().owners.is_empty());
-    /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
-    /// ```
     pub fn dump(&self) -> Dump {
         self.0.dump()
     }
@@ -261,8 +233,49 @@ impl Default for Interlock {
     }
 }
 
-impl fmt::Debug for Interlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interlock").field("generation", &self.generation()).finish_non_exhaustive()
+opaque!(Interlock);
+
+/// Builds an [`Interlock`].
+///
+/// ```
+/// use cabrank::Interlock;
+/// use std::time::Duration;
+///
+/// let interlock = Interlock::builder().acquire_timeout(Duration::from_secs(30)).build();
+/// # drop(interlock);
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct InterlockBuilder {
+    clock: Clock,
+    acquire_timeout: Option<Duration>,
+}
+
+impl InterlockBuilder {
+    /// Sets the clock of time limits and ages. The default is the system's monotonic clock.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+    /// Limits each wait: to enter, to load or unload, for the end of others' turns, and for the share after a permit
+    /// block. The default is no limit.
+    ///
+    /// The limits of tasks are kept by one thread, which starts with the first such wait.
+    pub fn acquire_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.acquire_timeout = limit.into();
+        self
+    }
+    /// Builds the interlock.
+    pub fn build(self) -> Interlock {
+        let inner = Arc::new(Inner {
+            state: Lock::new(State::default(), self.clock),
+            quiet: AtomicBool::new(true),
+            acquire_timeout: self.acquire_timeout,
+            reload: ReloadState::default(),
+            timer: OnceLock::new(),
+        });
+        let listener: Weak<Inner> = Arc::downgrade(&inner);
+        inner.state.clock().add_listener(listener);
+        Interlock(inner)
     }
 }

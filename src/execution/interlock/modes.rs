@@ -3,7 +3,7 @@
 //! An owner is one execution. Its nested executions on the same thread, or in the same task, are further *views* of
 //! the same owner: they share its share.
 
-use super::owner_id::OwnerId;
+use super::caller::OwnerId;
 use crate::clock::Time;
 use crate::collections::slab_list::{Links, List, linked};
 use crate::collections::wait_queue::Wake;
@@ -84,7 +84,7 @@ pub(super) struct Owner {
     pub(super) inside: bool,
     /// The generation that its body sees. Empty while it lets others unload (INV-ILK-ONE-GENERATION).
     pub(super) sees: Option<u64>,
-    /// The one call that waits for this owner, or has not picked up its grant.
+    /// The one call that waits for this owner, or has not picked up its grant. Another is a concurrent branch's.
     pub(super) waiter: Option<Box<Waiter>>,
     /// Absent for a task, which belongs to no thread. A free place keeps the handle of its former owner, to use it
     /// again.
@@ -112,11 +112,4 @@ pub(super) struct Waiter {
     pub(super) since: Time,
     /// With the feature `backtrace`.
     pub(super) backtrace: Option<Arc<Backtrace>>,
-}
-
-impl Owner {
-    /// Returns whether another call waits for this owner: a concurrent branch of the same task.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.waiter.is_some()
-    }
 }

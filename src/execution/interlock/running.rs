@@ -1,10 +1,9 @@
 //! An execution from its own point of view: its share.
 
-use super::caller::Caller;
+use super::caller::{Caller, OwnerId};
 use super::error::AcquireError;
 use super::inner::Inner;
 use super::modes::Mode;
-use super::owner_id::OwnerId;
 use crate::execution::ambient::{self, Frame, Kind};
 use crate::section::Guarded;
 use crate::sync::has_failed;
@@ -18,18 +17,6 @@ use std::time::Duration;
 ///
 /// Handles to loaded values borrow from it, so the compiler refuses a handle that would live across a permit block, a
 /// load or an unload. The lifetime keeps two closures from swapping their shares; user code never has to write it.
-///
-/// ```
-/// use cabrank::Interlock;
-/// use cabrank::execution::interlock::{AcquireError, Running};
-///
-/// fn shout(request: &str, running: &mut Running) -> Result<String, AcquireError> {
-///     running.permit_loads(|| request.to_uppercase())
-/// }
-/// let interlock = Interlock::new();
-/// assert_eq!(interlock.run(|r| shout("hello", r))??, "HELLO");
-/// # Ok::<(), AcquireError>(())
-/// ```
 #[must_use = "the share is given back when this is dropped"]
 pub struct Running<'scope> {
     pub(super) home: Arc<Inner>,
@@ -45,16 +32,7 @@ impl Running<'_> {
     pub fn id(&self) -> OwnerId {
         self.id
     }
-    /// Sets the execution's name in dumps and errors.
-    ///
-    /// ```
-    /// let interlock = cabrank::Interlock::new();
-    /// interlock.run(|r| {
-    ///     r.set_name("GET /users");
-    ///     assert!(interlock.dump().to_string().contains("GET /users"));
-    /// })?;
-    /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
-    /// ```
+    /// Sets the execution's name in dumps and errors, such as `GET /users`.
     pub fn set_name(&self, name: &str) {
         let name = Arc::from(name);
         self.home.state.amend(|state| state.owner_mut(self.id).name = Some(name));
@@ -66,10 +44,9 @@ impl Running<'_> {
     /// too, while a concurrent branch of the same task waits, holds or permits.
     #[inline]
     pub fn has_share(&self) -> bool {
-        self.home.quiet.load(Relaxed) || self.has_share_among_others()
-    }
-    #[cold]
-    fn has_share_among_others(&self) -> bool {
+        if self.home.quiet.load(Relaxed) {
+            return true;
+        }
         let mode = self.home.state.look(|state| state.owner(self.id).mode);
         mode == Mode::Running || mode == Mode::Holding && self.in_section()
     }
@@ -81,7 +58,6 @@ impl Running<'_> {
 
     /// Waits until the execution may begin. A newcomer that gives up leaves the interlock when its `Running` is
     /// dropped.
-    #[cold]
     pub(crate) async fn wait(&self, caller: Caller) -> Result<(), AcquireError> {
         self.home.wait(self.id, caller).await
     }

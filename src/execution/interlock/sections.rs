@@ -1,10 +1,9 @@
 //! Loads, unloads and permit blocks: sections of an execution, which then has its share again.
 
-use super::caller::Caller;
+use super::caller::{Caller, OwnerId};
 use super::error::AcquireError;
 use super::inner::Inner;
 use super::modes::{Purpose, Refused, Step};
-use super::owner_id::OwnerId;
 use super::running::Running;
 use super::state::State;
 use crate::execution::ambient::{self, Frame, Kind};
@@ -37,15 +36,6 @@ impl Loading<'_> {
 
 impl Unloading<'_> {
     /// Calls `f` to load the replacement of an unloaded value. It does not wait, because no other execution runs.
-    ///
-    /// ```
-    /// use cabrank::execution::interlock::{AcquireError, Interlock, Loaded};
-    ///
-    /// let (interlock, version) = (Interlock::new(), Loaded::new());
-    /// interlock.unload(|unloading| unloading.load(|loading| version.set(2, loading)))?;
-    /// interlock.run(|r| assert_eq!(*version.get(r).expect("it is loaded"), 2))?;
-    /// # Ok::<(), AcquireError>(())
-    /// ```
     pub fn load<R>(&mut self, f: impl FnOnce(&mut Loading<'_>) -> R) -> R {
         f(&mut Loading { home: Some(self.home) })
     }
@@ -59,8 +49,8 @@ impl Running<'_> {
     ///
     /// # Errors
     /// - [`AcquireError::Deadlock`] at once, if the call would wait for itself: `f` has not run.
-    /// - [`AcquireError::TimedOut`] at the time limit of one of the waits. If that was the wait for the other loads,
-    ///   `f` has run. The share comes back at once, or once the present holder releases.
+    /// - [`AcquireError::TimedOut`] at the time limit of a wait. If that was the wait for the other loads, `f` has run.
+    ///   The share comes back at once, or once the present holder releases.
     ///
     /// # Panics
     /// If `f` does. The section has ended then.
@@ -88,19 +78,12 @@ impl Running<'_> {
     /// uses no handle of this execution. An execution that begins inside `f` is a new one, and may load.
     ///
     /// ```
-    /// use cabrank::Interlock;
-    /// use std::thread;
-    ///
-    /// let interlock = Interlock::new();
-    /// interlock.run(|r| {
-    ///     let child = thread::spawn({
-    ///         let interlock = interlock.clone();
-    ///         move || interlock.run(|r| r.load(|_| 7))
-    ///     });
-    ///     // Without the permit, the child's load would wait for this execution, which waits for the child.
-    ///     let seven = r.permit_loads(|| child.join()).expect("no deadlock").expect("no panic");
-    ///     assert_eq!(seven.expect("no time limit").expect("no deadlock"), 7);
-    /// })?;
+    /// let interlock = cabrank::Interlock::new();
+    /// let load = || interlock.run(|r| r.load(|_| 7));
+    /// let join = || std::thread::scope(|scope| scope.spawn(load).join().expect("no panic"));
+    /// // Without the permit, the child's load would wait for this execution, which waits for the child.
+    /// let seven = interlock.run(|r| r.permit_loads(join))????;
+    /// assert_eq!(seven, 7);
     /// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
     /// ```
     ///

@@ -6,15 +6,10 @@
 //!
 //! No wake-up is lost (PROP-ILK-NO-LOST-WAKE-UP): a waiter is queued before the lock is released, and each change that
 //! lets it go on ends in `settle`. Builds with debug assertions check this against every owner (`invariants`).
-//!
-//! Rails hangs in a circle of waits (`rails-upgrade-deadlock`) and beside a leaked execution (`rails-leaked-share`);
-//! here time limits end the waits, so programs end (PROP-ILK-PROGRAMS-END). In Rails newcomers overtake an unload for
-//! ever (`rails-starved-request`).
 
-use super::caller::Caller;
+use super::caller::{Caller, OwnerId};
 use super::effects::{Effect, Effects};
 use super::modes::{Mode, Owner, Purpose, Queue, Waiter};
-use super::owner_id::OwnerId;
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, Links};
 use crate::collections::wait_queue::Wake;

@@ -1,11 +1,11 @@
 //! The time limits of tasks: a thread that sleeps until the earliest one, and ends with the interlock.
 //!
-//! A runtime-independent future cannot sleep, so this thread wakes a task whose limit has passed. The task then gives
-//! its wait up in a section of its own, unless it was granted meanwhile. A waiting thread needs no timer.
+//! It wakes a task whose limit has passed. The task then gives its wait up in a section of its own, unless it was
+//! granted meanwhile. A waiting thread needs no timer.
 
+use super::caller::OwnerId;
 use super::effects::Effect;
 use super::inner::Inner;
-use super::owner_id::OwnerId;
 use crate::collections::wait_queue::Wake;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;

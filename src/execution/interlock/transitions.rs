@@ -3,11 +3,10 @@
 //! A guard compares counters and queue lengths, so each step is O(1). The grants to waiting owners follow in
 //! [`settle`](super::settle), at the end of the same critical section.
 
-use super::caller::Caller;
+use super::caller::{Caller, OwnerId};
 use super::effects::Effects;
 use super::modes::Purpose::{self, Load, Unload};
 use super::modes::{Mode, Refused, Step};
-use super::owner_id::OwnerId;
 use super::state::{Holder, State};
 use crate::clock::Time;
 use std::thread::ThreadId;
@@ -79,9 +78,8 @@ impl State {
         self.remove(id);
     }
     /// Cleans up after an execution that ends while it waits to enter, or although a guard or future of it was leaked.
-    #[cold]
     fn abandon(&mut self, id: OwnerId, fx: &mut Effects) {
-        if self.owner(id).is_awaited() {
+        if self.owner(id).waiter.is_some() {
             self.end_wait(id, fx);
         }
         self.unlink(id);
@@ -93,8 +91,7 @@ impl State {
     /// Refuses a request on another thread than the execution's, such as that of a future that has moved.
     pub(super) fn belongs_to(&self, id: OwnerId, thread: ThreadId) -> Result<(), Refused> {
         let owner = self.owner(id).thread.as_ref();
-        let is_here = owner.is_none_or(|owner| owner.id() == thread);
-        if is_here { Ok(()) } else { Err(OTHER_THREAD) }
+        owner.is_none_or(|owner| owner.id() == thread).then_some(()).ok_or(OTHER_THREAD)
     }
 
     /// Running or Yielded → Holding or Waiting. A load inside a section of the owner only raises the depth.
@@ -107,7 +104,7 @@ impl State {
         inside_section: bool,
     ) -> Result<Step, Refused> {
         let owner = self.owner(id);
-        if owner.is_awaited() {
+        if owner.waiter.is_some() {
             return Err(BRANCH);
         }
         let is_nested = owner.views > 1 || owner.permits > 0 || owner.inside;
@@ -171,7 +168,7 @@ impl State {
         let owner = self.owner(id);
         let permits = owner.permits + 1;
         match owner.mode {
-            Mode::Running | Mode::Yielded if !owner.is_awaited() => {
+            Mode::Running | Mode::Yielded if owner.waiter.is_none() => {
                 self.set_permits(id, permits);
                 self.set_mode(id, Mode::Yielded);
                 Ok(Step::Done)
@@ -204,7 +201,7 @@ impl State {
     /// A thread does not wait for the share of a task.
     pub(super) fn regain(&self, id: OwnerId, is_task: bool) -> Result<Step, Refused> {
         let owner = self.owner(id);
-        if owner.mode != Mode::Resuming || owner.is_awaited() {
+        if owner.mode != Mode::Resuming || owner.waiter.is_some() {
             return Ok(Step::Done);
         }
         if is_task || owner.thread.is_some() { Ok(Step::Wait) } else { Err(MISSING) }

@@ -3,12 +3,10 @@
 use crate::common::log::{Log, failed};
 use crate::common::task::block_on;
 use crate::common::{SECOND, before_long};
+use cabrank::ManualClock;
 use cabrank::execution::interlock::{AcquireError, OwnerState};
 use cabrank::execution::{ExecutionError, Executor, Interlock, Reloader, Stage};
-use cabrank::{Clock, ManualClock};
-use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 fn on(time: &ManualClock) -> Interlock {
     Interlock::builder().clock(time.clock()).build()
@@ -87,31 +85,4 @@ fn a_reload_that_waits_too_long_fails_its_execution_and_is_left_to_the_next() {
     log.take();
     reloader.wrap(|_| log.noted("body")).expect("no owner is in the way");
     assert_eq!(log.take(), ["run a", "unload", "body", "complete a"]);
-}
-
-/// The program that deadlocks without a permit block: the outer execution waits for a thread that loads.
-#[test]
-fn a_load_in_a_thread_that_the_execution_joins_ends_by_the_limit() {
-    let interlock = Interlock::builder()
-        .clock(Clock::monotonic())
-        .acquire_timeout(Duration::from_millis(30))
-        .build();
-    let executor = Executor::builder().interlock(interlock.clone()).build();
-    let theirs = Arc::new(executor.clone());
-    let joined = executor.wrap(|_| {
-        let loads = thread::spawn(move || {
-            theirs.wrap(|execution| {
-                let running = execution.running().ok_or("no interlock")?;
-                Ok(running.load(|_| ())?)
-            })
-        });
-        Ok(loads.join().expect("no panic"))
-    });
-    let error = failed(joined.expect("it goes on"));
-    let Some(AcquireError::TimedOut(blocked)) = error.first().cause().downcast_ref() else {
-        panic!("{error}")
-    };
-    let dump = blocked.dump.to_string();
-    assert!(dump.contains("time_limits.rs"), "it names the places of both: {dump}");
-    assert!(interlock.dump().owners.is_empty());
 }

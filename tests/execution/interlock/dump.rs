@@ -10,7 +10,7 @@ use std::error::Error;
 
 fn thread(owner: &OwnerDump) -> String {
     let thread = owner.thread.as_ref().expect("it has a thread");
-    format!("{} ({:?})", thread.name().unwrap_or("without a name"), thread.id())
+    format!("{} ({:?})", thread.name().unwrap_or("unnamed"), thread.id())
 }
 
 #[test]

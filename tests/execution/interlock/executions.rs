@@ -1,6 +1,6 @@
 //! The operations that an execution may use, and the state after panics.
 
-use crate::interlock::actor::{Actor, deadlock, newcomer_waits, start_unload};
+use crate::interlock::actor::{Actor, newcomer_waits};
 use cabrank::Interlock;
 use cabrank::execution::interlock::AcquireError;
 use cabrank::execution::interlock::OwnerState::{Loading, WaitingToLoad};
@@ -23,26 +23,6 @@ fn a_nested_execution_is_the_same_owner_and_may_load_and_permit() -> Result<(), 
             Ok(())
         })?
     })??;
-    assert!(interlock.dump().owners.is_empty());
-    Ok(())
-}
-
-/// The outer code sees one generation, so it cannot be unloaded.
-#[test]
-fn an_unload_is_refused_in_an_execution_and_its_permit_block() -> Result<(), AcquireError> {
-    let interlock = Interlock::new();
-    interlock.run(|r| {
-        deadlock(interlock.unload(|_| ()));
-        deadlock(r.load(|_| interlock.unload(|_| ()))?);
-        deadlock(r.permit_loads(|| interlock.unload(|_| ()))?);
-        deadlock(r.load(|_| interlock.run(|r| r.permit_loads(|| ())))??);
-        Ok::<_, AcquireError>(())
-    })??;
-    interlock.unload(|_| {
-        deadlock(interlock.unload(|_| ()));
-        interlock.run(|r| r.load(|_| 1))
-    })???;
-    assert_eq!(interlock.generation(), 1);
     assert!(interlock.dump().owners.is_empty());
     Ok(())
 }
@@ -102,33 +82,6 @@ fn a_panic_in_a_permit_block_waits_for_no_holder() -> Result<(), AcquireError> {
         let loaded = loads.expect("it was ordered").done()?;
         assert!(loaded.is_err() && r.has_share());
         loader.leave();
-        r.load(|_| ())
-    })?
-}
-
-#[test]
-fn a_run_in_a_run_does_not_wait_for_an_unload_that_waits() -> Result<(), AcquireError> {
-    let interlock = Interlock::new();
-    let unloads = interlock.run(|r| {
-        let unloads = start_unload(&interlock, |_| ());
-        assert_eq!(interlock.run(|inner| inner.id())?, r.id());
-        assert!(unloads.is_stuck());
-        Ok::<_, AcquireError>(unloads)
-    })??;
-    unloads.done()
-}
-
-/// A share that is lent to another thread stays bound to its own: that thread might wait for this one.
-#[test]
-fn a_share_is_refused_on_another_thread() -> Result<(), AcquireError> {
-    let interlock = Interlock::new();
-    interlock.run(|r| {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                deadlock(r.load(|_| ()));
-                deadlock(r.permit_loads(|| ()));
-            });
-        });
         r.load(|_| ())
     })?
 }

@@ -2,7 +2,6 @@
 //! many threads in real time.
 
 use crate::common::SOON;
-use crate::interlock::actor::{Actor, start};
 use cabrank::Interlock;
 use cabrank::execution::interlock::AcquireError;
 use std::sync::Arc;
@@ -37,69 +36,6 @@ impl LoadedCode {
             self.wrong.store(true, SeqCst);
         }
     }
-}
-
-#[test]
-fn many_loaders_with_a_share_all_end() {
-    let interlock = Interlock::new();
-    let actors: Vec<_> = (0..8).map(|_| Actor::enter(&interlock)).collect();
-    let code = Arc::new(LoadedCode::default());
-    let doing: Vec<_> = actors
-        .iter()
-        .map(|actor| {
-            let code = code.clone();
-            actor.order(move |r| {
-                r.load(|_| code.alone()).expect("no deadlock");
-                code.runs();
-            })
-        })
-        .collect();
-    // All keep their share until the last has loaded.
-    for one in doing {
-        one.done();
-    }
-    assert!(!code.wrong.load(SeqCst));
-}
-
-#[test]
-fn the_guides_second_example_ends() {
-    let interlock = Interlock::new();
-    let inner = interlock.clone();
-    let values = interlock.run(|r| {
-        let futures: Vec<_> = (0..3)
-            .map(|n| {
-                let inner = inner.clone();
-                std::thread::spawn(move || inner.run(|r| r.load(|_| n)))
-            })
-            .collect();
-        let all = || futures.into_iter().map(|future| future.join().expect("no panic"));
-        r.permit_loads(|| all().collect::<Result<Result<Vec<i32>, _>, _>>())
-    });
-    assert_eq!(values.unwrap().unwrap().unwrap().unwrap(), [0, 1, 2]);
-}
-
-/// PROP-ILK-REQUESTS-END and PROP-ILK-UNLOADS-END.
-#[test]
-fn an_unload_is_granted_under_a_stream_of_sharers() {
-    let interlock = Interlock::new();
-    let stop = Arc::new(AtomicBool::new(false));
-    let streams: Vec<_> = (0..4)
-        .map(|_| {
-            let (interlock, stop) = (interlock.clone(), stop.clone());
-            std::thread::spawn(move || {
-                while !stop.load(SeqCst) {
-                    interlock.run(|_| std::thread::yield_now()).expect("no time limit");
-                }
-            })
-        })
-        .collect();
-    let alone = interlock.clone();
-    start(move || (0..200).for_each(|_| alone.unload(|_| ()).expect("no deadlock"))).done();
-    stop.store(true, SeqCst);
-    for stream in streams {
-        stream.join().expect("no panic");
-    }
-    assert_eq!(interlock.generation(), 200);
 }
 
 /// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END and INV-ILK-ONE-GENERATION: random operations for a while, all

@@ -75,7 +75,7 @@ fn without_a_share_there_is_no_handle() {
             assert!(user.get(view).is_some());
             yield_once().await;
             assert!(!view.has_share() && user.get(view).is_none());
-            let missing = user.get_or_load_async(view, async || Ok::<_, AcquireError>(2)).await;
+            let missing = user.get_or_load(view, || Ok::<_, AcquireError>(2)).map(drop);
             assert!(matches!(missing, Err(AcquireError::Deadlock(_))));
         }));
         assert!(poll(&mut view).is_pending());
@@ -85,35 +85,6 @@ fn without_a_share_there_is_no_handle() {
         assert!(user.get(r).is_some());
     });
     assert!(matches!(poll(branches), Poll::Ready(Ok(()))));
-}
-
-#[test]
-fn tasks_load_once() {
-    let (interlock, user, loads) = (Interlock::new(), Loaded::new(), AtomicUsize::new(0));
-    let task = || {
-        Box::pin(interlock.run_async(async |r| {
-            yield_once().await;
-            let load = async || {
-                yield_once().await;
-                Ok::<_, AcquireError>(loads.fetch_add(1, SeqCst))
-            };
-            user.get_or_load_async(r, load).await.map(|user| *user).expect("no deadlock")
-        }))
-    };
-    let mut tasks = [task(), task(), task()];
-    let mut left = 100;
-    let mut done = [false; 3];
-    while done != [true; 3] {
-        left -= 1;
-        assert!(left > 0, "{}", interlock.dump());
-        for (task, done) in tasks.iter_mut().zip(&mut done).filter(|(_, done)| !**done) {
-            if let Poll::Ready(value) = poll(task) {
-                assert_eq!(value.expect("no time limit"), 0);
-                *done = true;
-            }
-        }
-    }
-    assert_eq!(loads.load(SeqCst), 1);
 }
 
 /// The drop enters the interlock, and would block under its lock.

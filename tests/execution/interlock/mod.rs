@@ -6,7 +6,6 @@ mod deadlocks;
 mod defects;
 mod dump;
 mod executions;
-mod fairness;
 mod liveness;
 mod loaded;
 mod random;

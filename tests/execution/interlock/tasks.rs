@@ -7,7 +7,7 @@ use crate::interlock::actor::{
 use crate::polling::{poll, yield_once};
 use cabrank::Interlock;
 use cabrank::execution::interlock::OwnerState::{
-    Draining, Loading, Permitting, Resuming, Running, Unloading, WaitingToLoad,
+    Loading, Permitting, Resuming, Unloading, WaitingToLoad,
 };
 use cabrank::execution::interlock::{AcquireError, OwnerId, Running as Share};
 use std::future::pending;
@@ -38,71 +38,6 @@ fn a_task_waits_to_enter_and_is_woken_once() {
     holds.done();
     crate::common::before_long(|| task.wakes() == 1);
     task.poll().expect("it has entered").expect("no time limit");
-    assert!(interlock.dump().owners.is_empty());
-}
-
-#[test]
-fn a_dropped_entry_leaves_no_trace() {
-    for granted in [false, true] {
-        let interlock = Interlock::new();
-        let (holds, release) = holder(&interlock);
-        let other = interlock.clone();
-        let mut newcomer = Task::new(async move { other.run_async(async |_| ()).await });
-        assert!(newcomer.poll().is_none());
-        if granted {
-            release.send(()).unwrap();
-            crate::common::before_long(|| newcomer.wakes() == 1);
-            until(&interlock, Running, 1);
-            drop(newcomer);
-        } else {
-            drop(newcomer);
-            release.send(()).unwrap();
-        }
-        holds.done();
-        assert!(interlock.dump().owners.is_empty(), "{}", interlock.dump());
-        interlock.unload(|_| ()).expect("no deadlock");
-    }
-}
-
-#[test]
-fn two_tasks_load_in_turn_and_go_on_together() {
-    let interlock = Interlock::new();
-    let mut tasks = [(); 2].map(|()| {
-        let interlock = interlock.clone();
-        Task::new(async move {
-            let loads = async |r: &mut Share<'_>| {
-                yield_once().await;
-                r.load_async(async |_| ()).await?;
-                assert!(r.has_share());
-                pending::<Result<(), AcquireError>>().await
-            };
-            interlock.run_async(loads).await
-        })
-    });
-    let [first, second] = &mut tasks;
-    assert!(first.poll().is_none() && second.poll().is_none());
-    assert!(first.poll().is_none());
-    assert_eq!(count(&interlock, WaitingToLoad), 1);
-    let before = first.wakes();
-    assert!(second.poll().is_none()); // loads at once, and lets the first go first
-    assert_eq!(count(&interlock, Draining), 1);
-    assert_eq!(first.wakes(), before + 1);
-    let before = second.wakes();
-    assert!(first.poll().is_none());
-    assert_eq!((second.wakes(), count(&interlock, Running)), (before + 1, 2));
-}
-
-/// The grant came before the future was dropped: it holds no lock and has had no effect.
-#[test]
-fn a_request_that_was_granted_and_never_seen_is_given_back() {
-    let interlock = Interlock::new();
-    let sharer = Actor::enter(&interlock);
-    let mut unload = Box::pin(interlock.unload_async(async |_| ()));
-    assert!(poll(&mut unload).is_pending());
-    sharer.leave();
-    until(&interlock, Unloading, 1);
-    drop(unload);
-    assert_eq!(interlock.generation(), 0, "no unload happened");
     assert!(interlock.dump().owners.is_empty());
 }
 
@@ -162,27 +97,6 @@ fn given_up(interlock: &Interlock) -> (Task<bool>, impl FnOnce() + use<>) {
         loader.leave();
     };
     (task, finish)
-}
-
-/// A load that was granted and never seen holds nothing: the next load goes on.
-#[test]
-fn a_dropped_grant_is_passed_on() -> Result<(), AcquireError> {
-    let interlock = Interlock::new();
-    let (sharer, loader) = (Actor::enter(&interlock), Actor::enter(&interlock));
-    let load = interlock.run_async(async |r| {
-        yield_once().await;
-        let mut load = Box::pin(r.load_async(async |_| ()));
-        assert!(poll(&mut load).is_pending());
-        yield_once().await;
-    });
-    let mut load = Box::pin(load);
-    assert!(poll(&mut load).is_pending() && poll(&mut load).is_pending());
-    let loads = loader.order_until(WaitingToLoad, |r| r.load(|_| ()));
-    sharer.leave();
-    until(&interlock, Loading, 1);
-    assert_eq!(loader.state(), Some(WaitingToLoad));
-    drop(load);
-    loads.done()
 }
 
 #[test]

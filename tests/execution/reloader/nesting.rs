@@ -1,7 +1,6 @@
 //! Reloaders inside executions.
 
 use crate::common::log::{Log, failed};
-use crate::common::task::block_on;
 use crate::common::{before_long, soon};
 use crate::reloader::noting::{ENDS, RELOAD, noting, once};
 use cabrank::execution::{ExecutionError, Executor, Interlock, Refused, Reloader};
@@ -136,25 +135,4 @@ fn in_a_permit_block_a_reload_is_refused() {
         reloader.wrap(|_| log.noted("body")).expect("it reloads");
         assert_eq!(log.take(), ["unload", "body"]);
     }
-}
-
-#[test]
-fn a_reload_inside_another_executors_execution_is_refused() {
-    let (interlock, changed) = (Interlock::new(), Arc::new(AtomicBool::new(true)));
-    let [outer, inner] = [(); 2].map(|()| Executor::builder().interlock(interlock.clone()).build());
-    let reloader = Reloader::builder(inner).check(once(&changed)).build().expect("valid");
-    let refused = |result| {
-        let error = failed::<()>(result);
-        assert!(is_inside(&error), "{error}");
-    };
-    outer
-        .wrap(|_| {
-            refused(reloader.wrap(|_| Ok(())));
-            refused(block_on(reloader.wrap_async(async |_| Ok(()))));
-            Ok(())
-        })
-        .expect("it runs");
-    assert_eq!(interlock.generation(), 0);
-    reloader.wrap(|_| Ok(())).expect("it reloads");
-    assert_eq!(interlock.generation(), 1);
 }
