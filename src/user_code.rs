@@ -76,6 +76,39 @@ impl<T> UserValue<T> {
     }
 }
 
+/// Holds a value of the user's whose drop may take long, such as a process that waits for its child. A thread of
+/// its own drops the value, so that no caller and no thread of the library waits for it.
+pub(crate) struct SlowDrop<T: Send + 'static>(
+    /// `None` only in `drop`.
+    Option<UserValue<T>>,
+);
+
+impl<T: Send + 'static> SlowDrop<T> {
+    pub(crate) fn new(value: T) -> Self {
+        SlowDrop(Some(UserValue::new(value)))
+    }
+}
+
+impl<T: Send + 'static> Deref for SlowDrop<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("only drop takes the value")
+    }
+}
+
+impl<T: Send + 'static> Drop for SlowDrop<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        // In a model the drop of a process takes no time, and one thread more would multiply the interleavings.
+        let at_once = cfg!(all(test, any(feature = "loom", feature = "shuttle")));
+        if std::mem::needs_drop::<T>() && !at_once {
+            // A thread that cannot be started drops its closure, and with it the value, here.
+            let _ = crate::sync::thread::start("cabrank drop", None, move || drop(value));
+        }
+    }
+}
+
 impl<T> Deref for UserValue<T> {
     type Target = T;
     #[inline]

@@ -40,3 +40,33 @@ fn kept_turn_x_get() {
         outcomes.note(if both { "both are served" } else { "the newcomer is refused" });
     });
 }
+
+/// Two gets meet a crashed process, and either is connected to it first.
+///
+/// Guards that one section detaches the process and looks for another (`State::checkout_again`). Between two sections, the
+/// new process could be granted to the get that came later. Asserted: the get that was given the crashed process is
+/// served first.
+#[test]
+fn refused_get_x_get() {
+    explore("refused_get_x_get", &["this one first", "the other first"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        rig.idle(&app("a"));
+        rig.spawner.processes()[0].kill();
+        // The threads that connect, in order.
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let connecting = order.clone();
+        rig.on_call(move |call| {
+            if call == Call::Connect {
+                connecting.lock().expect("no panic").push(me());
+            }
+        });
+        let pool = rig.pool.clone();
+        let getter = spawn(move || drop(pool.get(&app("a")).expect("a session")));
+        drop(rig.pool.get(&app("a")).expect("a session"));
+        getter.join().expect("no panic");
+        let order = order.lock().expect("no panic").clone();
+        assert_eq!(order.len(), 3, "only the first is refused");
+        assert_eq!(order[0], order[1], "a later get is served before the one that was refused");
+        outcomes.note(if order[0] == me() { "this one first" } else { "the other first" });
+    });
+}

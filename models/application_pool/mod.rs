@@ -17,6 +17,7 @@ mod connect_failure_x_close;
 mod crowd;
 mod eviction_x_get;
 mod first_spawn_x_two_gets;
+mod get_in_user_code;
 mod get_x_session_close;
 mod growth_x_get;
 mod hanging_spawn_x_other_group;

@@ -1,17 +1,17 @@
-//! A get for a new group meets a full pool in which a process is just being freed (errata E17, E18).
+//! A get for a new group meets a full pool of busy processes (errata E17, E18, E37).
 
 use crate::models::rig::*;
+use std::pin::pin;
 
-/// One busy process takes any number of sessions. The starving group marks it for eviction, or evicts it if it is
-/// idle already.
+/// One busy process takes any number of sessions. The get for the other group marks it for eviction, or evicts it if
+/// it is idle already.
 ///
-/// Guards `State::mark_victims`: without it, the process takes one more session while the other group waits, then
-/// another, and is never idle (erratum E18: PROP-NO-GROUP-STARVES). Asserted: once the new group is in line, the
-/// process serves no newcomer. A process of its own serves the new group.
+/// Guards that the marked process goes on serving its group (`Processes::first_with_room`). Without that, one endless
+/// session would stop the group that has room (PROP-SERVES-ON). Asserted: a newcomer is served while the process
+/// has a session. A process of its own serves the new group afterwards.
 #[test]
 fn two_groups_x_eviction() {
-    let ways = ["in line first", "in line meanwhile", "late"];
-    explore("two_groups_x_eviction", &ways, |outcomes| {
+    explore("two_groups_x_eviction", &["in line", "late"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         rig.spawner.always("/a", unlimited());
         let session = rig.session(&app("a"));
@@ -22,33 +22,84 @@ fn two_groups_x_eviction() {
         });
         // Whether the other get is in line already.
         let waits = rig.pool.counts().waiting == 1;
-        let newcomer = rig.pool.try_get(&app("a"));
-        assert!(!waits || newcomer.is_err(), "a process marked for eviction served a newcomer");
-        let outcome = match (waits, newcomer.is_ok()) {
-            (true, _) => "in line first",
-            (false, true) => "late",
-            (false, false) => "in line meanwhile",
-        };
+        let newcomer = rig.pool.try_get(&app("a")).expect("the process has room, and its place");
         drop(newcomer);
         drop(session);
         getter.join().expect("no panic");
         assert_eq!(rig.counts(), (0, 1));
         assert_eq!(rig.spawner.shut_down().len(), 1);
-        outcomes.note(outcome);
+        outcomes.note(if waits { "in line" } else { "late" });
     });
 }
 
-/// Of two busy processes, one is marked for eviction, and the other is freed first.
+/// An endless session holds the only place, and the cleaner passes at the deadline.
 ///
-/// Guards in `State::close_session` that a freed process is offered to the groups that wait for room. Guards in
-/// `State::new_app_group_creatable` that it is evicted for them and the marked process is unmarked. Without the
-/// first, the get waits for the marked process, which is freed only after the get is served. Asserted: the freed
-/// process is evicted, and the other serves its group again.
+/// Guards that a pass detaches the marked process at the deadline (`State::make_room`). Without that, the get waits
+/// for as long as the session lasts (PROP-ENDLESS-SESSIONS). Asserted: the get is served while the session is open.
+#[test]
+fn endless_session_x_deadline() {
+    explore("endless_session_x_deadline", &["before the deadline", "late"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1)).reentrant();
+        rig.spawner.always("/a", unlimited());
+        let endless = rig.session(&app("a"));
+        let other = app("b");
+        let mut get = pin!(rig.pool.get_async(&other));
+        assert!(rig.reentry.poll_once(get.as_mut()).is_pending());
+        rig.clock.advance(DRAIN);
+        let pool = rig.pool.clone();
+        let cleaner = spawn(move || pool.clean());
+        let newcomer = rig.pool.try_get(&app("a"));
+        outcomes.note(if newcomer.is_ok() { "before the deadline" } else { "late" });
+        let session = rig.reentry.block_on(get).expect("a session");
+        assert_eq!((session.pid(), rig.pool.counts().draining), (2, 1));
+        cleaner.join().expect("no panic");
+        drop((newcomer, endless, session));
+    });
+}
+
+/// Of two busy processes, one is freed while a get of its own group and a get for another group wait.
+///
+/// Guards in `State::close_session` that a freed process makes room before it serves its own group. Without that, gets
+/// of its group keep the place for ever (PROP-ENDLESS-SESSIONS). Asserted: the get for the other group is served if it is
+/// in line at the close.
+#[test]
+fn freed_process_x_own_waiter() {
+    explore("freed_process_x_own_waiter", &["in line", "late"], |outcomes| {
+        let rig = Rig::new(|b| b.max(2));
+        let (first, second) = (rig.session(&app("a")), rig.session(&app("a")));
+        let a = app("a");
+        let mut own = pin!(rig.pool.get_async(&a));
+        assert!(rig.reentry.poll_once(own.as_mut()).is_pending());
+        let pool = rig.pool.clone();
+        let getter = spawn(move || drop(pool.get(&app("b")).expect("a session")));
+        let in_line = rig.pool.counts().waiting == 2;
+        drop(second);
+        outcomes.note(if in_line { "in line" } else { "late" });
+        // The other get may have come into line between the look and the close.
+        let granted = poll_once(own.as_mut());
+        assert!(!in_line || granted.is_pending(), "the own get keeps the place");
+        drop(first);
+        let waits = granted.is_pending();
+        drop(granted);
+        if waits {
+            assert_eq!(rig.reentry.block_on(own).expect("a session").pid(), 1);
+        }
+        getter.join().expect("no panic");
+    });
+}
+
+/// Of two busy processes, the one whose group is above its minimum is marked, and the other becomes idle.
+///
+/// Guards in `State::close_session` that a freed process is offered to the groups that wait for room, also if its
+/// own group is at its minimum. Guards in `State::new_app_group_creatable` that the other process is unmarked then.
+/// Without the first, the get waits for the marked process, which is freed only after the get is served. Asserted: the
+/// freed process makes room, and the other serves its group again.
 #[test]
 fn marked_x_other_freed() {
     explore("marked_x_other_freed", &["in line", "late"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
-        let (first, second) = (rig.session(&app("a")), rig.session(&app("a")));
+        let first = rig.session(&app("a"));
+        let second = rig.session(&app("c").with_min_processes(1));
         let pool = rig.pool.clone();
         let getter = spawn(move || drop(pool.get(&app("b")).expect("a session")));
         let waits = rig.pool.counts().waiting == 1;

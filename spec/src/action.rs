@@ -34,6 +34,8 @@ pub enum Action {
     GiveUp { client: ClientId },
     /// A client closes its session.
     CloseSession { client: ClientId },
+    /// A client decides never to close its session (E37). It loses the session when its process is shut down.
+    NeverCloses { client: ClientId },
     /// A process breaks a session.
     SessionFails { client: ClientId },
     /// A spawn ends.

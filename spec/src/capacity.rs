@@ -6,14 +6,16 @@
 //! whenever capacity may have changed.
 //!
 //! Groups without a process come first: idle processes of other groups are evicted for them. If all
-//! processes are busy, one is marked for eviction for each such group: it takes no more sessions.
+//! processes are busy, the first one that becomes idle makes room. One of them is marked: it is given a new
+//! session only if no other process of its group has room. At the deadline it is detached, and drains. The
+//! deadline is the time of a drain, counted from when the group came into the line.
 //!
-//! Errata: E3 (reservations), E18 (marking for eviction), E25 (draining processes), E28 (the minimum), E29 (the
+//! Errata: E3 (reservations), E18, E37 (making room), E25 (draining processes), E28 (the minimum), E29 (the
 //! victim). Invariants: INV-CAPACITY, INV-LIVE, INV-MARKED, INV-EVICTABLE, INV-WANT.
 
 use crate::checkout::End;
-use crate::configuration::{GroupId, ProcessId};
-use crate::pool::{Event, Lock, Place, Pool, Want};
+use crate::configuration::{GroupId, ProcessId, Time};
+use crate::pool::{Event, Lock, Place, Pool, Reason, Want};
 use crate::rules::Erratum::*;
 
 impl Pool {
@@ -60,6 +62,29 @@ impl Pool {
         }
     }
 
+    /// Returns whether a process of this group makes room as soon as it is idle: a group waits for its first
+    /// process. A group at its minimum makes room only if no group is above its own (E29, E37).
+    pub(crate) fn makes_room(&self, group: GroupId) -> bool {
+        let above = |&id: &GroupId| self.groups[id].surplus > Some(0);
+        let made = !self.first.is_empty() && !self.written(E18) && !self.written(E37);
+        made && (above(&group) || !self.by_surplus.iter().any(above))
+    }
+
+    /// Returns when the marked process must make room: the deadline of the group that waits longest (E37).
+    pub(crate) fn room_due(&self) -> Option<Time> {
+        let full = self.count + self.reserved >= self.max && !self.marked.is_empty();
+        let group = self.first.first().filter(|_| full && !self.written(E37))?;
+        Some(self.groups[*group].room_due)
+    }
+
+    /// Detaches the marked process, which has not become idle in time: its sessions hold no place (E37).
+    pub(crate) fn make_room(&mut self) {
+        let process = self.marked[0];
+        let group = self.process(process).group;
+        self.detach_process(process, Reason::Evicted(None));
+        self.settle(group);
+    }
+
     /// Grants capacity to the groups in the lines.
     pub(crate) fn new_app_group_creatable(&mut self) {
         if self.closed || self.lock != Lock::Free {
@@ -68,7 +93,7 @@ impl Pool {
         self.serve_first();
         while self.marked.len() > self.first.len() {
             self.unmark();
-            // The process may have been given its last session, and have left (E36).
+            // With E37 as written, it may have been given its last session, and have left (E36).
             self.serve_first();
         }
         while let Some(&group) = self.more.first()
@@ -121,10 +146,11 @@ impl Pool {
         self.inactive_apps.iter().find(above).copied()
     }
 
-    /// Marks one busy process for each group without a process: the least busy of the group that is
-    /// furthest above its minimum.
+    /// Marks one busy process: the least busy of the group that is furthest above its minimum. With E37 as
+    /// written, marks one for each group without a process.
     fn mark_for_eviction(&mut self) {
-        while self.marked.len() < self.first.len() {
+        let wanted = if self.written(E37) { self.first.len() } else { 1 };
+        while self.marked.len() < wanted {
             let surplus = |group: &GroupId| self.groups[*group].surplus;
             let Some(most) = self.by_surplus.iter().map(surplus).max() else { break };
             let group = self.by_surplus.iter().find(|group| surplus(group) == most);

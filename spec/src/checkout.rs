@@ -75,7 +75,8 @@ impl Pool {
     /// chosen first. With a global queue a busy process has no room.
     pub(crate) fn select_process(&self, group: GroupId) -> Option<ProcessId> {
         let first = *self.groups[group].processes.first()?;
-        matches!(self.place(self.process(first)), Place::Open(_)).then_some(first)
+        let has_room = matches!(self.place(self.process(first)), Place::Open(_) | Place::Marked);
+        has_room.then_some(first)
     }
 
     /// Finds or makes the client's group, and gives it the options of this get. For a new group, the

@@ -2,7 +2,8 @@
 //!
 //! One pass does all work that is due. It shuts down processes that no minimum protects and that have
 //! been idle for `MAX_IDLE_TIME`. It removes detached processes that have not finished their sessions by
-//! the deadline (E13). It lets groups spawn again when their back-off ends (E26, E28). With E30 mended, the
+//! the deadline (E13). It lets groups spawn again when their back-off ends (E26, E28). It makes room for groups
+//! that have waited too long for their first process (E37). With E30 mended, the
 //! cleaner sleeps until the next work is due: [`next_due`](Pool::next_due).
 //!
 //! Errata: E5, E29, E30. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
@@ -31,6 +32,9 @@ impl Pool {
             self.end_back_off(group);
             self.settle(group);
         }
+        while self.room_due().is_some_and(|due| self.now >= due) {
+            self.make_room();
+        }
     }
 
     fn idle_too_long(&self) -> Option<ProcessId> {
@@ -47,7 +51,7 @@ impl Pool {
         let idle = idle.map(|process| self.idle_since(process) + self.max_idle_time);
         let drain = self.draining.first().map(|&process| self.process(process).drain_deadline);
         let back_off = self.next_back_off().map(|(until, _)| until);
-        [idle, drain, back_off].into_iter().flatten().min()
+        [idle, drain, back_off, self.room_due()].into_iter().flatten().min()
     }
     /// Returns whether work is due and the cleaner is awake.
     pub fn is_due(&self) -> bool {

@@ -106,6 +106,8 @@ pub struct Environment {
     pub processes_fail: bool,
     /// A client may fail to connect because of an error on its own side (E31).
     pub clients_fail: bool,
+    /// The clients whose sessions may become endless (E37).
+    pub endless: Vec<ClientId>,
     /// A get may give up.
     pub give_up: bool,
     /// A client may ask without waiting.
@@ -129,9 +131,9 @@ pub struct Environment {
 impl Environment {
     /// Returns each event, and whether it may happen.
     #[rustfmt::skip]
-    pub fn events(&self) -> [(bool, &'static str); 17] {
+    pub fn events(&self) -> [(bool, &'static str); 18] {
         let Environment {
-            spawns_fail, no_thread, touch, delete, detach, detach_group, processes_fail, clients_fail, give_up,
+            spawns_fail, no_thread, touch, delete, detach, detach_group, processes_fail, clients_fail, endless, give_up,
             try_get, time, punctual, set_max, set_max_per_app, set_max_idle_time, options, close,
         } = self;
         [
@@ -143,6 +145,7 @@ impl Environment {
             (*detach_group, "groups are detached"),
             (*processes_fail, "processes break sessions"),
             (*clients_fail, "clients fail to connect"),
+            (!endless.is_empty(), "sessions become endless"),
             (*give_up, "gets give up"),
             (*try_get, "gets do not wait"),
             (*time, "time passes"),

@@ -98,6 +98,7 @@ changes! {
     lowered environment.set_max = vec![1, 2];
     per_app_limits environment.set_max_per_app = vec![0, 2];
     idle_limits environment.set_max_idle_time = vec![0, 1, 2];
+    endless environment.endless = vec![0, 1];
     giving_up environment.give_up = true;
     try_get environment.try_get = true;
     processes_fail environment.processes_fail = true;
@@ -108,6 +109,7 @@ changes! {
     connects connects = true;
     idle max_idle_time = 1;
     idle_for_2 max_idle_time = 2;
+    short_drains drain_timeout = 1;
     no_draining max_draining = Some(0);
 }
 
@@ -126,29 +128,29 @@ macro_rules! configurations {
 
 configurations! {
     // Two groups, max 2, three clients unless the row says otherwise.
-    "two-global" [277_590, 2_054_064, 27]: two(global(2)), failures, detaches, lowered, idle;
-    "two-private" [306_600, 2_269_592, 29]: two(private(2)), failures, detaches, lowered, idle;
+    "two-global" [298_794, 2_177_976, 29]: two(global(2)), failures, detaches, lowered, idle;
+    "two-private" [327_030, 2_390_300, 31]: two(private(2)), failures, detaches, lowered, idle;
     "two-global-deep" [1_640_241, 15_918_891, 36]: two(global(2)),
         failures, detaches, giving_up, limits, idle;
     "two-private-deep" [1_839_657, 17_642_691, 39]: two(private(2)),
         failures, detaches, giving_up, limits, idle;
-    "two-minimum" [134_699, 890_499, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
-    "two-restarts" [50_158, 286_010, 25]: two(private(2)), restarts, spawns_fail;
+    "two-minimum" [136_343, 900_867, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
+    "two-restarts" [49_918, 285_050, 25]: two(private(2)), restarts, spawns_fail;
     "two-restarts-deep" [2_901_236, 23_755_507, 38]: two(private(2)), failures, restarts, deletes;
-    "two-rolling" [688_808, 4_239_343, 39]: two(rolling(global(2))), restarts, deletes;
+    "two-rolling" [695_090, 4_276_495, 39]: two(rolling(global(2))), restarts, deletes;
     "two-rolling-deep" [3_885_766, 32_634_584, 44]: two(rolling_first(global(2))), failures, restarts;
-    "two-groups-detached" [413_323, 3_817_601, 32]: two(global(2)), failures, endings;
+    "two-groups-detached" [488_791, 4_525_205, 28]: two(global(2)), failures, endings;
     "two-rolling-forgotten" [68_285, 544_236, 31]: pool(rolling(first_min(global(2), 1)), 2, 2),
         restarts, endings;
-    "two-connecting" [61_717, 602_886, 21]: two(private(2)),
+    "two-connecting" [37_519, 388_332, 20]: two(private(2)),
         connects, giving_up, processes_fail, clients_fail, try_get;
-    "two-always" [37_603, 211_535, 31]: pool(always_first(global(2)), 2, 2),
+    "two-always" [44_449, 266_513, 30]: pool(always_first(global(2)), 2, 2),
         connects, failures, processes_fail;
-    "two-deleted" [42_068, 208_979, 22]: two(global(2)), restarts, deletes;
-    "two-threads" [7033, 40_138, 21]: two(first_min(private(2), 1)), no_thread, idle;
-    "two-punctual" [29_964, 204_051, 20]: two(first_min(global(2), 1)),
+    "two-deleted" [42_332, 209_939, 22]: two(global(2)), restarts, deletes;
+    "two-threads" [40_351, 241_885, 31]: two(first_min(private(2), 1)), no_thread, idle;
+    "two-punctual" [128_271, 920_874, 31]: two(first_min(global(2), 1)),
         idle_for_2, failures, punctual, idle_limits;
-    "two-options" [53_560, 393_756, 19]: two(global(2)).or(0, |o| (o.min_processes, o.max_queue) = (1, 1)),
+    "two-options" [54_544, 400_104, 19]: two(global(2)).or(0, |o| (o.min_processes, o.max_queue) = (1, 1)),
         detaches, time, idle;
     "two-restarts-detached" [62_910, 503_118, 21]: pool(global(2), 2, 2),
         restarts, detaches, giving_up, limits;
@@ -156,52 +158,59 @@ configurations! {
         restarts, detaches, giving_up;
     "two-everything-global-deep" [420_380, 3_201_164, 36]: pool(global(2), 2, 2), everything, idle;
     "two-everything-private-deep" [432_660, 3_284_876, 36]: pool(private(2), 2, 2), everything, idle;
-    "two-rolling-private" [201_826, 1_152_198, 40]: two(rolling(private(2))), restarts;
+    "two-rolling-private" [203_590, 1_168_618, 42]: two(rolling(private(2))), restarts;
+    "two-endless-global" [19_139, 91_631, 16]: pool(global(2), 2, 4), endless, time;
+    "two-endless-private" [64_525, 368_841, 30]: pool(private(2), 2, 3), endless, time, failures;
+    "two-endless-room" [1_902, 6_608, 21]: pool(vec![
+            Options { concurrency: 2, ..Options::new("a").min(1) }, Options { max_requests: 2, ..Options::new("b") },
+        ], 1, 3), endless, time, no_draining;
     // One group, max 3, four clients.
-    "one-global" [204_282, 2_008_908, 23]: one(first_min(global(1), 1)),
+    "one-global" [206_634, 2_026_668, 23]: one(first_min(global(1), 1)),
         failures, detaches, limits, idle, per_app_limits;
-    "one-private" [285_880, 2_865_064, 26]: one(first_min(private(1), 1)),
+    "one-private" [288_808, 2_887_288, 26]: one(first_min(private(1), 1)),
         failures, detaches, limits, idle, per_app_limits;
     "one-restarts-global" [6864, 33_522, 14]: one(global(1)), restarts;
     "one-restarts-private" [7776, 40_926, 17]: one(private(1)), restarts;
-    "one-everything-global" [82_980, 740_704, 20]: pool(first_min(global(1), 1), 3, 3), everything, idle;
-    "one-everything-private" [103_286, 927_786, 24]: pool(first_min(private(1), 1), 3, 3), everything, idle;
+    "one-everything-global" [90_096, 802_624, 21]: pool(first_min(global(1), 1), 3, 3), everything, idle;
+    "one-everything-private" [110_810, 993_684, 24]: pool(first_min(private(1), 1), 3, 3), everything, idle;
     "one-everything-global-deep" [728_720, 7_153_052, 24]: one(first_min(global(1), 1)), everything, idle;
     "one-everything-private-deep" [931_278, 9_159_424, 28]: one(private(1)), everything, idle;
     "one-restarts-deep" [607_986, 5_833_192, 24]: one(global(1)), everything;
     "one-concurrent" [5_198, 33_874, 20]:
         one(vec![Options { concurrency: 2, max_requests: 3, max_queue: 2, eager_growth: true, ..Options::new("a") }]),
         detaches, giving_up;
-    "one-growing" [56_373, 488_955, 20]: one(vec![Options { concurrency: 2, ..Options::new("a").min(1) }]),
+    "one-growing" [57_477, 497_667, 20]: one(vec![Options { concurrency: 2, ..Options::new("a").min(1) }]),
         failures, detaches, giving_up, limits, idle;
-    "two-requests" [12_903, 92_427, 16]: pool(vec![
+    "two-requests" [13_473, 95_667, 16]: pool(vec![
             Options { concurrency: 2, max_requests: 2, ..Options::new("a") },
             Options { max_requests: 1, ..Options::new("b") },
         ], 2, 3), detaches, time, idle, limits;
-    "three-unmarked" [74_649, 467_364, 31]: pool(vec![
+    "three-unmarked" [74_721, 467_772, 31]: pool(vec![
             Options { concurrency: 2, max_requests: 3, ..Options::new("a") }, Options::new("b"), Options::new("c"),
         ], 2, 3), limits;
-    "one-options" [79_754, 460_368, 29]:
+    "one-options" [54_722, 326_244, 25]:
         pool(global(1), 2, 3).or(0, |o| (o.concurrency, o.max_requests) = (0, 2)),
         connects, processes_fail;
     "one-directories" [33_620, 252_330, 30]: pool(global(1), 2, 2).or(0, |o| {
             (o.restart_dir, o.min_processes, o.restart_mode) = (1, 1, RestartMode::Rolling);
         }), restarts, deletes;
-    "one-rolling" [180_758, 1_556_888, 39]: pool(rolling(first_min(global(1), 2)), 3, 3), failures, restarts;
+    "one-rolling" [180_818, 1_557_416, 39]: pool(rolling(first_min(global(1), 2)), 3, 3), failures, restarts;
     "one-rolling-deep" [1_157_640, 10_690_376, 43]: one(rolling(first_min(global(1), 2))), failures, restarts;
-    "one-rolling-forgotten" [9475, 87_808, 26]: pool(rolling(first_min(global(1), 1)), 2, 2),
+    "one-rolling-forgotten" [10_021, 94_452, 26]: pool(rolling(first_min(global(1), 1)), 2, 2),
         failures, restarts, giving_up, endings;
-    "one-private-forgotten" [4210, 34_034, 17]: pool(first_min(private(1), 1), 2, 2),
+    "one-private-forgotten" [4_386, 35_618, 17]: pool(first_min(private(1), 1), 2, 2),
         failures, restarts, detaches, endings, idle;
     "one-rolling-private" [12_850, 76_756, 28]: pool(rolling(private(1)), 3, 3), restarts;
     // Three groups, max 2, three clients.
-    "three-global" [199_642, 1_194_880, 24]: three(global(3)), failures, idle;
-    "three-private" [166_858, 1_100_728, 26]: three(private(3)), failures, idle;
-    "three-detached" [136_935, 1_192_896, 22]: three(private(3)), detaches, giving_up, limits;
-    "three-minimum" [93_913, 636_214, 20]: three(first_min(global(3), 1)), time, detaches, idle;
-    "three-restarts" [322_430, 1_503_020, 25]: three(global(3)), restarts;
-    "three-restarts-private" [297_830, 1_437_434, 25]: three(private(3)), restarts;
-    "three-limits" [33_438, 203_478, 19]: three(global(3)), limits;
+    "three-global" [23_354, 130_529, 22]: three(global(3)), time, idle, short_drains;
+    "three-global-deep" [1_012_090, 6_631_465, 32]: three(global(3)), failures, idle, short_drains;
+    "three-private" [23_786, 138_617, 22]: three(private(3)), time, idle, short_drains;
+    "three-private-deep" [978_919, 6_685_516, 33]: three(private(3)), failures, idle, short_drains;
+    "three-detached" [136_539, 1_190_088, 22]: three(private(3)), detaches, giving_up, limits;
+    "three-minimum" [98_209, 659_038, 20]: three(first_min(global(3), 1)), time, detaches, idle;
+    "three-restarts" [323_726, 1_506_908, 25]: three(global(3)), restarts;
+    "three-restarts-private" [295_238, 1_429_658, 25]: three(private(3)), restarts;
+    "three-limits" [33_690, 204_594, 19]: three(global(3)), limits;
     "three-restarts-deep" [818_844, 5_510_256, 30]: pool(global(3), 2, 2), everything, no_time;
-    "three-draining" [5024, 22_974, 15]: three(private(3)), detaches, no_draining;
+    "three-draining" [4_916, 22_650, 15]: three(private(3)), detaches, no_draining;
 }

@@ -135,7 +135,7 @@ fn collect(world: &Config, processes: &mut Arrows, gets: &mut Arrows) {
 fn state(pool: &Pool, process: &crate::pool::Process) -> &'static str {
     match pool.place(process) {
         Place::Draining => "draining",
-        Place::Retiring => "retiring",
+        _ if process.marked => "marked",
         _ if process.sessions > 0 => "active",
         _ => "idle",
     }

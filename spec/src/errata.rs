@@ -82,7 +82,8 @@ pub fn status(erratum: Erratum) -> Status {
         E17 => shown("PROP-NO-OVERTAKING", &[E17], Config::new(a(), 1, 2)),
         E18 => {
             let groups = ab().into_iter().map(Options::private).collect();
-            let world = Config::new(groups, 1, 3);
+            // Where sessions overlap, room is made at a deadline.
+            let world = Config::new(groups, 1, 3).with(|env| env.time = true);
             shown(
                 "PROP-EVERY-GET-ENDS",
                 &[E18],
@@ -159,6 +160,11 @@ pub fn status(erratum: Erratum) -> Status {
             let options = Options { max_requests: 1, ..Options::new("a") };
             shown("PROP-LAST-SESSION", &[E36], Config::new(vec![options], 1, 1))
         }
+        E37 => {
+            let world =
+                Config::new(ab(), 1, 2).with(|env| (env.time, env.endless) = (true, vec![0, 1]));
+            shown("PROP-ENDLESS-SESSIONS", &[E37], world)
+        }
         E38 => {
             let world = Config::new(a(), 1, 2).with(|env| env.processes_fail = true);
             shown("PROP-KEEPS-TURN", &[E38], world.but(|config| config.connects = true))
@@ -202,6 +208,27 @@ pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
             let options = Options { max_queue: 1, ..Options::new("a") };
             let world = Config::new(vec![options], 1, 2);
             second("The queue has no bound.", shown("PROP-QUEUE-BOUND", &[E19], world))
+        }
+        E37 => {
+            let options = Options { concurrency: 2, ..Options::new("a") };
+            let room = Config::new(vec![options, Options::new("b")], 1, 3);
+            let others = Config::new(vec![Options::new("a"), Options::new("b")], 2, 4);
+            let others =
+                others.but(|config| config.clients = vec![vec![0], vec![0], vec![0], vec![1]]);
+            vec![
+                (
+                    "The group that holds the place is stopped, although its process has room.",
+                    shown("PROP-SERVES-ON", &[E37], room),
+                ),
+                (
+                    "The one process chosen to make room has an endless session; the others turn over for ever.",
+                    shown(
+                        "PROP-ENDLESS-SESSIONS",
+                        &[E37],
+                        others.with(|env| env.endless = vec![0]),
+                    ),
+                ),
+            ]
         }
         E38 => {
             let options = Options { max_queue: 1, ..Options::new("a") };

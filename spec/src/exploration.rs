@@ -57,7 +57,7 @@ pub fn check(config: &Config) -> Result<Report, String> {
         Err(Ended::TooMany) => unreachable!("there is no limit"),
     };
     let time = begun.elapsed();
-    let looked_at: Vec<_> = LIVENESS.iter().filter(|property| property.applies(config)).collect();
+    let looked_at: Vec<_> = LIVENESS.iter().filter(|property| (property.applies)(config)).collect();
     for property in &looked_at {
         if let Some(counterexample) = never(config, &explored, property) {
             return Err(story::describe(config, &counterexample));

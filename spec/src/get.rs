@@ -1,8 +1,8 @@
 //! The pseudocode's `get`: looks at the restart file, checks out a process, and connects.
 //!
-//! A get makes up to ten attempts, each in two critical sections: the first checks out a process, the
-//! second detaches it if connecting failed. In between, the client is in [`At::Connecting`]; before
-//! another attempt it is in [`At::Again`].
+//! A get makes up to ten attempts. A critical section checks out a process, and the client connects, in
+//! [`At::Connecting`]. If that fails, the next section detaches the process and checks out another. With E38
+//! as written these are two sections; in between, the client is in [`At::Again`].
 //!
 //! Errata: E16 (interruption), E19 (giving up), E24 (looking at the restart file), E31 (connect
 //! failures), E38 (its turn). Invariants: INV-WAITING.
@@ -18,7 +18,8 @@ impl Pool {
         let options = self.brought[group];
         let turn = 1 + self.clients.iter().map(|client| client.turn).max().unwrap_or(0);
         let (at, attempt, waited) = (At::Again, 1, false);
-        self.clients[client] = Client { at, group, options, attempt, turn, waited, look };
+        self.clients[client] =
+            Client { at, group, options, attempt, turn, waited, look, endless: false };
         self.checkout_without_lock(client, waits, true);
     }
 
@@ -36,12 +37,23 @@ impl Pool {
     /// the client's own side (E31) detaches no process, and another process would not help.
     pub(crate) fn connect_fails(&mut self, client: ClientId, local: bool) {
         let crashed = !local || self.written(E31);
-        self.end_session(client, if crashed { Ending::Failed } else { Ending::Unused });
-        if local || self.clients[client].attempt >= self.config().max_attempts {
-            self.fails(client, Failure::Connect);
-        } else {
-            self.clients[client].at = At::Again;
-            self.clients[client].attempt += 1;
+        let ends = local || self.clients[client].attempt >= self.config().max_attempts;
+        let ending = match crashed {
+            false => Ending::Unused,
+            true if ends || self.written(E38) => Ending::Failed,
+            true => Ending::Refused,
+        };
+        let group = self.clients[client].group;
+        self.end_session(client, ending);
+        if ends {
+            return self.fails(client, Failure::Connect);
+        }
+        self.clients[client].at = At::Again;
+        self.clients[client].attempt += 1;
+        if ending == Ending::Refused {
+            // At once: otherwise a later get might be served in between (E38).
+            self.retry(client);
+            self.settle(group);
         }
     }
 

@@ -5,7 +5,8 @@
 //! in `src/application_pool/invariants.rs`, and `tests/names.rs` compares the two.
 
 use crate::configuration::{GroupId, ProcessId};
-use crate::pool::{At, Group, Place, Pool, Process, Want};
+use crate::pool::{At, Group, Lock, Pool, Process, Want};
+use crate::rules::Erratum::*;
 
 /// A predicate that holds in every state.
 #[derive(Clone, Copy)]
@@ -33,7 +34,7 @@ invariants! {
         |s| all_groups(s, |id, g| g.processes.iter().all(|&p| s.process(p).group == id));
     "INV-GROUP-ORDER" "in a group's list, idle processes come before busy ones"
         |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| p.sessions > 0).is_sorted());
-    "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, then full ones, then retiring ones"
+    "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, the marked one last among them; then full ones, by sessions"
         |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| s.place(p)).is_sorted());
     "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes"
         |s| all_groups(s, |_, g| g.size == g.processes.len()
@@ -106,11 +107,12 @@ invariants! {
     "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)"
         |s| all_groups(s, |_, g| g.queue.is_empty() || g.size > 0 || g.spawning.is_some()
             || g.want == Want::First);
-    "INV-MARKED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)"
-        |s| infos(s, &s.marked).all(|p|
-                p.marked && p.sessions > 0 && s.place(p) == Place::Retiring)
+    "INV-MARKED" "at most one process is marked for eviction, an attached and busy one, while a group wants its first process; in a full pool one is (E18, E37)"
+        |s| infos(s, &s.marked).all(|p| p.marked && p.sessions > 0 && !p.detached)
             && s.processes.iter().filter(|p| p.marked).count() == s.marked.len()
-            && s.marked.len() <= s.first.len();
+            && s.marked.len() <= s.first.len().min(if s.written(E37) { s.first.len() } else { 1 })
+            && (s.first.is_empty() || s.count == 0 || s.count + s.reserved < s.max || !s.marked.is_empty()
+                || s.written(E18) || s.lock != Lock::Free);
     "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process (E27)"
         |s| (0..s.groups.len()).all(|id| {
             let g = &s.groups[id];

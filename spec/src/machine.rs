@@ -57,7 +57,13 @@ impl Pool {
                 give_up(out);
             }
             At::InSession(process) => {
-                out.push(Action::CloseSession { client });
+                let endless = self.clients[client].endless && process.is_some();
+                if !endless {
+                    out.push(Action::CloseSession { client });
+                    if env.endless.contains(&client) && process.is_some() {
+                        out.push(Action::NeverCloses { client });
+                    }
+                }
                 if env.processes_fail && process.is_some() {
                     out.push(Action::SessionFails { client });
                 }
@@ -143,6 +149,7 @@ impl Pool {
             Action::SessionFails { client } => {
                 self.session_has_been_closed(client, Ending::Failed);
             }
+            Action::NeverCloses { client } => self.clients[client].endless = true,
             Action::SpawnEnds { ticket, result } => self.spawn_has_ended(ticket, result),
             Action::Touch { dir } => self.touch(dir),
             Action::Delete { dir } => self.delete(dir),
@@ -236,7 +243,9 @@ impl crate::checker::Machine for Config {
     }
     /// A client waits or the lock is held, and no action of the system itself can help.
     fn stuck(&self, pool: &Pool, actions: &[Action]) -> bool {
-        let waits = pool.clients.iter().any(|client| matches!(client.at, At::Waiting(_)));
+        let waits =
+            |c: usize| matches!(pool.clients[c].at, At::Waiting(_)) && !pool.waits_for_endless(c);
+        let waits = (0..pool.clients.len()).any(waits);
         let idles = |action: &Action| matches!(action, Action::Tick);
         (waits || pool.lock != Lock::Free)
             && !actions.iter().any(|action| action.is_the_systems_own() && !idles(action))

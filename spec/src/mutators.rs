@@ -105,6 +105,7 @@ impl Pool {
         if want != self.groups[group].want {
             self.leave_want(group);
             self.groups[group].want = want;
+            self.groups[group].room_due = self.now + self.config().drain_timeout;
             if let Some(line) = self.line(want) {
                 line.push(group);
             }

@@ -9,7 +9,7 @@
 //! - Totals are dropped.
 
 use crate::configuration::{ProcessId, Time};
-use crate::pool::{At, Client, Pool, Totals};
+use crate::pool::{At, Client, Pool, Totals, Want};
 use crate::rules::Erratum::*;
 
 impl Pool {
@@ -40,6 +40,7 @@ impl Pool {
             } else if !tries_again {
                 (client.options, client.attempt, client.look) = (0, 0, None);
             }
+            client.endless &= client.at.process().is_some();
         }
         self.normal_turns();
     }
@@ -106,10 +107,14 @@ impl Pool {
                 process.processed = 0;
             }
         }
+        let written_e37 = self.written(E37);
         let same_from = (1..16).find(|&n| self.back_off(n) == self.back_off(n + 1));
         for group in &mut self.groups {
             let until = group.back_off_until.map(|until| then + (until - now).max(0));
             group.back_off_until = until;
+            // Without time, the deadline is never reached.
+            let matters = env.time && group.want == Want::First && !written_e37;
+            group.room_due = if matters { then + (group.room_due - now).max(0) } else { 0 };
             group.failures = group.failures.min(same_from.unwrap_or(16));
         }
         self.now = then;

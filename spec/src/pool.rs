@@ -75,6 +75,8 @@ pub struct Group {
     pub surplus: Option<usize>,
     /// The line in which the group stands.
     pub want: Want,
+    /// While the group wants its first process: when a busy process must make room for it (E37).
+    pub room_due: Time,
     /// Whether the group was detached by name. It is removed once it is unused.
     pub forgotten: bool,
 }
@@ -90,10 +92,12 @@ impl Group {
 pub enum Place {
     /// Attached, with room for a session; ordered by sessions.
     Open(usize),
+    /// Attached, with room for a session, but marked for eviction (E18): chosen last.
+    Marked,
     /// Attached, with as many sessions as it takes at once.
     Full(usize),
-    /// Attached, but takes no more sessions: it is marked for eviction (E18), or was given its last session
-    /// (E36 as written).
+    /// Attached, but takes no more sessions: it was given its last session (E36 as written), or is marked for
+    /// eviction (E37 as written).
     Retiring,
     /// Detached, with sessions (E13).
     Draining,
@@ -196,6 +200,8 @@ pub struct Client {
     pub waited: bool,
     /// The restart file that the client saw when its get began.
     pub look: Option<u64>,
+    /// Whether the client never closes its session (E37).
+    pub endless: bool,
 }
 
 impl Client {
@@ -207,6 +213,7 @@ impl Client {
         turn: 0,
         waited: false,
         look: None,
+        endless: false,
     };
 }
 
@@ -290,7 +297,7 @@ pub struct Pool {
     pub replacing: usize,
     /// The detached processes with sessions, by deadline (E13).
     pub draining: Vec<ProcessId>,
-    /// The processes that are marked for eviction (E18).
+    /// The processes that are marked for eviction (E18): at most one, except with E37 as written.
     pub marked: Vec<ProcessId>,
     /// The groups that want their first process.
     pub first: Vec<GroupId>,
@@ -401,10 +408,14 @@ impl Pool {
         let exhausted = self.is_exhausted(process);
         if process.detached {
             Place::Draining
-        } else if exhausted && !self.written(Erratum::E14) || process.marked {
+        } else if exhausted && !self.written(Erratum::E14)
+            || process.marked && self.written(Erratum::E37)
+        {
             Place::Retiring
         } else if options.concurrency > 0 && process.sessions >= options.concurrency {
             Place::Full(process.sessions)
+        } else if process.marked {
+            Place::Marked
         } else {
             Place::Open(process.sessions)
         }

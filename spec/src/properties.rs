@@ -5,7 +5,7 @@
 //! it rests on fairness, stated in [`Liveness::assumes`]. [`STEP_PROPERTIES`] and [`LIVENESS`] are the
 //! only home of the names and sentences.
 
-use crate::configuration::{GroupId, Options, ProcessId, RestartMode};
+use crate::configuration::{ClientId, Config, GroupId, Options, ProcessId, RestartMode};
 use crate::pool::{Action, At, Event, Failure, Lock, Pool, Reason, SpawnResult};
 
 /// A predicate that every step keeps.
@@ -52,7 +52,9 @@ step_properties! {
         no_overtaking;
     "PROP-KEEPS-TURN" "a get whose process has crashed waits before all later gets, and the queue's bound does not refuse it (E38)"
         |_, action, s| {
-            let Action::Retry { client } = *action else { return None };
+            let (Action::Retry { client } | Action::ConnectFails { client, local: false }) = *action else {
+                return None;
+            };
             let refused = s.events.contains(&Event::Failed { client, why: Failure::QueueFull });
             let queue = s.groups.iter().map(|group| &group.queue).find(|queue| queue.contains(&client));
             let in_turn = |queue: &Vec<usize>| queue.iter().map(|&c| s.clients[c].turn).is_sorted();
@@ -78,6 +80,14 @@ step_properties! {
                     || !s.spawning_allowed(id)
             })
         };
+    "PROP-SERVES-ON" "no get waits while a process of its group can be given one more session, even if another group waits for its place (E37)"
+        |_, _, s| each(s.clients.iter().filter(|client| matches!(client.at, At::Waiting(_))), |client| {
+            let of_group = s.groups[client.group].processes.iter().map(|&p| s.process(p));
+            of_group.into_iter().all(|p| {
+                let takes = s.options_of(p).concurrency;
+                s.is_exhausted(p) || takes > 0 && p.sessions >= takes
+            })
+        });
     "PROP-GROWTH" "a group above its minimum grows only when none of its processes has room, unless its options say otherwise (E35)"
         growth;
     "PROP-LAST-SESSION" "a process that is given its last session is detached in the same step, so its place is free (E36)"
@@ -143,7 +153,7 @@ step_properties! {
         };
     "PROP-RESTART-ONCE" "no get restarts its group after it has waited (E24)"
         |before, action, after| {
-            let Action::Retry { client } = *action else { return None };
+            let client = looks_again(before, action)?;
             let group = before.clients[client].group;
             let options = before.config().options(group, before.clients[client].options);
             (options.always_restart || sees_change(before, group, options)).then(||
@@ -200,10 +210,9 @@ step_properties! {
         };
     "PROP-OPTIONS" "a group has the options of the get that looked last; a process keeps the options its spawn was ordered with (E7)"
         |before, action, after| {
-            let (group, options) = match *action {
-                Action::Retry { client } =>
-                    (before.clients[client].group, before.clients[client].options),
-                _ => asked_for(action).map(|group| (group, before.brought[group]))?,
+            let (group, options) = match looks_again(before, action) {
+                Some(client) => (before.clients[client].group, before.clients[client].options),
+                None => asked_for(action).map(|group| (group, before.brought[group]))?,
             };
             let g = &before.groups[group];
             (g.known && !before.closed && g.options != options).then(|| {
@@ -256,6 +265,17 @@ fn restarts(s: &Pool, group: GroupId) -> bool {
 fn asked_for(action: &Action) -> Option<GroupId> {
     match *action {
         Action::Get { group, .. } | Action::TryGet { group, .. } => Some(group),
+        _ => None,
+    }
+}
+/// Returns the client that looks for a process again in this step.
+fn looks_again(before: &Pool, action: &Action) -> Option<ClientId> {
+    match *action {
+        Action::Retry { client } => Some(client),
+        Action::ConnectFails { client, local: false } => {
+            let again = before.clients[client].attempt < before.config().max_attempts;
+            (again && !before.written(crate::rules::Erratum::E38)).then_some(client)
+        }
         _ => None,
     }
 }
@@ -403,6 +423,8 @@ pub struct Liveness {
     pub not_yet: fn(&Pool, usize) -> bool,
     /// Whether the promise is to each client, or else to each group.
     pub of_clients: bool,
+    /// Returns whether a configuration has what the property assumes.
+    pub applies: fn(&Config) -> bool,
 }
 
 /// The number of fairness classes of each kind: one for each client or group.
@@ -418,13 +440,13 @@ macro_rules! is {
 }
 macro_rules! liveness {
     ($($name:literal $says:literal assumes $assumes:literal
-       may $may:expr; fair $fair:expr; not_yet $of:ident $not_yet:expr;)*) => {
+       applies $applies:expr; may $may:expr; fair $fair:expr; not_yet $of:ident $not_yet:expr;)*) => {
         /// The promises that come about in the end.
         ///
         $(#[doc = concat!("- <a id=\"", $name, "\"></a>**", $name, "**: ", $says, ".")])*
         pub const LIVENESS: &[Liveness] = &[$(Liveness {
             name: $name, says: $says, assumes: $assumes,
-            may: $may, fair: $fair, not_yet: $not_yet, of_clients: is!($of),
+            applies: $applies, may: $may, fair: $fair, not_yet: $not_yet, of_clients: is!($of),
         },)*];
     };
 }
@@ -433,12 +455,15 @@ liveness! {
     "PROP-EVERY-GET-ENDS" "every waiting get ends, with a session or an error (E19, E21)"
         assumes "sessions close, clients connect, spawns end (with success or failure), the cleaner runs, time \
                  passes; gets may go on coming and spawns may go on failing; restarts, detaches and changes of \
-                 limits and options stop"
+                 limits and options stop; where a process takes several sessions at once, only the deadline of \
+                 E37 makes room, for which time must pass"
+        applies |config| all_close(config) && has_deadline(config);
         may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
         not_yet client |s, client|
             matches!(s.clients[client].at, At::Waiting(_) | At::Again | At::Spawning);
     "PROP-NO-GROUP-STARVES" "a group without processes, draining ones included, whose gets wait is given a process, or its gets end (E18)"
         assumes "the same as PROP-EVERY-GET-ENDS"
+        applies |config| all_close(config) && has_deadline(config);
         may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
         // With its last session a process may leave in the step in which it comes (E36): it was given all the same.
         not_yet group |s, group| !s.groups[group].queue.is_empty()
@@ -446,6 +471,7 @@ liveness! {
     "PROP-MINIMUM-REFILLED" "a group below its minimum grows to it, as long as there is room (E28)"
         assumes "the same, and spawns stop failing; the group has no max_requests, by which it may lose \
                  processes as fast as they start"
+        applies all_close;
         may kind::QUIET; fair |_| true;
         not_yet group |s, id| {
             let group = &s.groups[id];
@@ -456,26 +482,54 @@ liveness! {
     "PROP-RESTART-ENDS" "a rolling restart replaces every outdated process (E34)"
         assumes "the same, and spawns stop failing; there is room for a successor: max_draining is not 0, and \
                  max was not lowered during the restart (tests/findings.rs)"
+        applies all_close;
         may kind::QUIET; fair |_| true;
         not_yet group |s, group| s.groups[group].outdated > 0;
     "PROP-DRAIN-ENDS" "a draining process is gone in the end, even if its sessions do not close (E13)"
         assumes "time passes, the cleaner runs; sessions need not close"
+        applies |config| config.environment.time;
         may kind::QUIET | 1 << kind::SPAWN_FAILS | 1 << kind::CLIENT_FAILS;
         fair |class| !(CLIENTS * 2..CLIENTS * 3).contains(&class);
         not_yet client |s, client| {
             let process = s.clients[client].at.process().and_then(|p| s.find(p));
             process.is_some_and(|process| process.detached)
         };
+    "PROP-ENDLESS-SESSIONS" "every waiting get ends even if other sessions never close, unless such sessions hold every process of its group (E37)"
+        assumes "the same as PROP-EVERY-GET-ENDS, but only sessions that may close do"
+        applies |config| !all_close(config) && has_deadline(config);
+        may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
+        not_yet client |s, client|
+            matches!(s.clients[client].at, At::Waiting(_) | At::Again) && !s.waits_for_endless(client);
+}
+
+fn all_close(config: &Config) -> bool {
+    config.environment.endless.is_empty()
+}
+
+/// Returns whether no group can keep its place for ever: time passes, or no sessions overlap and all close.
+fn has_deadline(config: &Config) -> bool {
+    let mut all = config.groups.iter().chain(config.environment.options.iter().map(|(_, o)| o));
+    let overlap = config.groups.len() > 1 && all.any(|options| options.concurrency != 1);
+    config.environment.time || all_close(config) && !overlap
+}
+
+impl Pool {
+    /// Returns whether sessions that never close hold every process of the group for which this client waits, and
+    /// none is being spawned.
+    pub(crate) fn waits_for_endless(&self, client: ClientId) -> bool {
+        let group = &self.groups[self.clients[client].group];
+        let has_session =
+            |p: ProcessId| self.clients.iter().filter(move |c| c.at.process() == Some(p));
+        let held =
+            |&p: &ProcessId| has_session(p).next().is_some() && has_session(p).all(|c| c.endless);
+        group.size > 0 && group.spawning.is_none() && group.processes.iter().all(held)
+    }
 }
 
 impl Liveness {
     /// Finds a property by name.
     pub fn named(name: &str) -> Option<&'static Liveness> {
         LIVENESS.iter().find(|property| property.name == name)
-    }
-    /// Returns whether a configuration has what the property assumes: a drain ends only if time passes.
-    pub fn applies(&self, config: &crate::configuration::Config) -> bool {
-        (self.fair)(CLIENTS * 2) || config.environment.time
     }
     /// Counts the states, given by their [`marks`], in which the promise is outstanding.
     pub(crate) fn not_yet_in(&self, marks: &[u64]) -> usize {

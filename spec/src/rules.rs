@@ -57,7 +57,7 @@ errata! {
     E15 15 "detached is read without the lock, which is a data race" "detached is atomic";
     E16 16 "an interrupted wait stays counted" "counters are right however a wait ends";
     E17 17 "every waiting get is woken and competes again" "gets are served first come, first served, by hand-off";
-    E18 18 "a get for a new group waits until a process happens to be idle" "for each such group one busy process is marked for eviction: it takes no more sessions and makes room";
+    E18 18 "a get for a new group waits until a process happens to be idle" "for such a group one busy process is marked for eviction, and makes room";
     E19 19 "max may be 0, a wait has no timeout, and the queue has no bound" "max 0 is refused, gets may give up, and the queue is bounded";
     E20 20 "raising max_per_app wakes no waiting get" "gets that can now proceed are served";
     E21 21 "no wake-up is lost, if cancelling is atomic" "the same";
@@ -76,7 +76,8 @@ errata! {
     E34 34 "a restart stops old processes before it starts new ones" "in a rolling restart, old processes serve until their successors are ready";
     E35 35 "an extra process is spawned as soon as two sessions of a process overlap, even if it has room" "it is spawned when no process of the group has room; the written rule is an option of the group";
     E36 36 "a process that was given its last session stays in count until that session ends" "it is detached as soon as it is given its last session: it drains, and its place is free";
-    E38 38 "a get whose process has crashed queues again at the back, or is refused by the queue's bound" "it keeps its turn, and the bound does not apply to it";
+    E37 37 "a process marked for eviction takes no more sessions, and has no deadline: one endless session starves the waiting group, and stops the one that has room" "the process marked is chosen last; any process that becomes idle makes room; after the time of a drain, the marked one is detached, and drains";
+    E38 38 "a get whose process has crashed queues again at the back, or is refused by the queue's bound" "it looks for another process in the section that detaches the first; it keeps its turn, and the bound does not apply to it";
     E39 39 "a group's name is derived by a lossy conversion, so two directories can share a group" "names are derived without loss, and a trailing slash makes no other name";
 }
 
@@ -91,8 +92,6 @@ impl Erratum {
 /// Errata found by use, which the machine does not carry out yet: each with what is wrong, and the ruling.
 #[rustfmt::skip]
 pub const OPEN: &[(&str, &str, &str)] = &[
-    ("E37", "a process marked for eviction has no deadline, so one endless session starves the waiting group",
-        "several candidates are marked at once, and the drain's deadline applies to them"),
     ("E40", "the cleaner may sleep past a process that has just lost the minimum's protection",
         "each change of protection reports the earliest due time to the cleaner"),
     ("E41", "a get with new options scans the processes of all groups",

@@ -4,8 +4,8 @@
 //! pseudocode reads `detached` without the lock (E15). An action is one step, so this machine cannot
 //! express that; the models of the real code do.
 //!
-//! Errata: E13 (a draining process), E14 (max_requests), E36 (the last session). Invariants: INV-MAX-REQUESTS,
-//! INV-PROCESS-IDLE, INV-INACTIVE-ORDER.
+//! Errata: E13 (a draining process), E14 (max_requests), E36 (the last session), E37 (making room). Invariants:
+//! INV-MAX-REQUESTS, INV-PROCESS-IDLE, INV-INACTIVE-ORDER.
 
 use crate::checkout::End;
 use crate::configuration::{ClientId, GroupId};
@@ -21,6 +21,8 @@ pub(crate) enum Ending {
     Unused,
     /// The process broke it.
     Failed,
+    /// The process refused the connection. The client looks for another in the same section, which settles.
+    Refused,
 }
 
 impl Pool {
@@ -67,8 +69,14 @@ impl Pool {
         let info = self.process(identifier);
         let (retires, marked) = (self.place(info) == Place::Retiring, info.marked);
         let max_requests = self.options_of(info).max_requests;
-        if ending == Ending::Failed {
+        if matches!(ending, Ending::Failed | Ending::Refused) {
             self.detach_process(identifier, Reason::Failed);
+            if ending == Ending::Failed {
+                self.settle(group);
+            }
+        } else if idle && self.makes_room(group) {
+            // Before the group's own gets: otherwise these could keep the place for ever (E37).
+            self.detach_process(identifier, Reason::Evicted(None));
             self.settle(group);
         } else if idle && retires {
             let reason = if marked { Reason::Evicted(None) } else { Reason::MaxRequests };

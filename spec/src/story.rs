@@ -143,6 +143,13 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
             let with = process_of(before, c);
             format!("{} closes its session with {with}", capital(&client(c)))
         }
+        Action::NeverCloses { client: c } => {
+            format!(
+                "{} keeps its session with {} for ever",
+                capital(&client(c)),
+                process_of(before, c)
+            )
+        }
         Action::SessionFails { client: c } => {
             format!("The session of {} is broken by {}", client(c), process_of(before, c))
         }
@@ -312,6 +319,7 @@ fn draw_process(pool: &Pool, process: &Process) -> String {
     let clients = pool.clients.iter().enumerate().filter(|(_, client)| has(client.at));
     let named = |(id, client): (usize, &crate::pool::Client)| match client.at {
         At::Connecting(_) => format!("client {} connecting", id + 1),
+        _ if client.endless => format!("client {} for ever", id + 1),
         _ => format!("client {}", id + 1),
     };
     let clients: Vec<String> = clients.map(named).collect();
@@ -325,6 +333,7 @@ fn draw_process(pool: &Pool, process: &Process) -> String {
     };
     match pool.place(process) {
         Place::Retiring => says += ", retiring",
+        _ if process.marked => says += ", marked",
         Place::Draining => says += ", detached",
         _ => {}
     }

@@ -152,7 +152,7 @@ broken! {
     "INV-EVICTABLE" |s| s.groups[A].idle = 1 => "INV-GROUP-SIZE";
     "INV-WANT" |s| s.groups[C].want = Want::More;
     "INV-WANT" |s| s.more.push(C);
-    "INV-WANT" |s| (s.groups[C].want, s.first) = (Want::First, vec![C]);
+    "INV-WANT" |s| (s.groups[C].want, s.first) = (Want::First, vec![C]) => "INV-MARKED";
     "INV-CLOSED" |s| s.closed = true;
     "INV-CLOSED" |s| { *s = closed(); s.more.push(A) } => "INV-WANT";
 }
@@ -210,18 +210,17 @@ fn connecting() -> Pool {
     let config = config.with(|env| (env.processes_fail, env.clients_fail) = (true, true));
     after(config, &[get(0, A), ready(1)])
 }
-/// Returns a pool in which a connect failed, `restart.txt` was touched, and the client looks again.
+/// Returns a pool in which a client connects, and `restart.txt` was touched.
 fn looks_again() -> Pool {
     let mut pool = connecting();
-    pool.apply(&cannot_connect(false));
     pool.apply(&Action::Touch { dir: 0 });
     pool
 }
-/// Returns a pool in which a connect failed while another get waits, and the client looks again.
+/// Returns a pool in which a client connects while another get waits.
 fn two_look() -> Pool {
     let config = one(Options::new("a"), 1, 2).but(|config| config.connects = true);
     let config = config.with(|env| env.processes_fail = true);
-    after(config, &[get(0, A), ready(1), get(1, A), cannot_connect(false)])
+    after(config, &[get(0, A), ready(1), get(1, A)])
 }
 /// Returns a pool with one busy process and one idle one.
 fn a_choice() -> Pool {
@@ -320,14 +319,15 @@ steps! {
         s.clients[2].at = At::InSession(Some(1));
         s.groups[A].queue = vec![0, 1];
     };
-    "PROP-KEEPS-TURN": two_look(), Action::Retry { client: 0 }, |s| s.groups[A].queue.reverse();
-    "PROP-KEEPS-TURN": two_look(), Action::Retry { client: 0 },
+    "PROP-KEEPS-TURN": two_look(), cannot_connect(false), |s| s.groups[A].queue.reverse();
+    "PROP-KEEPS-TURN": two_look(), cannot_connect(false),
         |s| s.events.push(Event::Failed { client: 0, why: Failure::QueueFull });
     "PROP-CHOICE": a_choice(), get(2, A), |s| s.clients[2].at = At::InSession(Some(1));
     "PROP-QUEUE-BOUND": bounded(), get(0, A), |s| s.groups[A].queue.push(1);
     "PROP-WORK-CONSERVING": grows(), Action::Tick, |s| (s.groups[A].spawning, s.reserved) = (None, 0);
     // Another spawn begins while the group's process is idle.
     "PROP-GROWTH": full(), get(1, A), |s| process(s, 1).sessions = 0;
+    "PROP-SERVES-ON": full(), get(1, A), |s| process(s, 1).sessions = 0;
     "PROP-LAST-SESSION": last_session(), ready(1), |s| process(s, 1).detached = false;
     "PROP-IDLE-TIME": due(), Action::Clean, |s| s.events = vec![detached(IDLE, A, Reason::Idle)];
     "PROP-IDLE-BOUND": punctual(), Action::Tick, |s| s.now += 2;
@@ -342,7 +342,7 @@ steps! {
     "PROP-RESTART-CAUSE": touched(Options::new("a")), get(0, A),
         |s| s.events.push(Event::Restarting { group: B });
     "PROP-RESTART-LOSS": deleted(), get(0, A), |s| s.events.push(detached(1, A, Reason::Restarted));
-    "PROP-RESTART-ONCE": looks_again(), Action::Retry { client: 0 },
+    "PROP-RESTART-ONCE": looks_again(), cannot_connect(false),
         |s| s.events.push(Event::Restarting { group: A });
     // The old process is detached before its successor is attached.
     "PROP-ROLLING": rolling(), ready(2), |s| s.events.reverse();

@@ -27,10 +27,21 @@ fn named(name: &str) -> Liveness {
 fn one(options: Options, max: usize, clients: usize) -> Config {
     Config::new(vec![options], max, clients)
 }
-/// Two clients ask for a in turn, and one asks for b (E18).
+/// Two clients ask for a in turn, and one asks for b (E18). Time passes: the deadline of E37 makes room.
 fn turns() -> Config {
     let groups = vec![Options::new("a").private(), Options::new("b").private()];
-    Config::new(groups, 1, 3).but(|config| config.clients = vec![vec![0], vec![0], vec![1]])
+    timed(Config::new(groups, 1, 3)).but(|config| config.clients = vec![vec![0], vec![0], vec![1]])
+}
+/// The session of one client for a is endless, two others take turns, and one asks for b (E37).
+fn endless() -> Config {
+    let world = Config::new(vec![Options::new("a"), Options::new("b")], 2, 4);
+    let world = world.but(|config| config.clients = vec![vec![0], vec![0], vec![0], vec![1]]);
+    world.with(|env| env.endless = vec![0])
+}
+/// All sessions may be endless.
+fn all_endless() -> Config {
+    let world = Config::new(vec![Options::new("a"), Options::new("b")], 1, 2);
+    timed(world).with(|env| env.endless = vec![0, 1])
 }
 fn minimum() -> Config {
     one(Options::new("a").min(1), 1, 1).with(|env| env.detach = true)
@@ -58,7 +69,6 @@ fn timed(config: Config) -> Config {
 // The fairness classes of each kind of action: one for each of eight clients or groups.
 const CLOSES: u8 = 2;
 const CONNECTS: u8 = 1;
-const RETRIES: u8 = 0;
 const SPAWNS: u8 = 3;
 const SPAWNS_UNWANTED: u8 = 4;
 const TICK: u8 = 40;
@@ -79,6 +89,8 @@ fn not_assumed() -> Vec<Premise> {
         // Time may keep passing.
         ("PROP-MINIMUM-REFILLED", timed(minimum()), &[E28], |p| p.may &= !(1 << kind::TIME)),
         ("PROP-RESTART-ENDS", timed(without_room()), &[], |p| p.may &= !(1 << kind::TIME)),
+        // Gets may keep coming for the group that holds the place.
+        ("PROP-ENDLESS-SESSIONS", endless(), &[E37], |p| p.may &= !(1 << kind::GET)),
         // Sessions need not close.
         ("PROP-DRAIN-ENDS", draining(), &[E13], |p| p.fair = |_| true),
     ]
@@ -128,13 +140,13 @@ fn each_assumption_is_needed() {
     let connecting = |config: Config| {
         config.but(|config| config.connects = true).with(|env| env.processes_fail = true)
     };
-    let needed: [Needed; 15] = [
-        ("PROP-EVERY-GET-ENDS", connecting(one(Options::new("a"), 1, 2)), |c| c / 8 != RETRIES),
+    let needed: [Needed; 19] = [
         ("PROP-EVERY-GET-ENDS", connecting(one(Options::new("a"), 1, 2)), |c| c / 8 != CONNECTS),
         ("PROP-EVERY-GET-ENDS", one(Options::new("a"), 1, 2), |c| c / 8 != CLOSES),
         ("PROP-EVERY-GET-ENDS", one(Options::new("a"), 1, 1), |c| c / 8 != SPAWNS),
         ("PROP-EVERY-GET-ENDS", failing(rolling()), |c| c / 8 != SPAWNS_UNWANTED),
-        ("PROP-NO-GROUP-STARVES", turns(), |c| c / 8 != CLOSES),
+        ("PROP-NO-GROUP-STARVES", turns(), |c| c != TICK),
+        ("PROP-NO-GROUP-STARVES", turns(), |c| c != CLEAN),
         ("PROP-NO-GROUP-STARVES", turns(), |c| c / 8 != SPAWNS),
         ("PROP-MINIMUM-REFILLED", minimum(), |c| c / 8 != SPAWNS),
         ("PROP-MINIMUM-REFILLED", timed(failing(minimum())), |c| c != TICK),
@@ -142,6 +154,10 @@ fn each_assumption_is_needed() {
         ("PROP-RESTART-ENDS", rolling(), |c| c / 8 != CLOSES),
         ("PROP-RESTART-ENDS", rolling(), |c| c / 8 != SPAWNS),
         ("PROP-RESTART-ENDS", rolling(), |c| c / 8 != SPAWNS_UNWANTED),
+        ("PROP-ENDLESS-SESSIONS", all_endless(), |c| c != TICK),
+        ("PROP-ENDLESS-SESSIONS", all_endless(), |c| c != CLEAN),
+        ("PROP-ENDLESS-SESSIONS", all_endless(), |c| c / 8 != SPAWNS),
+        ("PROP-ENDLESS-SESSIONS", endless(), |c| c / 8 != CLOSES),
         ("PROP-DRAIN-ENDS", draining(), |c| c / 8 != CLOSES && c != TICK),
         ("PROP-DRAIN-ENDS", draining(), |c| c / 8 != CLOSES && c != CLEAN),
     ];
@@ -165,6 +181,7 @@ fn the_assumptions_are_pinned() {
         ("PROP-MINIMUM-REFILLED", kind::QUIET, true),
         ("PROP-RESTART-ENDS", kind::QUIET, true),
         ("PROP-DRAIN-ENDS", failing | 1 << kind::CLIENT_FAILS, false),
+        ("PROP-ENDLESS-SESSIONS", failing, true),
     ];
     let stated: Vec<_> = LIVENESS.iter().map(|p| (p.name, p.may, (p.fair)(CLOSES * 8))).collect();
     assert_eq!(stated, pinned);

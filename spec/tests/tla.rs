@@ -27,10 +27,10 @@ const PINNED: &[(&str, usize)] = &[
     ("pair-global", 172),
     ("pair-private", 172),
     ("pair-max", 526),
-    ("pair-three", 441),
+    ("pair-three", 453),
     ("pair-limits", 672),
     ("pair-restarts", 1521),
-    ("pair-time", 454),
+    ("pair-time", 1348),
     ("pair-groups", 859),
 ];
 

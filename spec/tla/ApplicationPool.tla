@@ -91,6 +91,7 @@ GroupType == [
     backOff   : Int,                \* the back-off left; None: the group may spawn (E26)
     lastError : BOOLEAN,            \* the latest spawn failed
     surplus   : Int,                \* the rank in bySurplus; None: the group is not there
+    roomDue   : Nat,                \* in the line First: the time left until a busy process gives its place (E37)
     forgotten : BOOLEAN ]           \* detached by name: removed once unused
 
 \* A process.
@@ -124,7 +125,8 @@ TypeOK ==
 EmptyGroup == [
     known |-> FALSE, list |-> <<>>, queue |-> <<>>, spawning |-> "no",
     unwanted |-> [more |-> 0, replacements |-> 0], reload |-> FALSE, seen |-> "never",
-    failures |-> 0, backOff |-> None, lastError |-> FALSE, surplus |-> None, forgotten |-> FALSE ]
+    failures |-> 0, backOff |-> None, lastError |-> FALSE, surplus |-> None, roomDue |-> 0,
+    forgotten |-> FALSE ]
 
 EmptyPool == [
     groups      |-> [g \in Groups |-> EmptyGroup],
@@ -134,9 +136,9 @@ EmptyPool == [
     maxPerApp   |-> MaxPerApp,
     inactive    |-> <<>>,           \* inactive_apps: attached and idle, longest idle first
     draining    |-> <<>>,           \* detached with sessions, by deadline (E13)
-    marked      |-> <<>>,           \* processes marked for eviction (E18)
+    marked      |-> <<>>,           \* the process marked for eviction (E18), if any
     lines       |-> [line \in Lines |-> <<>>],
-    bySurplus   |-> <<>>,           \* groups with a process that may be marked for eviction
+    bySurplus   |-> <<>>,           \* groups with a process
     backingOff  |-> <<>>,           \* groups that back off
     closed      |-> FALSE,
     ceiling     |-> Max,            \* the bound of count + reserved after max was lowered
@@ -182,16 +184,16 @@ LiveLimit(p) == p.max + MaxDraining
 
 Many == 2 * Cardinality(Clients)
 
-\* The process takes no more sessions: it was given its last (E14), or is marked for eviction (E18).
-Retires(p, x) ==
-    \/ p.procs[x].marked
-    \/ MaxRequests > 0 /\ p.procs[x].processed + p.procs[x].sessions >= MaxRequests
+\* The process takes no more sessions: it was given its last (E14).
+Retires(p, x) == MaxRequests > 0 /\ p.procs[x].processed + p.procs[x].sessions >= MaxRequests
 IsFull(p, x) == Concurrency > 0 /\ p.procs[x].sessions >= Concurrency
 
-\* Processes with room by sessions, then full ones, then retiring ones.
+\* Processes with room by sessions, the marked one last among them (E37); then full ones; then retiring ones.
 Rank(p, x) ==
     IF Retires(p, x) THEN 2 * Many
-    ELSE p.procs[x].sessions + (IF IsFull(p, x) THEN Many ELSE 0)
+    ELSE IF IsFull(p, x) THEN Many + p.procs[x].sessions
+    ELSE IF p.procs[x].marked THEN Many - 1
+    ELSE p.procs[x].sessions
 
 \* Inserts a process before ("front") or behind ("back") those of equal rank (E33).
 Insert(p, x, end) ==
@@ -293,7 +295,8 @@ StandsIn(p, g) ==
     IF \E line \in Lines : g \in Elements(p.lines[line])
     THEN CHOOSE line \in Lines : g \in Elements(p.lines[line])
     ELSE "Nothing"
-LeaveLine(p, g) == [p EXCEPT !.lines = [line \in Lines |-> Without(p.lines[line], g)]]
+LeaveLine(p, g) == [p EXCEPT !.lines = [line \in Lines |-> Without(p.lines[line], g)],
+                             !.groups[g].roomDue = 0]
 
 \* Moves the group to the line of its present want. The gets of a group that backs off without a process
 \* fail (E27).
@@ -303,7 +306,8 @@ Reconsider(p, g) ==
         left == LeaveLine(failed, g)
     IN  IF want = StandsIn(failed, g) THEN failed
         ELSE IF want = "Nothing" THEN left
-        ELSE [left EXCEPT !.lines[want] = Append(@, g)]
+        ELSE [left EXCEPT !.lines[want] = Append(@, g),
+                          !.groups[g].roomDue = IF TimePasses /\ want = "First" THEN DrainTimeout ELSE 0]
 
 \* spawn_in_background: reserves capacity and orders the spawn (E3). Precondition: the group is not spawning.
 Spawn(p, g, what) == [LeaveLine(p, g) EXCEPT !.groups[g].spawning = what]
@@ -324,34 +328,33 @@ Evict(p) ==
         detached == DetachProcess(p, x)
     IN  Reconsider(detached, p.procs[x].group)
 
-RECURSIVE MarkForEviction(_)
-\* Marks one busy process for each group without a process: the least busy of the group that is furthest
-\* above its minimum (E18).
+\* Marks one busy process: the least busy of the group that is furthest above its minimum (E18).
 MarkForEviction(p) ==
-    IF Len(p.marked) >= Len(p.lines["First"]) \/ p.bySurplus = <<>> THEN p
+    IF p.marked # <<>> \/ p.bySurplus = <<>> THEN p
     ELSE LET most == Highest({p.groups[g].surplus : g \in Elements(p.bySurplus)})
              g == Head(SelectSeq(p.bySurplus, LAMBDA h : p.groups[h].surplus = most))
              x == Head(SelectSeq(p.groups[g].list, LAMBDA y : ~Retires(p, y)))
              removed == Remove(p, x)
              withMark == [removed EXCEPT !.procs[x].marked = TRUE, !.marked = Append(@, x)]
-             last == Insert(withMark, x, "back")
-             refreshed == Refresh(last, g)
-         IN  MarkForEviction(refreshed)
+         IN  Insert(withMark, x, "back")
 
-\* Unmarks the process that was marked first: room was made in another way.
+\* Unmarks the process, unless a group needs its place.
 Unmark(p) ==
-    LET x == Head(p.marked)
-        g == p.procs[x].group
-        removed == Remove(p, x)
-        free == [removed EXCEPT !.procs[x].marked = FALSE, !.marked = Tail(@)]
-        back == Insert(free, x, "back")
-        refreshed == Refresh(back, g)
-        granted == GrantSessions(refreshed, g)
-    IN  Reconsider(granted, g)
+    IF p.marked = <<>> \/ p.lines["First"] # <<>> THEN p
+    ELSE LET x == Head(p.marked)
+             removed == Remove(p, x)
+             free == [removed EXCEPT !.procs[x].marked = FALSE, !.marked = <<>>]
+         IN  Insert(free, x, "back")
 
-RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_), UnmarkRest(_)
-\* Groups without a process come first: idle processes of other groups are evicted for them, or else busy
-\* ones are marked.
+\* Whether a process of this group gives its place as soon as it is idle: a group wants its first process.
+\* A group at its minimum does so only if no group is above its own (E29, E37).
+MakesRoom(p, g) ==
+    /\ p.lines["First"] # <<>>
+    /\ p.groups[g].surplus > 0 \/ \A h \in Groups : p.groups[h].surplus <= 0
+
+RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_)
+\* Groups without a process come first: idle processes of other groups are evicted for them, or else a busy
+\* one is marked.
 FirstLine(p) ==
     IF p.lines["First"] = <<>> THEN p
     ELSE IF MayReserve(p)
@@ -370,18 +373,12 @@ ReplacementLine(p) ==
     IF p.lines["Replacement"] = <<>> \/ ~HasLiveRoom(p) THEN p
     ELSE LET spawning == Spawn(p, Head(p.lines["Replacement"]), "replacement")
          IN  ReplacementLine(spawning)
-\* An unmarked process may be given its last session, and leave (E36).
-UnmarkRest(p) ==
-    IF Len(p.marked) <= Len(p.lines["First"]) THEN p
-    ELSE LET unmarked == Unmark(p)
-             first == FirstLine(unmarked)
-         IN  UnmarkRest(first)
 
 \* new_app_group_creatable: grants capacity to the groups in the lines.
 GrantCapacity(p) ==
     IF p.closed THEN p
     ELSE LET first == FirstLine(p)
-             unmarked == UnmarkRest(first)
+             unmarked == Unmark(first)
              more == MoreLine(unmarked)
          IN  ReplacementLine(more)
 
@@ -565,7 +562,7 @@ EndsAttached(p, x, fails) ==
         \* The pseudocode's move_to_front for an idle process; a busy one goes behind its equals.
         placed == Insert(fewer, x, IF idle THEN "front" ELSE "back")
         back == IF idle THEN [placed EXCEPT !.inactive = Append(@, x)] ELSE placed
-    IN  IF fails \/ (idle /\ Retires(back, x))
+    IN  IF fails \/ (idle /\ MakesRoom(back, g))
         THEN LET detached == DetachProcess(back, x) IN Settle(detached, g)
         ELSE IF IsOfUse(back, g) THEN Settle(back, g)
         ELSE Refresh(back, g)
@@ -591,9 +588,13 @@ BackedOff(p) == SelectSeq(p.backingOff, LAMBDA g : p.groups[g].backOff = 0)
 NextBackedOff(p) ==
     LET least == Lowest({BackOffOrder(p, g) : g \in Elements(BackedOff(p))})
     IN  Head(SelectSeq(BackedOff(p), LAMBDA g : BackOffOrder(p, g) = least))
-IsDue(p) == IdleTooLong(p) \/ DrainsTooLong(p) \/ BackedOff(p) # <<>>
+\* The group that waits longest for its first process must be given the marked one's place (E37).
+NeedsRoom(p) ==
+    IF p.lines["First"] # <<>> /\ p.marked # <<>> /\ Count(p) + Reserved(p) >= p.max
+    THEN p.groups[Head(p.lines["First"])].roomDue = 0 ELSE FALSE
+IsDue(p) == IdleTooLong(p) \/ DrainsTooLong(p) \/ BackedOff(p) # <<>> \/ NeedsRoom(p)
 
-RECURSIVE CleanIdle(_), CleanDrains(_), CleanBackOffs(_)
+RECURSIVE CleanIdle(_), CleanDrains(_), CleanBackOffs(_), CleanMarked(_)
 CleanIdle(p) ==
     IF ~IdleTooLong(p) THEN p
     ELSE LET x == Head(Unprotected(p))
@@ -609,18 +610,27 @@ CleanBackOffs(p) ==
              quiet == EndBackOff(p, g)
              settled == Settle(quiet, g)
          IN  CleanBackOffs(settled)
+\* The marked process drains, and its sessions hold no place (E37).
+CleanMarked(p) ==
+    IF ~NeedsRoom(p) THEN p
+    ELSE LET x == Head(p.marked)
+             detached == DetachProcess(p, x)
+             settled == Settle(detached, p.procs[x].group)
+         IN  CleanMarked(settled)
 \* One pass does all work that is due.
 Cleaned(p) ==
     LET idle == CleanIdle(p)
         drained == CleanDrains(idle)
-    IN  CleanBackOffs(drained)
+        backedOff == CleanBackOffs(drained)
+    IN  CleanMarked(backedOff)
 
 Later(p) == [p EXCEPT
     !.procs = [x \in DOMAIN @ |->
         [@[x] EXCEPT !.left = AtLeast(@ - 1, 0),
                      !.idleFor = IF x \in Elements(p.inactive) THEN AtMost(@ + 1, MaxIdleTime) ELSE 0]],
     !.groups = [g \in Groups |->
-        [@[g] EXCEPT !.backOff = IF @ = None THEN None ELSE AtLeast(@ - 1, 0)]]]
+        [@[g] EXCEPT !.backOff = IF @ = None THEN None ELSE AtLeast(@ - 1, 0),
+                     !.roomDue = AtLeast(@ - 1, 0)]]]
 
 (***************************************************************************)
 (* The limits, and closing the pool.                                       *)
@@ -848,7 +858,9 @@ InvMarked ==
     /\ \A x \in Elements(pool.marked) :
         pool.procs[x].marked /\ ~pool.procs[x].detached /\ pool.procs[x].sessions > 0
     /\ Cardinality({x \in All : pool.procs[x].marked}) = Len(pool.marked)
-    /\ Len(pool.marked) <= Len(pool.lines["First"])
+    /\ Len(pool.marked) <= 1 /\ (pool.marked # <<>> => pool.lines["First"] # <<>>)
+    /\ (pool.lines["First"] # <<>> /\ Count(pool) > 0 /\ Count(pool) + Reserved(pool) >= pool.max)
+        => pool.marked # <<>>
 \* INV-BACK-OFF
 InvBackOff == \A g \in Groups :
     /\ BacksOff(pool, g) <=> g \in Elements(pool.backingOff)

@@ -89,6 +89,10 @@ impl<S: Spawner> Builder<S> {
     }
     /// Sets for how long a detached process may finish its sessions before it is shut down all the same.
     /// Default: 60 s.
+    ///
+    /// In a full pool, a group without a process waits for another group's place at most as long. If no process has
+    /// become idle by then, the pool detaches a busy one. Where `max_draining` allows no further process, it waits until
+    /// that one is shut down.
     pub fn drain_timeout(mut self, drain_timeout: Duration) -> Self {
         self.drain_timeout = drain_timeout;
         self
@@ -225,7 +229,7 @@ impl<S: Spawner> State<S> {
             replacing: 0,
             draining: List::default(),
             max_draining: None,
-            marked: List::default(),
+            marked: None,
             first: List::default(),
             more: List::default(),
             replacements: List::default(),

@@ -5,7 +5,12 @@
 //! them whenever something may have changed.
 //!
 //! Groups without a process come first, so that each gets its turn. For each of them the pool evicts an idle
-//! process of another group (erratum E29), or marks a busy one for eviction (E18).
+//! process of another group (erratum E29). If all processes are busy, the first one that becomes idle makes room
+//! (E37), before it serves its own group. One busy process is marked for eviction (E18): it is given a session only
+//! if no other process of its group has room. So its group goes on being served, and the process soon becomes idle
+//! if others can take its sessions. Sessions that overlap or never end hold the place until a deadline: then
+//! the pool detaches the marked process, which drains. The deadline is the time of a drain, counted from when the group
+//! began to wait for its first process.
 
 use super::effects::{Effect, Effects};
 use super::event::DetachReason;
@@ -13,6 +18,7 @@ use super::group::{End, Group, Want, Wanting};
 use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::{Outcome, State};
+use crate::clock::Time;
 use crate::collections::slab_list::{Key, List};
 use slab::Slab;
 
@@ -67,6 +73,10 @@ impl<S: Spawner> State<S> {
         if want != self.group(key).want {
             self.leave_want(key);
             self.group_mut(key).want = want;
+            if want == Want::First {
+                let due = self.clock.now().plus(self.limits.drain_timeout);
+                self.group_mut(key).room_due = due;
+            }
             if let Some(list) = Self::list_of(want, self) {
                 let (list, groups) = list;
                 list.push_back(groups, key);
@@ -98,12 +108,9 @@ impl<S: Spawner> State<S> {
             return;
         }
         self.serve_first(fx);
-        // No process stays marked for a group that needs it no longer (INV-MARKED). This comes before any growth: an
-        // unmarked process has room (PROP-GROWTH).
-        while self.marked.len() > self.first.len() {
-            self.unmark_oldest(fx);
-            // The unmarked process may have been given its last session, and have left (erratum E36).
-            self.serve_first(fx);
+        if self.first.is_empty() {
+            // No process stays marked when no group needs its place (INV-MARKED).
+            self.unmark();
         }
         while let Some(group) = self.more.front().filter(|_| self.first.is_empty()) {
             if self.is_capped(self.group(group)) {
@@ -132,7 +139,11 @@ impl<S: Spawner> State<S> {
                 self.reconsider(loser, fx);
             } else {
                 if self.count + self.reserved >= self.max {
-                    self.mark_victims();
+                    self.mark_victim();
+                }
+                // The cleaner makes room in time (PROP-ENDLESS-SESSIONS).
+                if let Some(due) = self.room_due() {
+                    self.is_due(due, fx);
                 }
                 break;
             }
@@ -149,31 +160,55 @@ impl<S: Spawner> State<S> {
         idle.find(|&key| self.group(self.process(key).group).is_above_minimum())
     }
 
-    /// Marks a busy process for eviction for each group without a process: it takes no more sessions. The victim is the
-    /// least busy process of the group furthest above its minimum (erratum E18: PROP-NO-GROUP-STARVES).
-    fn mark_victims(&mut self) {
-        while self.marked.len() < self.first.len() {
-            let Some(group) = self.by_surplus.first_of_highest() else { break };
-            let processes = &mut self.groups[group.index()].processes;
-            let key = processes.least_busy().expect("a group in this list has such a process");
-            processes.remove(&mut self.processes, key);
-            self.processes[key.index()].marked = true;
-            processes.insert(&mut self.processes, key, End::Back);
-            self.marked.push_back(&mut self.processes, key);
-            self.refresh(group);
+    /// Whether a process of this group makes room as soon as it is idle: a group waits for its first process.
+    /// A group at its minimum makes room only if no group is above its own (errata E29, E37).
+    pub(crate) fn makes_room(&self, group: Key) -> bool {
+        let above = |group: Key| self.group(group).surplus > Some(0);
+        // Otherwise gets of the process's own group could keep the place for ever (PROP-ENDLESS-SESSIONS).
+        !self.first.is_empty()
+            && (above(group) || !self.by_surplus.first_of_highest().is_some_and(above))
+    }
+
+    /// Returns when the marked process must make room: at the deadline of the group that has waited longest.
+    pub(crate) fn room_due(&self) -> Option<Time> {
+        let group = self.first.front()?;
+        // Where only draining processes are in the way, detaching one more would not help.
+        let helps = self.marked.is_some() && self.count + self.reserved >= self.max;
+        helps.then(|| self.group(group).room_due)
+    }
+
+    /// Detaches the marked process, which has not become idle in time. It drains, and its sessions hold no place
+    /// (erratum E37).
+    pub(crate) fn make_room(&mut self, fx: &mut Effects<S>) {
+        let Some(victim) = self.marked else { return };
+        let group = self.process(victim).group;
+        self.detach_process(victim, DetachReason::Evicted, fx);
+        self.settle(group, fx);
+    }
+
+    /// Marks a busy process for eviction, unless one is marked: the least busy process of the group furthest above its
+    /// minimum (erratum E18: PROP-NO-GROUP-STARVES).
+    fn mark_victim(&mut self) {
+        if self.marked.is_some() {
+            return;
+        }
+        let Some(group) = self.by_surplus.first_of_highest() else { return };
+        let key = self.group(group).processes.least_busy();
+        self.marked = key;
+        self.set_mark(key.expect("a group in this list has a process"), true);
+    }
+
+    /// Room was made otherwise, or is needed no longer.
+    fn unmark(&mut self) {
+        if let Some(key) = self.marked.take() {
+            self.set_mark(key, false);
         }
     }
 
-    /// Unmarks the process that was marked first, because another place became free.
-    fn unmark_oldest(&mut self, fx: &mut Effects<S>) {
-        let Some(key) = self.marked.pop_front(&mut self.processes) else { return };
-        let group = self.process(key).group;
-        let processes = &mut self.groups[group.index()].processes;
+    fn set_mark(&mut self, key: Key, marked: bool) {
+        let processes = &mut self.groups[self.processes[key.index()].group.index()].processes;
         processes.remove(&mut self.processes, key);
-        self.processes[key.index()].marked = false;
+        self.processes[key.index()].marked = marked;
         processes.insert(&mut self.processes, key, End::Back);
-        self.refresh(group);
-        self.global_queue_position_became_available(group, fx);
-        self.reconsider(group, fx);
     }
 }

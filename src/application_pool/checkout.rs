@@ -1,6 +1,7 @@
 //! Chooses a process for a get (one call of `get`). This is `checkout_without_lock` of Passenger's pseudocode.
 
 use super::effects::Effects;
+use super::ending::{Ending, Found};
 use super::error::GetError;
 use super::event::DetachReason;
 use super::group::End;
@@ -88,6 +89,26 @@ impl<S: Spawner> State<S> {
             self.refresh(key);
         }
         Checkout::Serve(entry)
+    }
+
+    /// Detaches a process that refused the connection, and looks for another one. In one section: between two, a
+    /// process could be granted to a later get (erratum E38: PROP-KEEPS-TURN).
+    pub(crate) fn checkout_again(
+        &mut self,
+        refused: &Entry<S>,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        turn: &mut Turn,
+        patience: Patience,
+        fx: &mut Effects<S>,
+    ) -> Checkout<S> {
+        let found = self.end_session(refused, Ending::Refused, fx);
+        let checkout = self.checkout_without_lock(options, look, turn, patience, fx);
+        if found == Found::Live {
+            let group = self.group_of(options, look, fx);
+            self.settle(group, fx);
+        }
+        checkout
     }
 
     fn wait(

@@ -3,7 +3,8 @@
 //! It sleeps until the next item is due; without an item, until it is woken (erratum E30). These items become due:
 //! - processes that no minimum protects and that have been idle for `max_idle_time`;
 //! - processes that drain for too long (E13);
-//! - groups whose back-off ends and that want a process (E26, E28).
+//! - groups whose back-off ends and that want a process (E26, E28);
+//! - groups that have waited for their first process for as long as a drain may take (E37).
 
 use super::effects::Effects;
 use super::event::DetachReason;
@@ -35,6 +36,9 @@ impl<S: Spawner> State<S> {
             self.end_back_off(key);
             self.settle(key, fx);
         }
+        while self.room_due().is_some_and(|due| now >= due) {
+            self.make_room(fx);
+        }
     }
 
     /// Returns when the next item is due.
@@ -42,7 +46,7 @@ impl<S: Spawner> State<S> {
         let idle = self.next_idle().map(|(due, _)| due);
         let drain = self.draining.front().map(|key| self.process(key).drain_deadline);
         let back_off = self.next_back_off().map(|(until, _)| until);
-        [idle, drain, back_off].into_iter().flatten().min()
+        [idle, drain, back_off, self.room_due()].into_iter().flatten().min()
     }
 
     /// Returns the longest idle process of a group above its minimum, and when it is due. The search passes over

@@ -54,7 +54,7 @@ impl<S: Spawner> State<S> {
         // Every detach takes this path (erratum E9: INV-GROUP-SIZE).
         group.size -= 1;
         if marked {
-            self.marked.remove(&mut self.processes, key);
+            self.marked = None;
         }
         // A process is either in the list or active (INV-INACTIVE-SIZE).
         if idle {

@@ -8,7 +8,7 @@ use super::spawner::{CancelToken, ShutDown, Spawner};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
 use crate::sync::Arc;
-use crate::user_code::UserValue;
+use crate::user_code::SlowDrop;
 use std::task::Waker;
 
 pub(crate) enum Effect<S: Spawner> {
@@ -17,7 +17,7 @@ pub(crate) enum Effect<S: Spawner> {
     /// A process has left the pool: shut it down, and drop it.
     Dispose(Arc<Entry<S>>, ShutDown),
     /// A spawn that was given up has made a process (erratum E12).
-    Unwanted(UserValue<S::Process>),
+    Unwanted(SlowDrop<S::Process>),
     /// This may be the last reference to an error of the spawner.
     DropError(SpawnError),
     /// This may be the last reference to a process.

@@ -9,6 +9,8 @@ pub(crate) enum Ending {
     Unused,
     /// The process broke it.
     Failed,
+    /// The process refused the connection. The section that ends it looks for another one, and settles.
+    Refused,
 }
 
 /// How a close found its process.

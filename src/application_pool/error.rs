@@ -117,6 +117,11 @@ pub enum GetError {
     TimedOut,
     /// `try_get` would have had to wait.
     WouldBlock,
+    /// User code that the pool has called would have had to wait for this pool: a spawn, a `shut_down`, a hook of a
+    /// cancelled spawn, a waker or the observer. What it waits for may need its own thread. A later get, outside such a call,
+    /// finds the process that this one asked for. A thread that ends, and drops a thread-local value that calls `get`,
+    /// may have this error, too.
+    InCallback,
     /// A spawn failed, and the group has no process.
     Spawn(SpawnError),
     /// No connection could be opened.
@@ -132,6 +137,9 @@ impl fmt::Display for GetError {
             }
             GetError::TimedOut => f.write_str("no process was free before the deadline"),
             GetError::WouldBlock => f.write_str("no process is free now"),
+            GetError::InCallback => f.write_str(
+                "no process is free now, and user code that the pool calls must not wait for this pool",
+            ),
             GetError::Spawn(_) => f.write_str("no process could be spawned"),
             GetError::Connect(_) => f.write_str("no connection could be opened"),
         }

@@ -3,19 +3,20 @@
 //! 1. Look at the restart files, without the lock.
 //! 2. One critical section serves the caller, makes it wait, or refuses it.
 //! 3. A caller that waits gets its outcome by a [`Turn`](crate::section::Turn).
-//! 4. Connect to the process, without the lock. If the process is at fault, begin again with another.
+//! 4. Connect to the process, without the lock. If the process is at fault, one section detaches it and looks for
+//!    another.
 
 use super::checkout::{Checkout, Turn};
+use super::effects::Effects;
 use super::ending::Ending;
 use super::error::{ConnectError, GetError};
 use super::event::Event;
 use super::inner::{Inner, WaitForProcess};
 use super::options::PoolOptions;
 use super::pool::ApplicationPool;
-use super::restart_files::Look;
 use super::session::{Lease, Session};
 use super::spawner::{Process, Spawner};
-use super::state::Outcome;
+use super::state::{Outcome, State};
 use super::works_for::WorksFor;
 use crate::clock::{Deadline, Time};
 use crate::section::{Guarded, Patience, now};
@@ -48,6 +49,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// - [`GetError::Spawn`] if a spawn failed and the group has no process.
     /// - [`GetError::Connect`] if no connection could be opened: after ten attempts with as many
     ///   processes, or at once if the caller's side is at fault.
+    /// - [`GetError::InCallback`] if it would have to wait, and this pool has called the calling user code.
     ///
     /// # Panics
     /// Never because of a panicking spawner, process or observer: those are errors.
@@ -208,21 +210,29 @@ impl<S: Spawner> Inner<S> {
         let look = self.look(options);
         let mut attempt = 1;
         let mut turn = Turn::default();
+        let mut begun = self.begin(|state, fx| {
+            state.checkout_without_lock(options, look.as_ref(), &mut turn, patience, fx)
+        });
         loop {
-            let lease = match self.begin(options, look.as_ref(), &mut turn, patience) {
+            let mut lease = match begun {
                 Ok(lease) => lease,
                 Err(checkout) => self.wait(checkout, options, patience).await?,
             };
-            match connect(lease) {
-                Ok(session) => return Ok(session),
-                Err(error) if error.is_local() || attempt == MAX_ATTEMPTS => {
-                    return Err(Box::new(GetError::Connect(error)));
-                }
-                Err(error) => {
-                    drop_contained(error);
-                    attempt += 1;
-                }
+            let error = match connect(&lease) {
+                Ok(connection) => return Ok(lease.connected(connection)),
+                Err(error) => error,
+            };
+            if error.is_local() || attempt == MAX_ATTEMPTS {
+                // The process seems to have crashed, or the caller's side is at fault (erratum E31: PROP-LOCAL-FAILURE).
+                lease.end(if error.is_local() { Ending::Unused } else { Ending::Failed });
+                return Err(Box::new(GetError::Connect(error)));
             }
+            attempt += 1;
+            let refused = lease.into_entry();
+            begun = self.begin(|state, fx| {
+                state.checkout_again(&refused, options, look.as_ref(), &mut turn, patience, fx)
+            });
+            drop_contained(error);
         }
     }
 
@@ -233,7 +243,11 @@ impl<S: Spawner> Inner<S> {
         patience: Patience,
     ) -> Result<Lease<S>, Box<GetError>> {
         let look = self.look(options);
-        match self.begin(options, look.as_ref(), &mut Turn::default(), patience) {
+        let mut turn = Turn::default();
+        let begun = self.begin(|state, fx| {
+            state.checkout_without_lock(options, look.as_ref(), &mut turn, patience, fx)
+        });
+        match begun {
             Ok(lease) => Ok(lease),
             Err(checkout) => self.wait(checkout, options, patience).await,
         }
@@ -243,21 +257,16 @@ impl<S: Spawner> Inner<S> {
     #[inline]
     fn begin(
         self: &Arc<Self>,
-        options: &PoolOptions,
-        look: Option<&Look>,
-        turn: &mut Turn,
-        patience: Patience,
+        checkout: impl FnOnce(&mut State<S>, &mut Effects<S>) -> Checkout<S>,
     ) -> Result<Lease<S>, Checkout<S>> {
         let mut other = None;
         // A process leaves the section in a register. To return the whole `Checkout` would copy it by fields of other
         // widths than it was written in, for which a processor stalls.
-        let served = self.critical(|state, fx| {
-            match state.checkout_without_lock(options, look, turn, patience, fx) {
-                Checkout::Serve(entry) => Some(entry),
-                checkout => {
-                    other = Some(checkout);
-                    None
-                }
+        let served = self.critical(|state, fx| match checkout(state, fx) {
+            Checkout::Serve(entry) => Some(entry),
+            checkout => {
+                other = Some(checkout);
+                None
             }
         });
         served.map(Lease::new).ok_or_else(|| other.expect("it was not served"))
@@ -275,8 +284,15 @@ impl<S: Spawner> Inner<S> {
             Checkout::Fail(error) => Err(Box::new(error)),
             Checkout::Wait { group, waiter } => {
                 let began = self.clock().now();
+                // User code that this pool calls could wait for a spawn that its own thread has to start.
+                let in_callback = WorksFor::is_for(self);
+                let patience = match in_callback {
+                    true => Patience::Thread(self.clock().deadline(Duration::ZERO)),
+                    false => patience,
+                };
                 let outcome = self.turn(WaitForProcess { group, waiter }, patience).await;
-                let outcome = outcome.map_err(|()| Box::new(GetError::TimedOut))?;
+                let late = if in_callback { GetError::InCallback } else { GetError::TimedOut };
+                let outcome = outcome.map_err(|()| Box::new(late))?;
                 let lease = outcome.into_lease().map_err(Box::new)?;
                 self.report_wait(options, began);
                 Ok(lease)
@@ -304,19 +320,13 @@ impl<S: Spawner> Outcome<S> {
     }
 }
 
-/// Connects to the process of a lease, and ends the lease as the error's owner demands.
-#[inline(always)] // Otherwise the session is copied on its way to the caller.
-fn connect<S: Spawner>(mut lease: Lease<S>) -> Result<Session<S>, ConnectError> {
+/// Connects to the process of a lease.
+#[inline(always)] // Otherwise the connection is copied on its way to the caller.
+fn connect<S: Spawner>(
+    lease: &Lease<S>,
+) -> Result<<S::Process as Process>::Connection, ConnectError> {
     match contain(|| lease.process().connect()) {
-        Ok(Ok(connection)) => Ok(lease.connected(connection)),
-        Ok(Err(error)) => {
-            // The process seems to have crashed, or the caller's side is at fault (erratum E31: PROP-LOCAL-FAILURE).
-            lease.end(if error.is_local() { Ending::Unused } else { Ending::Failed });
-            Err(error)
-        }
-        Err(panic) => {
-            lease.end(Ending::Unused);
-            Err(ConnectError::local(format!("connect panicked: {panic}")))
-        }
+        Ok(connected) => connected,
+        Err(panic) => Err(ConnectError::local(format!("connect panicked: {panic}"))),
     }
 }

@@ -22,15 +22,16 @@ use std::sync::Arc;
 
 /// The pseudocode's `processes`, in this order:
 /// - idle processes (INV-GROUP-ORDER), most recently freed first;
-/// - busy ones by their sessions, among equals least recently chosen or freed first;
-/// - those that are marked for eviction, and take no more sessions.
+/// - busy ones with room by their sessions, among equals least recently chosen or freed first;
+/// - the one that is marked for eviction, if it has room;
+/// - those without room, by their sessions.
 ///
 /// The pseudocode scans for the least busy process. Here it is the first with room, in O(1) (erratum E33).
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     open: RankList<InGroup>,
+    marked: List<InGroup>,
     full: RankList<InGroup>,
-    retiring: List<InGroup>,
 }
 
 /// Where a process goes among its equals.
@@ -45,18 +46,17 @@ pub(crate) enum End {
 impl Processes {
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
-        self.open.len() + self.full.len() + self.retiring.len()
+        self.open.len() + self.full.len() + self.marked.len()
     }
-    pub(crate) fn retiring(&self) -> usize {
-        self.retiring.len()
-    }
-    /// Returns the least busy process that takes a session.
+    /// Returns the least busy process that takes a session. The marked one comes last: its group goes on being
+    /// served, and it may become idle (erratum E37: PROP-SERVES-ON).
+    #[inline]
     pub(crate) fn first_with_room(&self) -> Option<Key> {
-        self.open.first()
+        self.open.first().or_else(|| self.marked.front())
     }
-    /// Returns the process with the fewest sessions that does not retire.
+    /// Returns the process to mark for eviction: the one with the fewest sessions, with room if there is one.
     pub(crate) fn least_busy(&self) -> Option<Key> {
-        self.open.first().or_else(|| self.full.first())
+        self.first_with_room().or_else(|| self.full.first())
     }
 
     #[inline(always)] // A move is a `remove` and an `insert`: inlined, they look the process up once.
@@ -72,7 +72,7 @@ impl Processes {
         let (ranked, rank) = match place {
             Place::Open(rank) => (&mut self.open, rank),
             Place::Full(rank) => (&mut self.full, rank),
-            Place::Retiring | Place::Draining => return self.retiring.push_back(slab, key),
+            Place::Marked | Place::Draining => return self.marked.push_back(slab, key),
         };
         match end {
             End::Front => ranked.push_front(slab, key, rank),
@@ -84,7 +84,7 @@ impl Processes {
         match slab[key.index()].place {
             Place::Open(rank) => self.open.remove(slab, key, rank),
             Place::Full(rank) => self.full.remove(slab, key, rank),
-            Place::Retiring => self.retiring.remove(slab, key),
+            Place::Marked => self.marked.remove(slab, key),
             Place::Draining => unreachable!("a detached process is in no group's list"),
         }
     }
@@ -97,7 +97,7 @@ impl Processes {
     ) -> impl Iterator<Item = Key> + 'a {
         let open = self.open.iter(slab).map(|(_, key)| key);
         let full = self.full.iter(slab).map(|(_, key)| key);
-        open.chain(full).chain(self.retiring.iter(slab))
+        open.chain(self.marked.iter(slab)).chain(full)
     }
 }
 
@@ -163,6 +163,8 @@ pub(crate) struct Group {
     /// Its rank in the pool's `by_surplus`; absent: it is not in that list.
     pub(crate) surplus: Option<usize>,
     pub(crate) want: Want,
+    /// For a group in `first`: when a busy process must make room for it (erratum E37).
+    pub(crate) room_due: Time,
     /// `detach_group` was called: the record is removed as soon as it is unused.
     pub(crate) forgotten: bool,
 
@@ -194,6 +196,7 @@ impl Group {
             evictable: 0,
             surplus: None,
             want: Want::Nothing,
+            room_due: Time::default(),
             forgotten: false,
             wanting: Links::default(),
             by_surplus: Links::default(),
@@ -213,8 +216,7 @@ linked!(
     Wanting, Group, wanting
 );
 linked!(
-    /// `by_surplus`: groups with a process that could be marked for eviction, by how far they are above their
-    /// minimum.
+    /// `by_surplus`: groups with a process, by how far they are above their minimum.
     BySurplus, Group, by_surplus
 );
 linked!(

@@ -16,7 +16,7 @@ impl<S: Spawner> State<S> {
     pub(crate) const INVARIANTS: &'static [Invariant<Self>] = invariants! {
         "INV-GROUP-NAME" "every process in a group's list records that group as its own" group_name;
         "INV-GROUP-ORDER" "in a group's list, idle processes come before busy ones" group_order;
-        "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, then full ones, then retiring ones" group_sorted;
+        "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, the marked one last among them; then full ones, by sessions" group_sorted;
         "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size;
         "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there" group_accessible;
         "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached" process_idle;
@@ -39,7 +39,7 @@ impl<S: Spawner> State<S> {
         "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
         "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
         "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)" wait_has_cause;
-        "INV-MARKED" "processes marked for eviction are attached and busy, and at most as many as groups that want their first process (E18)" marked;
+        "INV-MARKED" "at most one process is marked for eviction, an attached and busy one, while a group wants its first process; in a full pool one is (E18, E37)" marked;
         "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process (E27)" back_off;
         "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
         "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
@@ -77,8 +77,8 @@ fn group_sorted<S: Spawner>(s: &State<S>) -> bool {
         let infos: Vec<_> = group.processes.iter(&s.processes).map(|key| s.process(key)).collect();
         let ranks = infos.iter().map(|info| match info.place {
             Place::Open(sessions) => (0, sessions),
-            Place::Full(sessions) => (1, sessions),
-            Place::Retiring => (2, 0),
+            Place::Marked => (1, 0),
+            Place::Full(sessions) => (2, sessions),
             Place::Draining => (3, 0),
         });
         infos.iter().all(|info| info.place == info.right_place()) && ranks.is_sorted()
@@ -229,13 +229,15 @@ fn wait_has_cause<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn marked<S: Spawner>(s: &State<S>) -> bool {
-    let mut right = s.marked.iter(&s.processes).all(|key| {
-        let info = s.process(key);
-        info.marked && info.place == Place::Retiring && info.sessions > 0
-    });
     let marked = s.processes.iter().filter(|(_, info)| info.marked);
-    right &= marked.count() == s.marked.len();
-    right && s.marked.len() <= s.first.len()
+    let right = match s.marked {
+        Some(key) => {
+            let busy = s.processes.get(key.index()).is_some_and(|p| p.marked && p.sessions > 0);
+            busy && marked.clone().all(|(_, info)| !info.is_detached()) && !s.first.is_empty()
+        }
+        None => s.first.is_empty() || s.count == 0 || s.count + s.reserved < s.max,
+    };
+    right && marked.count() == usize::from(s.marked.is_some())
 }
 
 fn back_off<S: Spawner>(s: &State<S>) -> bool {

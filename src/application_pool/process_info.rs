@@ -5,14 +5,14 @@ use super::spawner::{Identifier, Spawner};
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, Links, linked};
 use crate::sync::{Arc, Flag};
-use crate::user_code::UserValue;
+use crate::user_code::SlowDrop;
 
 /// The part that leaves the lock: the process itself, and the way back into the pool.
 ///
 /// The pool holds it strongly while the process is in its data, a [`Lease`](super::Lease) while its
 /// caller connects. A [`Session`](super::Session) holds it weakly.
 pub(crate) struct Entry<S: Spawner> {
-    pub(crate) process: UserValue<S::Process>,
+    pub(crate) process: SlowDrop<S::Process>,
     pub(crate) identifier: Identifier,
     pub(crate) pid: Option<u32>,
     /// The key of the `ProcessInfo`, as long as `gone` is false.
@@ -35,10 +35,10 @@ pub(crate) struct Entry<S: Spawner> {
 pub(crate) enum Place {
     /// In the group, with room for a session; ranked by sessions.
     Open(usize),
+    /// In the group, with room for a session, but chosen last: it is marked for eviction (errata E18, E37).
+    Marked,
     /// In the group, at the limit of its concurrency; ranked by sessions.
     Full(usize),
-    /// In the group, and takes no more sessions: a group without a process needs its place (erratum E18).
-    Retiring,
     /// Detached, with sessions open.
     Draining,
 }
@@ -49,7 +49,7 @@ pub(crate) enum Place {
 /// |---|---|---|---|---|---|
 /// | idle | `Open` | 0 | yes | yes | no |
 /// | active | `Open`, `Full` | > 0 | yes | no | no |
-/// | retiring | `Retiring` | > 0 | yes | no | no |
+/// | active, marked for eviction | `Marked`, `Full` | > 0 | yes | no | no |
 /// | detached, draining | `Draining` | > 0 | no | no | yes |
 /// | gone | removed from the slab, `Entry::gone` is set | | | | |
 pub(crate) struct ProcessInfo<S: Spawner> {
@@ -69,7 +69,7 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     /// The group's generation when it was attached.
     pub(crate) generation: u64,
     pub(crate) place: Place,
-    /// Marked for eviction, because a starving group needs its place (erratum E18).
+    /// Whether it is the pool's `marked`.
     pub(crate) marked: bool,
     pub(crate) drain_deadline: Time,
     /// The pseudocode's `iterator`.
@@ -77,7 +77,7 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) by_age: Links,
     /// The pseudocode's `ia_iterator`.
     pub(crate) inactive: Links,
-    /// In the pool's `marked` or `draining`, never in both.
+    /// In the pool's `draining`.
     pub(crate) leaving: Links,
 }
 
@@ -89,11 +89,11 @@ impl<S: Spawner> ProcessInfo<S> {
     }
     /// Returns the place that its numbers ask for.
     pub(crate) fn right_place(&self) -> Place {
-        if self.marked {
-            Place::Retiring
-        } else if self.concurrency.is_some_and(|max| self.sessions >= max) {
+        if self.concurrency.is_some_and(|max| self.sessions >= max) {
             // Full processes are not chosen (INV-CONCURRENCY).
             Place::Full(self.sessions)
+        } else if self.marked {
+            Place::Marked
         } else {
             Place::Open(self.sessions)
         }
@@ -117,6 +117,6 @@ linked!(
     Inactive, ProcessInfo<S: Spawner>, inactive
 );
 linked!(
-    /// `marked` and `draining`.
+    /// `draining`.
     Leaving, ProcessInfo<S: Spawner>, leaving
 );

@@ -7,7 +7,7 @@ use super::effects::Effects;
 use super::ending::{Ending, Found};
 use super::event::DetachReason;
 use super::group::End;
-use super::process_info::{Entry, Place};
+use super::process_info::Entry;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
 use crate::section::Guarded;
@@ -55,7 +55,8 @@ impl<S: Spawner> State<S> {
             return Found::Draining;
         }
 
-        info.last_used = self.clock.now();
+        let now = self.clock.now();
+        info.last_used = now;
         let group_key = info.group;
         let idle = info.sessions == 0;
         let group = &mut self.groups[group_key.index()];
@@ -70,16 +71,17 @@ impl<S: Spawner> State<S> {
             self.inactive_apps.push_back(&mut self.processes, key);
             self.mutate_active(self.active - 1);
         }
-        let info = &self.processes[key.index()];
-        if ending == Ending::Failed {
+        if matches!(ending, Ending::Failed | Ending::Refused) {
             self.detach_process(key, DetachReason::Failed, fx);
-            self.settle(group_key, fx);
-        } else if idle && info.place == Place::Retiring {
+            if ending == Ending::Failed {
+                self.settle(group_key, fx);
+            }
+        } else if idle && self.makes_room(group_key) {
             self.detach_process(key, DetachReason::Evicted, fx);
             self.settle(group_key, fx);
         } else {
             if let Some(max_idle_time) = self.max_idle_time.filter(|_| idle) {
-                let due = info.last_used.plus_span(max_idle_time);
+                let due = now.plus_span(max_idle_time);
                 self.refresh(group_key);
                 if self.evictable > 0 {
                     self.is_due(due, fx);
@@ -151,6 +153,10 @@ impl<S: Spawner> Lease<S> {
     /// Ends the session and detaches the process, which could not be used.
     pub fn fail(mut self) {
         self.end(Ending::Failed);
+    }
+    /// Returns the process, whose session the caller ends.
+    pub(crate) fn into_entry(mut self) -> Arc<Entry<S>> {
+        self.entry.take().expect("taken only by calls that consume the lease")
     }
     pub(crate) fn end(&mut self, end: Ending) {
         if let Some(entry) = self.entry.take() {

@@ -135,7 +135,8 @@ pub enum ProcessState {
     Idle,
     /// It has sessions.
     Busy,
-    /// It has sessions, gets no more, and leaves when they have ended: another group needs its place.
+    /// It has sessions, and is to make room for another group: it leaves when they have ended, or at the deadline. It
+    /// gets new sessions only if no other process of its group has room.
     Retiring,
     /// It is detached, and finishes its sessions.
     Draining,
@@ -241,7 +242,7 @@ impl<S: Spawner> ProcessInfo<S> {
             pid: self.entry.pid,
             state: match self.place {
                 Place::Draining => ProcessState::Draining,
-                Place::Retiring => ProcessState::Retiring,
+                _ if self.marked => ProcessState::Retiring,
                 _ if self.sessions > 0 => ProcessState::Busy,
                 _ => ProcessState::Idle,
             },

@@ -103,7 +103,9 @@ pub trait Spawner: Send + Sync + 'static {
 
 /// One application process, as its [`Spawner`] sees it.
 ///
-/// The pool keeps the value until the process has left the pool, then drops it, without its lock.
+/// The pool keeps the value until the process has left the pool. Then a thread of its own drops the value, which may
+/// take long: it may wait for the child, for example. [`wait_closed`](super::ApplicationPool::wait_closed) does not
+/// wait for it.
 ///
 /// ```
 /// use cabrank::application_pool::{ConnectError, Process, ShutDown};

@@ -19,13 +19,13 @@ use super::works_for::WorksFor;
 use crate::collections::slab_list::{Key, Links};
 use crate::section::Guarded;
 use crate::sync::{Arc, Flag, has_failed, thread};
-use crate::user_code::{UserValue, contain};
+use crate::user_code::{SlowDrop, contain};
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
 /// A new process that is ready, with the concurrency and the pid that it reports.
-pub(crate) struct NewProcess<P> {
-    process: UserValue<P>,
+pub(crate) struct NewProcess<P: Send + 'static> {
+    process: SlowDrop<P>,
     concurrency: Option<NonZeroUsize>,
     pid: Option<u32>,
 }
@@ -302,7 +302,7 @@ impl<S: Spawner> Inner<S> {
             self.spawner.spawn(&request)
         });
         let process = match spawned {
-            Ok(spawned) => UserValue::new(spawned?),
+            Ok(spawned) => SlowDrop::new(spawned?),
             Err(panic) => return Err(SpawnError::new(format!("the spawner panicked: {panic}"))),
         };
         match contain(|| (process.concurrency(), process.pid())) {

@@ -82,14 +82,14 @@ pub(crate) struct State<S: Spawner> {
     /// How many processes beyond `max` may live because some drain; absent: as many as `max` (erratum E25).
     pub(crate) max_draining: Option<usize>,
 
-    /// Busy processes marked for eviction: at most one for each group in `first` (erratum E18).
-    pub(crate) marked: List<Leaving>,
+    /// The busy process marked for eviction, while a group is in `first` (errata E18, E37).
+    pub(crate) marked: Option<Key>,
     /// Groups that wait for capacity, first come, first served; see [`Want`].
     pub(crate) first: List<Wanting>,
     pub(crate) more: List<Wanting>,
     pub(crate) replacements: List<Wanting>,
     pub(crate) capped: List<Wanting>,
-    /// Groups with a process that could be marked, by how far they are above their minimum.
+    /// Groups with a process, by how far they are above their minimum.
     pub(crate) by_surplus: RankList<BySurplus>,
     /// Number of idle processes that no minimum protects.
     pub(crate) evictable: usize,
@@ -230,8 +230,7 @@ impl<S: Spawner> State<S> {
         self.evictable = self.evictable + evictable - group.evictable;
         group.evictable = evictable;
 
-        let staying = group.size - group.processes.retiring();
-        let surplus = (staying > 0).then(|| staying.saturating_sub(group.min_processes()));
+        let surplus = (group.size > 0).then_some(above);
         if surplus != group.surplus {
             self.rank_by_surplus(key, surplus);
         }

@@ -150,26 +150,122 @@ fn the_order_after_one_whose_thread_cannot_be_started_is_carried_out() {
     assert_eq!(pool.snapshot().groups[0].generation, 2);
 }
 
-/// In the pseudocode `active` never falls below `max` while each process always has a session.
-#[test] // E18
-fn a_new_group_is_served_although_private_queues_keep_all_processes_busy() {
-    let rig = Rig::new(|b| b.max(1));
+/// In the pseudocode `active` never falls below `max` while each process always has a session. The deadline of a drain
+/// makes room.
+#[test] // E18, E37
+fn a_new_group_is_served_although_sessions_overlap_for_ever() {
+    let rig = Rig::without_cleaner(|b| b.max(1).drain_timeout(60 * SECOND));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
-    let first = rig.get(&app("x"));
-    let second = rig.get(&app("x"));
+    let mut overlapping = rig.get(&app("x"));
     let y = rig.queue_get(&app("y"));
-    // The sessions overlap, so the process would never become idle if it took more.
-    drop(first);
-    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
-    assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Retiring);
-    let x = rig.queue_get(&app("x"));
-    assert!(y.is_pending());
-    drop(second);
-    let y = y.session();
+    for _ in 0..59 {
+        overlapping = rig.pool.try_get(&app("x")).expect("the process has room, and its place");
+        assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Retiring);
+        rig.clock.advance(SECOND);
+        rig.pool.clean();
+        assert!(y.is_pending());
+    }
+    rig.clock.advance(SECOND);
+    rig.pool.clean();
     assert_eq!(rig.next_detached(), (1, DetachReason::Evicted));
-    assert!(x.is_pending());
-    drop(y);
+    let y = y.session();
+    assert_eq!(rig.pool.counts().draining, 1, "its sessions end in peace");
+    let x = rig.queue_get(&app("x"));
+    drop((overlapping, y));
     drop(x.session());
+}
+
+/// One endless session in a group with room, and one get for another group.
+#[test] // E37
+fn an_endless_session_stops_neither_its_group_nor_another() {
+    for concurrency in [2, 100] {
+        let rig = Rig::new(|b| b.max(1).drain_timeout(60 * SECOND));
+        rig.spawner.always("/srv/x", Spawn::ready().concurrency(concurrency));
+        let _endless = rig.get(&app("x"));
+        let y = rig.queue_get(&app("y"));
+        for _ in 0..3 {
+            drop(rig.pool.try_get(&app("x")).expect("its group has room"));
+        }
+        rig.clock.advance(60 * SECOND);
+        assert_eq!(y.session().request("r"), "r from /srv/y");
+    }
+}
+
+/// With one session a process, the first process that is freed makes room, although gets of its own group wait.
+#[test] // E37
+fn whichever_process_is_freed_first_makes_room() {
+    let rig = Rig::without_cleaner(|b| b.max(3));
+    let x = app("x");
+    let _endless = rig.get(&x);
+    let sessions = [rig.get(&x), rig.get(&x)];
+    let y = rig.queue_get(&app("y"));
+    let waiting = [rig.queue_get(&x), rig.queue_get(&x)];
+    let [freed, other] = sessions;
+    drop(freed);
+    assert_eq!(rig.next_detached(), (2, DetachReason::Evicted));
+    let _y = y.session();
+    assert!(rig.group(&x).processes.iter().all(|p| p.state == ProcessState::Busy));
+    drop(other);
+    let [first, second] = waiting;
+    drop(first.session());
+    drop(second.session());
+}
+
+/// A group at its minimum gives up no process while another is above its own.
+#[test] // E37, E29
+fn a_group_at_its_minimum_makes_room_last() {
+    let rig = Rig::without_cleaner(|b| b.max(3));
+    let (least, most) = (app("least").with_min_processes(1), app("most"));
+    let busy = rig.get(&least);
+    let others = [rig.get(&most), rig.get(&most)];
+    let y = rig.queue_get(&app("y"));
+    let next = rig.queue_get(&least);
+    drop(busy);
+    let next = next.session();
+    assert!(y.is_pending());
+    let [first, second] = others;
+    drop(first);
+    drop(y.session());
+    // Of the others, none is above its minimum now but for that of the last session.
+    let z = rig.queue_get(&app("z"));
+    drop((next, second));
+    drop(z.session());
+}
+
+/// Every session is endless, and no further process may live beside those that drain.
+#[test] // E37
+fn endless_sessions_hold_no_place_for_longer_than_two_drains() {
+    let rig = Rig::without_cleaner(|b| b.max(2).max_draining(0).drain_timeout(60 * SECOND));
+    let _endless = [rig.get(&app("x")), rig.get(&app("x"))];
+    let y = rig.queue_get(&app("y"));
+    for (seconds, draining) in [(59, 0), (1, 1), (59, 1)] {
+        rig.clock.advance(seconds * SECOND);
+        rig.pool.clean();
+        assert_eq!(rig.pool.counts().draining, draining);
+        assert!(y.is_pending());
+    }
+    rig.clock.advance(SECOND);
+    rig.pool.clean();
+    drop(y.session());
+}
+
+/// Each group has its own deadline, and each takes one place.
+#[test] // E37
+fn each_group_that_waits_takes_one_place_at_its_deadline() {
+    let rig = Rig::without_cleaner(|b| b.max(2).drain_timeout(60 * SECOND));
+    let _endless = [rig.get(&app("x")), rig.get(&app("x"))];
+    let y = rig.queue_get(&app("y"));
+    rig.clock.advance(30 * SECOND);
+    let z = rig.queue_get(&app("z"));
+    rig.clock.advance(30 * SECOND);
+    rig.pool.clean();
+    let _y = y.session();
+    assert!(z.is_pending());
+    assert_eq!(rig.pool.counts().draining, 1);
+    rig.clock.advance(30 * SECOND);
+    rig.pool.clean();
+    let _z = z.session();
+    assert_eq!(rig.pool.counts().draining, 2);
 }
 
 #[test] // E18
@@ -203,19 +299,42 @@ fn the_victim_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
     drop(y.session());
 }
 
-/// At most as many processes are marked for eviction as groups starve (INV-MARKED).
+/// The mark goes with the group that needs the place (INV-MARKED).
 #[test] // E18
-fn an_unmarked_process_takes_sessions_again() {
-    let rig = Rig::new(|b| b.max(1));
+fn a_process_is_unmarked_when_the_group_waits_no_longer() {
+    let rig = Rig::without_cleaner(|b| b.max(1).drain_timeout(60 * SECOND));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let _busy = rig.get(&app("x"));
     let mut y = rig.task(&app("y"));
     assert!(y.poll().is_none());
-    assert!(matches!(rig.pool.try_get(&app("x")), Err(GetError::WouldBlock)));
-    let x = rig.queue_get(&app("x"));
+    assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Retiring);
     drop(y);
-    assert_eq!(x.session().pid(), 1, "the waiter is served at once");
-    assert_eq!(rig.pool.try_get(&app("x")).expect("it takes sessions").pid(), 1);
+    assert_eq!(rig.group(&app("x")).processes[0].state, ProcessState::Busy);
+    rig.clock.advance(60 * SECOND);
+    rig.pool.clean();
+    assert_eq!(rig.counts(), (1, 1));
+}
+
+/// The marked process is chosen last, so that it becomes idle if the others of its group can do its work.
+#[test] // E37
+fn a_marked_process_is_chosen_last() {
+    let rig = Rig::without_cleaner(|b| b.max(2));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
+    let first = rig.get(&eager("x"));
+    let second = rig.get(&eager("x"));
+    rig.eventually(|c| c.count == 2 && c.spawning == 0);
+    // One of the two processes is idle by now, or has the second session.
+    let third = rig.get(&eager("x"));
+    let y = rig.queue_get(&app("y"));
+    let marked = rig.group(&app("x")).processes;
+    let marked = marked.iter().find(|p| p.state == ProcessState::Retiring).expect("one is marked");
+    let marked = marked.pid.expect("a pid");
+    let more: Vec<_> =
+        (0..5).map(|_| rig.pool.try_get(&eager("x")).expect("there is room")).collect();
+    assert!(more.iter().all(|session| session.pid() != marked));
+    drop((first, second, third));
+    assert_eq!(rig.next_detached(), (marked, DetachReason::Evicted));
+    drop(y.session());
 }
 
 /// Each group waits in the line of its want (INV-WANT).

@@ -43,7 +43,8 @@ fn closing_shuts_idle_processes_down_and_reports_it() {
     assert_eq!(rig.gone(), pids);
     assert_eq!(rig.next_detached().1, DetachReason::Closed);
     assert_eq!(rig.next_detached().1, DetachReason::Closed);
-    assert!(rig.spawner.processes().is_empty(), "dropped, too");
+    // Each is dropped, too, on a thread of its own.
+    before_long(|| rig.spawner.processes().is_empty());
 }
 
 /// A closed pool stays empty (INV-CLOSED).

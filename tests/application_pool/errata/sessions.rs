@@ -243,17 +243,16 @@ fn a_group_grows_when_no_process_has_room() {
     assert_eq!(rig.get(&app("x")).pid(), 2);
 }
 
-/// A process marked for eviction takes no session, so its group's gets wait. When room is made otherwise, they are
-/// served by that process, and not by another one (PROP-GROWTH).
-#[test] // E35
-fn a_group_whose_process_is_unmarked_does_not_grow() {
+/// The group of a marked process with room is served by it (PROP-SERVES-ON), and does not grow (PROP-GROWTH).
+#[test] // E35, E37
+fn a_group_whose_process_is_marked_does_not_grow() {
     let rig = Rig::new(|b| b.max(1));
     rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
     let _busy = rig.get(&app("x"));
     let y = rig.queue_get(&app("y"));
-    let second = rig.queue_get(&app("x"));
+    let second = rig.get(&app("x"));
     rig.pool.set_max(3).expect("not zero");
-    assert_eq!(second.session().pid(), 1);
+    assert_eq!(second.pid(), 1);
     drop(y.session());
     assert_eq!(rig.spawner.begun(), 2);
 }

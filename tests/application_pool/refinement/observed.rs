@@ -221,7 +221,7 @@ fn process(spec: &pool::Pool, p: &pool::Process) -> Process {
         identifier: p.identifier as u64,
         state: match spec.place(p) {
             Place::Draining => ProcessState::Draining,
-            Place::Retiring => ProcessState::Retiring,
+            _ if p.marked => ProcessState::Retiring,
             _ if p.sessions > 0 => ProcessState::Busy,
             _ => ProcessState::Idle,
         },

@@ -1,9 +1,9 @@
 //! The spawner and its processes.
 
-use crate::common::{Gate, Rig, app, before_long, eager, soon};
+use crate::common::{Gate, Rig, SECOND, app, before_long, eager, soon};
 use crate::user_code::{ON_PURPOSE, assert_usable, call_back};
 use cabrank::application_pool::{
-    ConnectError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
+    ConnectError, GetError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
 use cabrank::in_memory::{Call, Spawn};
 use cabrank::{ApplicationPool, Session};
@@ -81,6 +81,56 @@ fn every_call_to_a_spawner_and_its_processes_may_call_the_pool_back() {
     rig.spawner.on_call(|_| {});
     rig.pool.detach_group("/srv/other");
     assert_usable(&rig);
+}
+
+/// The thread of the call may be the one that has to start the spawn for which the get waits.
+#[test]
+fn a_get_in_a_call_of_the_pool_is_served_or_refused() {
+    for during in [Call::Spawn, Call::ShutDown, Call::DropProcess] {
+        for name in ["x", "y", "z"] {
+            let rig = Rig::new(|b| b.max(1));
+            rig.idle(&app("x"), 1);
+            let (answers, weak) = (Arc::new(Mutex::new(Vec::new())), rig.pool.downgrade());
+            let (theirs, calls) = (answers.clone(), AtomicUsize::new(0));
+            rig.spawner.on_call(move |call| {
+                if call == during
+                    && calls.fetch_add(1, Ordering::SeqCst) == 0
+                    && let Some(pool) = weak.upgrade()
+                {
+                    let answer = pool.get(&app(name)).map(|session| session.pid());
+                    theirs.lock().expect("no panic here").push(answer);
+                }
+            });
+            drop(rig.get(&app("y")));
+            before_long(|| !answers.lock().expect("no panic here").is_empty());
+            for answer in answers.lock().expect("no panic here").iter() {
+                assert!(matches!(answer, Ok(_) | Err(GetError::InCallback)), "{answer:?}");
+            }
+            assert_usable(&rig);
+        }
+    }
+}
+
+#[test]
+fn a_slow_drop_of_a_process_holds_up_no_other_caller() {
+    let rig = Rig::new(|b| b.max(2).max_idle_time(10 * SECOND));
+    rig.idle(&app("x"), 2);
+    let gate = rig.gate_at(Call::DropProcess);
+    // An eviction, the spawn that it makes room for, and the end of a drain.
+    let session = rig.get(&app("y"));
+    gate.await_arrivals(1);
+    rig.pool.detach(Session::identifier(&session));
+    soon(move || drop(session));
+    gate.await_arrivals(2);
+    // The cleaner.
+    drop(rig.get(&app("z")));
+    rig.clock.advance(10 * SECOND);
+    gate.await_arrivals(4);
+    let pool = rig.pool.clone();
+    soon(move || pool.close());
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.wait_closed(SECOND)));
+    gate.open();
 }
 
 #[test]
