@@ -6,6 +6,9 @@
 //!
 //! No wake-up is lost (PROP-ILK-NO-LOST-WAKE-UP): a waiter is queued before the lock is released, and each change that
 //! lets it go on ends in `settle`. Builds with debug assertions check this against every owner (`invariants`).
+//!
+//! Rails hangs in a circle of waits (`rails-upgrade-deadlock`) and beside a leaked execution (`rails-leaked-share`).
+//! Its newcomers overtake an unload for ever (`rails-starved-request`).
 
 use super::caller::{Caller, OwnerId};
 use super::effects::{Effect, Effects};
