@@ -38,8 +38,9 @@ impl LoadedCode {
     }
 }
 
-/// PROP-ILK-NO-LOST-WAKE-UP, PROP-ILK-PROGRAMS-END and INV-ILK-ONE-GENERATION: random operations for a while, all
-/// of which end.
+/// Random operations for a while, all of which end: entries (PROP-ILK-ENTERS), loads (PROP-ILK-REQUESTS-END), unloads
+/// (PROP-ILK-UNLOADS-END) and permit blocks (PROP-ILK-RESUMES), so that the programs end (PROP-ILK-PROGRAMS-END). No
+/// wake-up is lost (PROP-ILK-NO-LOST-WAKE-UP), and bodies see one generation (INV-ILK-ONE-GENERATION).
 #[test]
 fn no_wake_up_is_lost_in_a_crowd() {
     let (interlock, code) = (Interlock::new(), Arc::new(LoadedCode::default()));
