@@ -41,6 +41,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("failed_reload_x_pause", 64),
     ("failed_reload_x_second_execution", 97),
     ("first_spawn_x_two_gets", 14_052),
+    ("freed_process_x_own_waiter", 10_255),
     ("get_in_shut_down_x_eviction", 7),
     ("get_x_session_close", 66),
     ("growth_x_get", 6_618),
