@@ -46,6 +46,7 @@ proptest! {
 
 /// Every action of the machine, and every event.
 const ALL: &[&str] = &[
+    "ActivateFails",
     "Add",
     "AddFails",
     "Added",
@@ -72,10 +73,8 @@ const ALL: &[&str] = &[
     "Idles",
     "Invalidate",
     "Leaves",
-    "VictimDestroyed",
     "Outlive",
     "PickUp",
-    "ActivateFails",
     "Ready",
     "Refill",
     "Refused",
@@ -85,6 +84,7 @@ const ALL: &[&str] = &[
     "Takes",
     "Test",
     "Tested",
+    "VictimDestroyed",
     "Waits",
 ];
 
