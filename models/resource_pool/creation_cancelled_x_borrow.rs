@@ -1,13 +1,13 @@
-//! A borrower of an asynchronous pool gives up during its creation, while another waits behind it.
+//! A borrower of an asynchronous pool creates, and gives up, or is served by a resource that comes back, while others
+//! borrow and wait.
 //!
-//! Guards the drop of `InCreation`, which puts the unfinished creation into the idle list. The next borrower polls
-//! it on. Otherwise that borrower sleeps for ever, or repeats the work. Guards too that the next borrower polls the
-//! creation with its own waker: the first borrower's waker wakes no task any more.
+//! Guards `left.rs` and the futures of `creation.rs`: without them a borrower sleeps for ever beside a resource, or a
+//! creation that no borrower polls keeps its place.
 //!
-//! Asserted: one creation begins. The second borrower gets its resource, and waits for it if necessary.
+//! Asserted: each borrower is served, and at the end the counts are those of the resources.
 
 use crate::models::resource_pool::rig::*;
-use crate::resource_pool::ResourceState;
+use crate::periodic_executor::{BoxFuture, Runtime};
 use crate::sync::Mutex;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -28,8 +28,12 @@ type SlowPool = ResourcePool<Async<Slow>>;
 type Got = Result<Borrowed<'static, Async<Slow>>, BorrowError<Infallible>>;
 
 impl Slow {
-    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter
-    /// the pool.
+    fn new(is_open: bool) -> Slow {
+        let gate = Arc::new(Mutex::new((is_open, None)));
+        Slow { reentry: Reentry::default(), begun: Arc::default(), gate }
+    }
+    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter the
+    /// pool.
     fn pool(
         is_open: bool,
         configure: impl FnOnce(Builder<Async<Slow>, SlowPool>) -> Builder<Async<Slow>, SlowPool>,
@@ -37,7 +41,7 @@ impl Slow {
         let gate = Arc::new(Mutex::new((is_open, None)));
         let slow = Slow { reentry: Reentry::default(), begun: Arc::default(), gate };
         let builder = configure(ResourcePool::builder(Async(slow.clone()), ()));
-        let pool = builder.build_async().expect("a valid pool");
+        let pool = builder.maintenance(false).build_async().expect("a valid pool");
         enable_for(&slow.reentry, &pool);
         (slow, pool)
     }
@@ -52,10 +56,6 @@ impl Slow {
             waker.wake();
         }
     }
-    /// Opens or closes the gate, and wakes no creation.
-    fn set_gate(&self, is_open: bool) {
-        self.gate.lock().0 = is_open;
-    }
     fn begun(&self) -> u32 {
         self.begun.load(SeqCst)
     }
@@ -67,16 +67,6 @@ impl Slow {
         let mut call = Box::pin(call);
         assert!(self.reentry.poll_once(call.as_mut()).is_pending());
         call
-    }
-    /// Completes a call, and notes whether it had to wait.
-    fn complete<T>(&self, call: impl Future<Output = T>, waits: impl FnOnce(bool)) -> T {
-        let mut call = pin!(call);
-        let at_once = self.reentry.poll_once(call.as_mut());
-        waits(at_once.is_pending());
-        match at_once {
-            Poll::Ready(value) => value,
-            Poll::Pending => self.reentry.block_on(call),
-        }
     }
 }
 
@@ -113,9 +103,12 @@ impl AsyncResourceFactory for Slow {
     }
 }
 
+/// The first borrower leaves its creation, which is dropped, while the gate opens.
+///
+/// Guards that the drop of `Creating` gives the place back, and only then: the second borrower, which waits, creates.
 #[test]
 fn resource_creation_cancelled_x_borrow() {
-    let expected = ["made", "still to be made"];
+    let expected = ["created at once", "still to be created"];
     explore_small("resource_creation_cancelled_x_borrow", &expected, |outcomes| {
         let (slow, pool) = Slow::pool(false, |b| b.max_active(1));
         let first = slow.begin(borrow(pool.clone()));
@@ -124,121 +117,117 @@ fn resource_creation_cancelled_x_borrow() {
         let opening = spawn(move || theirs.open());
         drop(first);
         let open = slow.gate.lock().0;
-        outcomes.note(if open { "made" } else { "still to be made" });
+        outcomes.note(if open { "created at once" } else { "still to be created" });
         let lent = slow.reentry.block_on(behind).expect("a number");
-        assert_eq!((*lent, slow.begun()), (1, 1));
+        assert_eq!((*lent, slow.begun()), (2, 2));
         drop(lent);
         opening.join().expect("no panic");
         end(&pool);
     });
 }
 
-/// A second borrower takes over a hanging creation, and gives up too while a third arrives.
+/// A resource comes back while a borrower creates and waits, and its creation completes.
 ///
-/// Guards the check of `begun` in the drop of `InCreation`. Otherwise the third borrower gets the creation that two
-/// have left, and so does every later one. Asserted: the third borrower gets a new creation, whether it arrives
-/// before the second gives up or after it.
+/// Guards `State::serve_creation`, and the look at the grant when the creation completes first (`Turn::end`). Otherwise
+/// the borrower waits for its own creation, or a resource is lost with its grant.
 #[test]
-fn resource_creation_left_twice_x_waiter() {
-    let expected = ["in line", "late"];
-    explore_small("resource_creation_left_twice_x_waiter", &expected, |outcomes| {
-        let (hangs, pool) = Slow::pool(false, |b| b.max_active(1));
-        drop(hangs.begin(borrow(pool.clone())));
-        let second = hangs.begin(borrow(pool.clone()));
-        // From now on, creations complete.
-        hangs.set_gate(true);
-        let giving_up = spawn(move || drop(second));
-        let in_line = |waits| outcomes.note(if waits { "in line" } else { "late" });
-        let lent = hangs.complete(borrow(pool.clone()), in_line).expect("a number");
-        giving_up.join().expect("no panic");
-        assert_eq!((*lent, hangs.begun()), (2, 2));
+fn resource_creation_x_return() {
+    let expected = ["its own", "the returned one"];
+    explore("resource_creation_x_return", &expected, |outcomes| {
+        let (slow, pool) = Slow::pool(true, |b| b.max_active(2));
+        let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
+        slow.gate.lock().0 = false;
+        let creates = slow.begin(borrow(pool.clone()));
+        let returning = spawn(move || drop(lent));
+        slow.open();
+        let lent = slow.reentry.block_on(creates).expect("a number");
+        outcomes.note(if *lent == 1 { "the returned one" } else { "its own" });
         drop(lent);
-        end(&pool);
-    });
-}
-
-/// A caller of `add` leaves its creation while a borrower arrives. Later creations complete.
-///
-/// Guards `Room::leave` of `Refilling`, which puts the unfinished creation into the idle list. Otherwise the work
-/// is repeated. Asserted: one creation begins, and the borrower gets its resource, whether it arrives before the
-/// `add` ends or after it.
-#[test]
-fn resource_add_cancelled_x_borrow() {
-    let expected = ["in line", "late"];
-    explore_small("resource_add_cancelled_x_borrow", &expected, |outcomes| {
-        let (slow, pool) = Slow::pool(false, |b| b.max_total(1));
-        let theirs = pool.clone();
-        let adding = slow.begin(async move { theirs.add_async().await });
-        slow.set_gate(true);
-        let giving_up = spawn(move || drop(adding));
-        let in_line = |waits| outcomes.note(if waits { "in line" } else { "late" });
-        let lent = slow.complete(pool.borrow_async(), in_line).expect("a number");
-        giving_up.join().expect("no panic");
-        assert_eq!((*lent, slow.begun()), (1, 1));
-        drop(lent);
-        end(&pool);
-    });
-}
-
-/// A borrower leaves its creation, which has the only place, while the maintenance refills. Later creations
-/// complete.
-///
-/// Guards that `State::reserve_idle` takes over an unfinished creation before it looks for a free place. Otherwise
-/// a later maintenance finds no place. Asserted: one creation begins, and its resource is idle after this
-/// maintenance or the next one.
-#[test]
-fn resource_creation_left_x_refill() {
-    let expected = ["at once", "later"];
-    explore_small("resource_creation_left_x_refill", &expected, |outcomes| {
-        let (slow, pool) = Slow::pool(false, |b| b.max_total(1));
-        let leaves = slow.begin(borrow(pool.clone()));
-        // The total is reached, so this schedules no refill.
-        pool.set_min_idle(1).expect("valid");
-        slow.set_gate(true);
-        let giving_up = spawn(move || drop(leaves));
-        slow.reentry.block_on(pin!(pool.maintain_async()));
-        let is_ready = || pool.snapshot().keys[0].resources[0].state == ResourceState::Idle;
-        let at_once = is_ready();
-        outcomes.note(if at_once { "at once" } else { "later" });
-        giving_up.join().expect("no panic");
-        if !at_once {
-            slow.reentry.block_on(pin!(pool.maintain_async()));
-        }
-        assert!(is_ready());
-        assert_eq!(slow.begun(), 1);
-        end(&pool);
-    });
-}
-
-/// A borrower leaves its creation while another takes the finished resource. The idle list is below its minimum
-/// then, and the total is reached. The maintenance has run before, and sleeps.
-///
-/// Guards `needs_room` in `State::watch_minimum`: a key with an unfinished creation needs no free place. Otherwise
-/// the loan does not wake the maintenance, and no later event does. Asserted: the maintenance is scheduled, and
-/// completes the creation.
-#[test]
-fn resource_creation_left_x_loan() {
-    let expected = ["after the loan", "before it is seen"];
-    explore_small("resource_creation_left_x_loan", &expected, |outcomes| {
-        let (slow, pool) = Slow::pool(true, |b| b.min_idle(1).max_total(2));
-        let reentry = &slow.reentry;
-        let ready = reentry.block_on(pin!(pool.borrow_async())).expect("a number");
-        slow.set_gate(false);
-        let leaves = slow.begin(borrow(pool.clone()));
-        drop(ready);
-        assert_eq!(reentry.block_on(pin!(pool.maintain_async())), None, "nothing is due");
-        slow.set_gate(true);
-        let giving_up = spawn(move || drop(leaves));
-        let lent = reentry.block_on(pin!(pool.borrow_async())).expect("what is ready");
-        let left = pool.num_idle() == 1;
-        outcomes.note(if left { "before it is seen" } else { "after the loan" });
-        giving_up.join().expect("no panic");
-        // The invariants have asserted after each section that the maintenance knows what is due.
-        reentry.block_on(pin!(pool.maintain_async()));
-        assert_eq!(pool.snapshot().keys[0].resources[0].state, ResourceState::Idle);
-        assert_eq!((*lent, pool.num_idle(), slow.begun()), (1, 1, 2));
-        drop(lent);
+        returning.join().expect("no panic");
+        assert_eq!((pool.num_active(), pool.num_idle()), (0, pool.num_total()));
+        assert!(pool.num_idle() > 0 && slow.begun() == 2);
         pool.close();
         assert!(pool.wait_closed(SECOND));
+    });
+}
+
+/// A resource comes back while a borrower that creates gives up, and another creates behind it.
+///
+/// Guards `give_up` of `WaitWhileCreating`: the grant of the first is passed on. Otherwise the second never gets it.
+#[test]
+fn resource_creation_cancelled_x_return() {
+    let expected = ["granted before", "left before"];
+    explore("resource_creation_cancelled_x_return", &expected, |outcomes| {
+        let (slow, pool) = Slow::pool(true, |b| b.max_active(3));
+        let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
+        slow.gate.lock().0 = false;
+        let first = slow.begin(borrow(pool.clone()));
+        let second = slow.begin(borrow(pool.clone()));
+        let theirs = pool.clone();
+        let returning = spawn(move || {
+            drop(lent);
+            theirs.num_total()
+        });
+        drop(first);
+        let lent = slow.reentry.block_on(second).expect("a number");
+        assert_eq!(*lent, 1, "its own creation hangs");
+        let total = returning.join().expect("no panic");
+        outcomes.note(if total == 3 { "granted before" } else { "left before" });
+        drop(lent);
+        end(&pool);
+    });
+}
+
+/// A runtime whose tasks the model polls.
+#[derive(Clone, Default)]
+struct ByHand(Arc<std::sync::Mutex<Vec<BoxFuture<()>>>>);
+
+impl Runtime for ByHand {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.0.lock().expect("no panic").push(task);
+    }
+    fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
+/// Two creations that hang were left and go on. Then a borrower finds no room.
+///
+/// Guards `State::make_way` and the wait of the task that drives a creation on: the older one gives way, and its place goes
+/// to the borrower. Otherwise the borrower waits for creations that hang.
+#[test]
+fn resource_left_creation_x_borrow() {
+    let expected = ["its task had begun", "its task had not begun"];
+    explore("resource_left_creation_x_borrow", &expected, |outcomes| {
+        let (slow, hand) = (Slow::new(false), ByHand::default());
+        let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(2);
+        let pool = pool.clock(crate::ManualClock::new().clock()).build_on(hand.clone());
+        let pool: SlowPool = pool.expect("a valid pool");
+        enable_for(&slow.reentry, &pool);
+        drop((slow.begin(borrow(pool.clone())), slow.begin(borrow(pool.clone()))));
+        let mut tasks = std::mem::take(&mut *hand.0.lock().expect("no panic"));
+        assert_eq!((tasks.len(), pool.num_total()), (2, 2));
+        let older = tasks.remove(0);
+        let begun = Arc::new(AtomicU32::new(0));
+        let (theirs, reentry) = (begun.clone(), slow.reentry.clone());
+        let driving = spawn(move || {
+            let mut older = pin!(older);
+            let ends = reentry.poll_once(older.as_mut());
+            theirs.store(1 + u32::from(ends.is_ready()), SeqCst);
+            if ends.is_pending() {
+                reentry.block_on(older);
+            }
+        });
+        let waits = slow.begin(borrow(pool.clone()));
+        driving.join().expect("no panic");
+        let polled = begun.load(SeqCst) == 1;
+        outcomes.note(if polled { "its task had begun" } else { "its task had not begun" });
+        slow.open();
+        let lent = slow.reentry.block_on(waits).expect("a number");
+        assert_eq!(*lent, 3, "a creation of its own");
+        drop(lent);
+        drop(tasks);
+        end(&pool);
     });
 }

@@ -9,7 +9,6 @@ mod clear_all_x_return;
 mod close_x_change;
 mod close_x_creation;
 mod close_x_grant;
-mod close_x_left_creation;
 mod close_x_maintenance;
 mod close_x_waiter;
 mod create_failure_x_waiter;

@@ -46,6 +46,8 @@ struct Waiter<T> {
     outcome: Option<T>,
     /// The order of arrival over all queues.
     ticket: u64,
+    /// How many races it has lost.
+    lost: u32,
 }
 
 impl<T> crate::collections::slab_list::Linked<InQueue> for Waiter<T> {
@@ -55,6 +57,14 @@ impl<T> crate::collections::slab_list::Linked<InQueue> for Waiter<T> {
     fn links_mut(&mut self) -> &mut Links {
         &mut self.links
     }
+}
+
+/// The arrival of a waiter, which it keeps when it waits again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) ticket: u64,
+    /// How many races it has lost.
+    pub(crate) lost: u32,
 }
 
 /// Names the list of one queue.
@@ -129,6 +139,10 @@ impl<T> Waiters<T> {
         queue.retrying.set(&mut self.slab, key, Some(ticket));
         key
     }
+    /// Notes how many races a waiter has lost.
+    pub(crate) fn set_lost(&mut self, key: Key, lost: u32) {
+        self.slab[key.index()].lost = lost;
+    }
     fn thread(&mut self) -> Wake {
         Wake::Thread(self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new())))
     }
@@ -136,6 +150,11 @@ impl<T> Waiters<T> {
     pub(crate) fn new_ticket(&mut self) -> u64 {
         self.tickets += 1;
         self.tickets
+    }
+    /// Adds a task to no queue. Its owner finds it by its key, and [resolves](Self::resolve) it.
+    pub(crate) fn add_task(&mut self) -> Key {
+        let ticket = self.new_ticket();
+        self.insert(Wake::Task(None), ticket)
     }
     fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> Key {
         let ticket = self.new_ticket();
@@ -145,17 +164,36 @@ impl<T> Waiters<T> {
     }
     fn insert(&mut self, wake: Wake, ticket: u64) -> Key {
         let (links, retrying) = (Links::default(), indexed_heap::Place::default());
-        let waiter = Waiter { links, retrying, wake, outcome: None, ticket };
+        let waiter = Waiter { links, retrying, wake, outcome: None, ticket, lost: 0 };
         Key::new(self.slab.insert(waiter))
     }
 
     pub(crate) fn ticket(&self, key: Key) -> u64 {
         self.slab[key.index()].ticket
     }
+    pub(crate) fn arrival(&self, key: Key) -> Arrival {
+        let Waiter { ticket, lost, .. } = self.slab[key.index()];
+        Arrival { ticket, lost }
+    }
     /// Returns the ticket of the waiter that is next in a queue.
     pub(crate) fn front_ticket(&self, queue: &Queue) -> Option<u64> {
         let retrying = queue.retrying.first().map(|(ticket, _)| ticket);
         retrying.or_else(|| queue.list.front().map(|key| self.ticket(key)))
+    }
+    fn front(&self, queue: &Queue) -> Option<Key> {
+        let retrying = queue.retrying.first().map(|(_, key)| key);
+        retrying.or_else(|| queue.list.front())
+    }
+    /// Returns how many races the waiter has lost that is next in a queue.
+    pub(crate) fn front_lost(&self, queue: &Queue) -> u32 {
+        self.front(queue).map_or(0, |key| self.slab[key.index()].lost)
+    }
+    /// Notes that a newcomer was served before the waiter that is next in a queue.
+    pub(crate) fn overtake_front(&mut self, queue: &Queue) {
+        if let Some(key) = self.front(queue) {
+            let lost = &mut self.slab[key.index()].lost;
+            *lost = lost.saturating_add(1);
+        }
     }
 
     /// Gives the next waiter of the queue its outcome. The caller runs the [`Wake`] after the lock.
@@ -167,6 +205,11 @@ impl<T> Waiters<T> {
         let key = retrying
             .or_else(|| queue.list.pop_front(&mut self.slab))
             .expect("the queue has a waiter");
+        self.resolve(key, outcome)
+    }
+
+    /// Gives a waiter that is in no queue its outcome. The caller runs the [`Wake`] after the lock.
+    pub(crate) fn resolve(&mut self, key: Key, outcome: T) -> Wake {
         let waiter = &mut self.slab[key.index()];
         waiter.outcome = Some(outcome);
         match &mut waiter.wake {

@@ -3,21 +3,22 @@
 //! One asynchronous procedure serves threads and tasks, and both forms of a factory. A thread polls it once:
 //! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
 
-use super::creation::{Begun, InCreation};
-use super::error::{BorrowError, Denied, Refusal};
+use super::creation::Creating;
+use super::error::{BorrowError, Denied, Failure, Refusal};
 use super::event::Event;
-use super::factory::{Creation, Form};
+use super::factory::Form;
 use super::guard::Borrowed;
 use super::inner::Inner;
 use super::keys::Select;
 use super::loan::Loan;
 use super::reserved::{ReservedLoan, ReservedPlace};
-use super::slot::{Content, Meta};
+use super::slot::Content;
 use super::state::{Step, ToCreate};
 use super::waiting::deadline;
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
 use crate::section::{Guarded, Patience, now};
+use std::panic::Location;
 use std::time::Duration;
 
 impl<F: Form> Inner<F> {
@@ -27,8 +28,9 @@ impl<F: Form> Inner<F> {
         &self,
         key: impl Select<F>,
         patience: &Patience,
+        caller: &'static Location<'static>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        match self.borrow(key, patience).await {
+        match self.borrow(key, patience, caller).await {
             Ok(loan) => Ok(Borrowed::new(self, loan)),
             Err(denied) => Err(denied.into()),
         }
@@ -50,11 +52,12 @@ impl<F: Form> Inner<F> {
         &self,
         key: impl Select<F>,
         patience: &Patience,
+        caller: &'static Location<'static>,
     ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
         let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
         loop {
-            let (mut reserved, first) = match step {
-                Step::Take(loan) => (ReservedLoan::new(self, loan), false),
+            let mut reserved = match step {
+                Step::Take(loan) => ReservedLoan::new(self, loan),
                 Step::Refused(refusal) => return Err(Denied::Refused(refusal)),
                 Step::Wait(wait) => {
                     step = match self.turn(wait, *patience).await {
@@ -64,26 +67,23 @@ impl<F: Form> Inner<F> {
                     continue;
                 }
                 Step::Create(order) => {
-                    let ToCreate { slot, meta, first, left, victim } = *order;
+                    let ToCreate { slot, meta, first, ticket, victim } = *order;
                     let place = ReservedPlace::new(self, slot, meta);
-                    let Some(creation) = left else {
-                        if let Some(victim) = victim {
-                            self.destroy(victim);
-                        }
-                        self.begin_creation_time(slot);
-                        return self.make(place, first).await.map_err(Denied::failed);
-                    };
-                    match self.complete(place, creation, patience).await {
-                        Ok(reserved) => (reserved, first),
-                        Err(next) => {
-                            step = next;
+                    if let Some(victim) = victim {
+                        self.destroy(victim);
+                    }
+                    self.begin_creation_time(slot);
+                    match self.make(place, first, ticket, caller).await {
+                        Ok(made) => return made.map_err(Denied::failed),
+                        Err(served) => {
+                            step = served;
                             continue;
                         }
                     }
                 }
             };
             match self.activate_and_validate(reserved.loan_mut()).await {
-                Ok(()) => return Ok(self.lent(&mut reserved, first)),
+                Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
                 Err(event) => step = self.another(reserved, *event, patience),
             }
         }
@@ -91,20 +91,25 @@ impl<F: Form> Inner<F> {
 
     /// Begins the loan; `first` if no other resource of its key was created before.
     #[inline]
-    fn lent(&self, reserved: &mut ReservedLoan<'_, F>, first: bool) -> Box<Loan<F>> {
+    fn lent(
+        &self,
+        reserved: &mut ReservedLoan<'_, F>,
+        first: bool,
+        caller: &'static Location<'static>,
+    ) -> Box<Loan<F>> {
         let loan = reserved.take();
         if first || self.options.abandoned_after.is_some() {
-            self.begin_loan(loan.slot, first);
+            self.begin_loan(loan.slot, first, caller);
         }
         loan
     }
     #[cold]
-    fn begin_loan(&self, slot: Key, first: bool) {
+    fn begin_loan(&self, slot: Key, first: bool, caller: &'static Location<'static>) {
         self.critical(|state, fx| {
             if first {
                 state.note_first_created(slot, fx);
             }
-            state.begin_loan(slot, fx);
+            state.begin_loan(slot, caller, fx);
         });
     }
 
@@ -125,14 +130,27 @@ impl<F: Form> Inner<F> {
         self.critical(|state, fx| state.another(slot, fx))
     }
 
-    /// Creates a resource for its borrower.
+    /// Creates a resource for its borrower. Returns the borrower's next step if another resource came first.
     async fn make(
         &self,
         place: ReservedPlace<'_, F>,
         first: bool,
-    ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
+        ticket: u64,
+        caller: &'static Location<'static>,
+    ) -> Result<Result<Box<Loan<F>>, BorrowError<F::Error>>, Step<F>> {
         let creation = self.creation(place.meta());
-        let (place, made) = InCreation::new(place, creation, Begun::Here).await;
+        let (place, made) = Creating::new(self, place, creation, ticket).await?;
+        Ok(self.begin_use(place, made, first, caller).await)
+    }
+
+    /// Tests and activates a resource that was created for its borrower.
+    async fn begin_use(
+        &self,
+        place: ReservedPlace<'_, F>,
+        made: Result<F::Resource, Failure<F::Error>>,
+        first: bool,
+        caller: &'static Location<'static>,
+    ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
         let mut reserved = place.fill(made.map_err(BorrowError::Create)?);
         let loan = reserved.loan_mut();
         if self.options.test_on_create {
@@ -146,33 +164,7 @@ impl<F: Form> Inner<F> {
         }
         let Loan { meta, resource, .. } = loan;
         self.factory.activate(meta, resource).await.map_err(|why| BorrowError::Activate(*why))?;
-        Ok(self.lent(&mut reserved, first))
-    }
-
-    /// Completes a creation that another caller left. If it fails, that is not this borrower's error.
-    async fn complete<'p>(
-        &'p self,
-        place: ReservedPlace<'p, F>,
-        creation: Creation<F>,
-        patience: &Patience,
-    ) -> Result<ReservedLoan<'p, F>, Step<F>> {
-        let (place, made) = InCreation::new(place, creation, Begun::ByOther).await;
-        match made {
-            Err(failure) => {
-                self.report(place.meta(), Event::CreateFailed(failure));
-                let slot = place.into_slot();
-                Err(self.critical(|state, fx| state.recreate(slot, fx)))
-            }
-            Ok(resource) => {
-                let mut reserved = place.fill(resource);
-                if self.options.test_on_create {
-                    if let Err(event) = self.test(reserved.loan_mut()).await {
-                        return Err(self.another(reserved, *event, patience));
-                    }
-                }
-                Ok(reserved)
-            }
-        }
+        Ok(self.lent(&mut reserved, first, caller))
     }
 
     /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.
@@ -220,9 +212,6 @@ impl<F: Form> Inner<F> {
         if self.options.keep_times() {
             self.critical(|state, _| state.begin_creation_time(slot));
         }
-    }
-    pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
-        F::create(self.factory.clone(), meta.clone())
     }
 
     /// A guard is dropped. Where the factory's futures have to be awaited, the next borrower awaits them.

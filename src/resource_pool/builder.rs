@@ -1,5 +1,6 @@
 //! Builds a pool.
 
+use super::driving::Drives;
 use super::event::Event;
 use super::factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 use super::inner::{Inner, Listener};
@@ -67,9 +68,11 @@ impl<F: Form, P> Builder<F, P> {
         }
     }
 
-    /// Limits how many resources of each key are lent at once. Default: 8.
+    /// Limits how many resources of each key are lent at once. Default: as many as `max_total` and `max_total_per_key`
+    /// allow, or 8 if neither is set.
     pub fn max_active(mut self, limit: impl Into<Option<usize>>) -> Self {
         self.limits.max_active = number(limit.into());
+        self.limits.max_active_is_set = true;
         self
     }
     /// Limits how many resources of all keys exist at once: lent, idle, being created or being destroyed. Default: no
@@ -135,8 +138,8 @@ impl<F: Form, P> Builder<F, P> {
     /// Sets whether borrowers are served in the order of their arrival. Default: yes.
     ///
     /// If not, a newcomer may take what is free before the waiter that was woken for it. The pool then lends more per
-    /// second, and some waiters wait for long. A task that was woken and is not polled keeps the next one waiting:
-    /// see the [limits](super#limits).
+    /// second, and some waiters wait longer. A waiter loses at most eight such races: then it is served before all
+    /// newcomers. A task that was woken and is not polled keeps the next one waiting: see the [limits](super#limits).
     pub fn fair(mut self, fair: bool) -> Self {
         self.options.fair = fair;
         self
@@ -192,6 +195,14 @@ impl<F: Form, P> Builder<F, P> {
         self.options.remove_abandoned = remove;
         self
     }
+    /// Limits how long a creation takes, by the runtime's timer. Default: 30 seconds.
+    ///
+    /// The limit holds for every creation, also for one that [goes on](super#creations) without its borrower. It needs a
+    /// runtime: only [`build_on`](Self::build_on) accepts it. With a manual clock there is no limit.
+    pub fn create_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.create_timeout = time.into();
+        self
+    }
     /// Sets a listener for failures that are no borrower's error, with the metadata (or key) they concern.
     ///
     /// The pool calls it without its lock, on whatever thread notices the failure.
@@ -225,20 +236,24 @@ impl<F: Form, P> Builder<F, P> {
         self
     }
 
-    /// Returns whether the options give the maintenance work.
-    fn has_work(&self) -> bool {
+    /// Returns an option that gives the maintenance work.
+    fn work(&self) -> Option<&'static str> {
         let options = &self.options;
-        self.limits.min_idle > 0
-            || options.max_idle_time.is_some()
-            || options.soft_max_idle_time.is_some()
-            || options.max_lifetime.is_some()
-            || options.abandoned_after.is_some()
-            || options.test_while_idle
+        let work = [
+            ("min_idle", self.limits.min_idle > 0),
+            ("max_idle_time", options.max_idle_time.is_some()),
+            ("soft_max_idle_time", options.soft_max_idle_time.is_some()),
+            ("max_lifetime", options.max_lifetime.is_some()),
+            ("abandoned_after", options.abandoned_after.is_some()),
+            ("test_while_idle", options.test_while_idle),
+        ];
+        work.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name)
     }
 
     fn inner(self) -> Result<Arc<Inner<F>>, BuildError> {
-        let Builder { factory, metadata, limits, options, listener, clock, .. } = self;
-        limits.check()?;
+        let Builder { factory, metadata, mut limits, options, listener, clock, .. } = self;
+        limits.follow();
+        limits.check_build()?;
         options.check()?;
         let timed = options.keep_times();
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
@@ -255,6 +270,7 @@ impl<F: Form, P> Builder<F, P> {
             closing: Queue::default(),
             line: IndexedHeap::default(),
             waiting: 0,
+            creating: 0,
             retrying: 0,
             total: 0,
             active: 0,
@@ -262,12 +278,12 @@ impl<F: Form, P> Builder<F, P> {
             tested: 0,
             leaving: 0,
             by_age: List::new(),
-            unfinished: List::new(),
+            left: List::new(),
             lives: [const { List::new() }; CLASSES],
             lent: List::new(),
             turns: List::new(),
-            below_minimum: [List::new(), List::new()],
-            backing_off: [IndexedHeap::default(), IndexedHeap::default()],
+            below_minimum: List::new(),
+            backing_off: IndexedHeap::default(),
             spare: IndexedHeap::default(),
             times_idle: 0,
             limits,
@@ -296,6 +312,7 @@ impl<F: Form, P> Builder<F, P> {
             listener: listener.map(UserValue::new),
             hasher: foldhash::fast::RandomState::default(),
             maintenance: OnceLock::new(),
+            runtime: OnceLock::new(),
             me: me.clone(),
         });
         let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;
@@ -336,7 +353,8 @@ impl<F: ResourceFactory, K> Builder<F, Pool<F, K>> {
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.
     pub fn build(self) -> Result<Pool<F, K>, BuildError> {
-        let (maintenance, has_work) = (self.maintenance, self.has_work());
+        self.options.check_without_runtime("build")?;
+        let (maintenance, has_work) = (self.maintenance, self.work().is_some());
         let inner = self.inner()?;
         if maintenance != Some(false) {
             inner.maintain_by_thread();
@@ -346,7 +364,9 @@ impl<F: ResourceFactory, K> Builder<F, Pool<F, K>> {
 }
 
 impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
-    /// Builds the pool without a runtime. Callers of [`maintain_async`](Pool::maintain_async) do its maintenance.
+    /// Builds the pool without a runtime. With `maintenance(false)`, callers of
+    /// [`maintain_async`](Pool::maintain_async) do its maintenance. Without it, options that need maintenance are
+    /// refused.
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.
@@ -356,13 +376,21 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
             let (option, with) = ("maintenance(true)", "build_async");
             return Err(BuildError::NotWith { option, with, why });
         }
+        if let Some(option) = self.work().filter(|_| self.maintenance.is_none()) {
+            let why = "it needs a runtime; `build_on` takes one, and with `maintenance(false)` call `maintain_async`";
+            return Err(BuildError::NotWith { option, with: "build_async", why });
+        }
         self.options.check_async()?;
+        self.options.check_without_runtime("build_async")?;
         self.inner().map(Pool::of)
     }
 
     /// Builds the pool. A task on `runtime` does its maintenance.
     ///
-    /// If the runtime's timer panics, the pool reports [`Event::MaintenanceNotStarted`]. It then does what is due
+    /// A creation whose borrower has left goes on there: see [creations](super#creations).
+    ///
+    /// If the runtime has ended, the pool reports [`Event::MaintenanceNotStarted`] once. It then drops creations that are
+    /// left, evicts what a borrower finds expired, and refills nothing. If the runtime's timer panics, the pool reports [`Event::MaintenanceNotStarted`]. It then does what is due
     /// when something else becomes due.
     ///
     /// # Errors
@@ -374,8 +402,10 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
             return Err(BuildError::NotWith { option, with, why });
         }
         self.options.check_async()?;
-        let has_work = self.has_work();
+        let has_work = self.work().is_some();
         let inner = self.inner()?;
+        let runtime = Arc::new(UserValue::new(runtime));
+        inner.runtime.get_or_init(|| Drives::new(runtime.clone()));
         inner.maintain_by_task(runtime);
         open_maintenance(inner, has_work)
     }

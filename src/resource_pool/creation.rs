@@ -1,85 +1,167 @@
-//! A creation, run outside the lock in a place that is reserved for it.
+//! A creation, run outside the lock in a place that is reserved for it. It may be dropped at any await.
 //!
-//! It runs for a borrower or for the idle list, and may be dropped at any await. `unfinished.rs` says what becomes of
-//! it then.
+//! A borrower that creates is still a waiter: it takes whichever comes first, its own resource or one that another
+//! borrower returns. Otherwise a slow connect would hold up a borrower beside idle resources. The wait begins when the
+//! creation first pends, so a creation that is ready at once costs no section.
+//!
+//! `left.rs` says what becomes of a creation that its borrower leaves, or does not need any more.
 
 use super::error::Failure;
 use super::factory::{Creation, Form};
+use super::inner::Inner;
+use super::refill::Refilling;
 use super::reserved::ReservedPlace;
 use super::slot::Content;
-use crate::section::Guarded;
+use super::state::Step;
+use super::waiting::WaitWhileCreating;
+use crate::section::{Guarded, Patience, Turn};
 use crate::sync::has_failed;
 use crate::user_code::{contain, drop_contained};
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Which caller began a creation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begun {
-    Here,
-    ByOther,
+type Made<F> = Result<<F as Form>::Resource, Failure<<F as Form>::Error>>;
+
+/// Polls a creation, and drops it at its end.
+fn poll<F: Form>(creation: &mut Option<Creation<F>>, cx: &mut Context<'_>) -> Poll<Made<F>> {
+    let current = creation.as_mut().expect("not polled after completion");
+    let made = match contain(|| current.as_mut().poll(cx)) {
+        Ok(Poll::Pending) => return Poll::Pending,
+        Ok(Poll::Ready(made)) => made,
+        Err(message) => Err(Failure::Panicked(message)),
+    };
+    drop_contained(creation.take());
+    Poll::Ready(made)
 }
 
-/// The reserved place of a creation. Its drop gives the place back.
-pub(super) trait Room<F: Form> {
-    /// Puts the unfinished creation into the idle list.
-    fn leave(self, creation: Creation<F>);
-}
-
-impl<F: Form> Room<F> for ReservedPlace<'_, F> {
-    fn leave(self, creation: Creation<F>) {
-        let pool = self.pool();
-        let slot = self.into_slot();
-        pool.critical(|state, fx| {
-            state.give_back(slot, Content::Unfinished(Box::new(creation)), fx)
-        });
-    }
-}
-
-/// A future that completes a creation. If it is dropped first, a creation begun here becomes idle. One that another
-/// caller began is dropped: it was taken over once (PROP-RP-OFFERED-ONCE).
-pub(super) struct InCreation<F: Form, R: Room<F>> {
-    room: Option<R>,
+/// A future that completes a borrower's creation, or ends with the next step of a borrower that was served before.
+pub(super) struct Creating<'p, F: Form> {
+    pool: &'p Inner<F>,
+    place: Option<ReservedPlace<'p, F>>,
     creation: Option<Creation<F>>,
-    begun: Begun,
-    polled: bool,
+    /// The wait for a resource that comes back, once the creation has pended.
+    turn: Option<Turn<'p, Inner<F>, WaitWhileCreating>>,
+    ticket: u64,
 }
 
-impl<F: Form, R: Room<F>> InCreation<F, R> {
-    pub(super) fn new(room: R, creation: Creation<F>, begun: Begun) -> Self {
-        InCreation { room: Some(room), creation: Some(creation), begun, polled: false }
+impl<'p, F: Form> Creating<'p, F> {
+    pub(super) fn new(
+        pool: &'p Inner<F>,
+        place: ReservedPlace<'p, F>,
+        creation: Creation<F>,
+        ticket: u64,
+    ) -> Self {
+        Creating { pool, place: Some(place), creation: Some(creation), turn: None, ticket }
     }
-}
 
-impl<F: Form, R: Room<F>> Unpin for InCreation<F, R> {}
-
-impl<F: Form, R: Room<F>> Future for InCreation<F, R> {
-    type Output = (R, Result<F::Resource, Failure<F::Error>>);
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.polled = true;
-        let creation = self.creation.as_mut().expect("not polled after completion");
-        let made = match contain(|| creation.as_mut().poll(cx)) {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(made)) => made,
-            Err(message) => Err(Failure::Panicked(message)),
-        };
-        drop_contained(self.creation.take());
-        Poll::Ready((self.room.take().expect("not polled after completion"), made))
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Step<F>> {
+        let Some(turn) = &mut self.turn else { return Poll::Pending };
+        let Poll::Ready(served) = Pin::new(turn).poll(cx) else { return Poll::Pending };
+        self.turn = None;
+        self.leave();
+        Poll::Ready(served.unwrap_or_else(|()| unreachable!("a task has no deadline")))
     }
-}
 
-impl<F: Form, R: Room<F>> Drop for InCreation<F, R> {
-    fn drop(&mut self) {
-        let (Some(room), Some(creation)) = (self.room.take(), self.creation.take()) else {
+    /// Leaves the creation to the pool, or drops it before its place is given back: it occupies the place until then.
+    fn leave(&mut self) {
+        let (Some(place), Some(creation)) = (self.place.take(), self.creation.take()) else {
             return;
         };
-        if self.begun == Begun::ByOther || !self.polled || has_failed() {
-            // Drop the creation before its place is given back: it occupies the place until then.
+        if has_failed() {
+            return;
+        }
+        let drives = self.pool.drives();
+        let stays = |slot| self.pool.critical(|state, fx| state.leave_creation(slot, drives, fx));
+        match stays(place.slot()) {
+            true => {
+                let (slot, meta) = place.into_parts();
+                self.pool.drive(slot, meta, creation);
+            }
+            false => drop_contained(creation),
+        }
+    }
+}
+
+impl<F: Form> Unpin for Creating<'_, F> {}
+
+impl<'p, F: Form> Future for Creating<'p, F> {
+    type Output = Result<(ReservedPlace<'p, F>, Made<F>), Step<F>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let Poll::Ready(step) = this.poll_turn(cx) {
+            return Poll::Ready(Err(step));
+        }
+        let Poll::Ready(made) = poll::<F>(&mut this.creation, cx) else {
+            if this.turn.is_some() {
+                return Poll::Pending;
+            }
+            let slot = this.place.as_ref().expect("present until the end").slot();
+            let wait = WaitWhileCreating::new(slot, this.ticket);
+            this.turn = Some(this.pool.turn(wait, Patience::Task));
+            return this.poll_turn(cx).map(Err);
+        };
+        if let Some(step) = this.turn.take().and_then(Turn::end) {
+            // Another resource came first, by a hair. This one goes its own way.
+            this.creation = Some(Box::pin(ready(made)));
+            this.leave();
+            return Poll::Ready(Err(step));
+        }
+        Poll::Ready(Ok((this.place.take().expect("present until the end"), made)))
+    }
+}
+
+impl<F: Form> Drop for Creating<'_, F> {
+    fn drop(&mut self) {
+        // Gives the wait up first: a resource that was granted meanwhile goes to the next waiter.
+        self.turn = None;
+        self.leave();
+    }
+}
+
+/// A future that completes a creation for the idle list.
+pub(super) struct InCreation<'p, F: Form> {
+    refilling: Option<Refilling<'p, F>>,
+    creation: Option<Creation<F>>,
+    /// It was left before. Then it ends with this future.
+    left: bool,
+}
+
+impl<'p, F: Form> InCreation<'p, F> {
+    pub(super) fn new(refilling: Refilling<'p, F>, creation: Creation<F>, left: bool) -> Self {
+        InCreation { refilling: Some(refilling), creation: Some(creation), left }
+    }
+}
+
+impl<F: Form> Unpin for InCreation<'_, F> {}
+
+impl<'p, F: Form> Future for InCreation<'p, F> {
+    type Output = (Refilling<'p, F>, Made<F>);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let made = std::task::ready!(poll::<F>(&mut self.creation, cx));
+        Poll::Ready((self.refilling.take().expect("not polled after completion"), made))
+    }
+}
+
+impl<F: Form> Drop for InCreation<'_, F> {
+    fn drop(&mut self) {
+        let (Some(refilling), Some(creation)) = (self.refilling.take(), self.creation.take())
+        else {
+            return;
+        };
+        if self.left || has_failed() {
             drop_contained(creation);
             return;
         }
-        room.leave(creation);
+        refilling.leave(creation);
+    }
+}
+
+impl<F: Form> Inner<F> {
+    /// Ends a creation in its reserved place without a resource.
+    pub(super) fn end_creation(&self, slot: crate::collections::slab_list::Key) {
+        self.critical(|state, fx| state.added(slot, Content::Nothing, fx));
     }
 }

@@ -119,10 +119,8 @@ impl<F: Form> State<F> {
         }
         let sub = &self.subs[key.index()];
         let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
-        let left = [sub.idle.back(), sub.unfinished.back()].into_iter().flatten();
-        let lives = left.filter_map(|slot| self.ends_at(slot)).min();
-        let unfinished = self.unfinished_due().filter(|_| exact);
-        let due = [oldest, lives, unfinished].into_iter().flatten().min();
+        let life = sub.idle.back().and_then(|slot| self.ends_at(slot));
+        let due = oldest.into_iter().chain(life).min();
         self.schedule(MaintenanceTask::Evict, key, due, now, fx);
     }
 
@@ -185,9 +183,7 @@ impl<F: Form> State<F> {
         if pass.evictions == 0 {
             return None;
         }
-        // `min_idle` does not protect an unfinished creation.
-        let unfinished = self.unfinished.front().filter(|_| expired(self.unfinished_due()));
-        unfinished.or_else(hard).or_else(soft).map(Expired::Idle)
+        hard().or_else(soft).map(Expired::Idle)
     }
 
     fn abandon(&mut self, slot: Key, now: Time, fx: &mut Effects<F>) {
@@ -195,8 +191,13 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot.index()];
         let meta = self.subs[entry.key.index()].metadata.clone();
         let removed = self.options.remove_abandoned;
-        let event =
-            Event::Abandoned { id: entry.serial, lent_for: now.since(entry.since), removed };
+        let event = Event::Abandoned {
+            id: entry.serial,
+            lent_for: now.since(entry.since),
+            removed,
+            label: entry.label.clone(),
+            borrowed_at: entry.borrowed_at.expect("set when the loan began"),
+        };
         fx.push(Effect::Report(meta, event));
         if removed {
             self.reclaim(slot, fx);
@@ -233,7 +234,7 @@ impl<F: Form> State<F> {
     pub(super) fn concerned(&self, task: MaintenanceTask) -> Option<Meta<F>> {
         self.next_due(task)?;
         let lives = self.lives.iter().filter_map(List::front).chain(self.lent.front());
-        let mut slots = lives.chain(self.oldest_idle()).chain(self.unfinished.front());
+        let mut slots = lives.chain(self.oldest_idle());
         let of_slot = || slots.next().map(|slot| self.slots[slot.index()].key);
         let refilling =
             self.next_refill_due().filter(|_| task == MaintenanceTask::Refill).map(|(_, key)| key);
@@ -258,16 +259,16 @@ impl<F: Form> State<F> {
         self.closed && (task == MaintenanceTask::Refill || self.lent.is_empty())
     }
 
-    /// Returns when the next idle resource or unfinished creation is due.
+    /// Returns when the next idle resource is due.
     ///
     /// A resource under test cannot leave; `end_test` schedules it.
     fn next_idle_due(&self) -> Option<Time> {
         let hard = self.oldest_idle().and_then(|slot| self.idle_after(slot, self.max_idle_time));
         let soft = self.spare().and_then(|slot| self.idle_after(slot, self.soft_max_idle_time));
-        hard.into_iter().chain(soft).chain(self.unfinished_due()).min()
+        hard.into_iter().chain(soft).min()
     }
 
-    /// Returns the finished resource, of any key, that is idle for longest: the first to leave.
+    /// Returns the resource, of any key, that is idle for longest: the first to leave (PROP-RP-VICTIM).
     pub(super) fn oldest_idle(&self) -> Option<Key> {
         let mut at = self.by_age.front();
         while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
@@ -275,7 +276,7 @@ impl<F: Form> State<F> {
         }
         at
     }
-    /// Returns the finished resource of the key that is idle for longest.
+    /// Returns the resource of the key that is idle for longest.
     pub(super) fn oldest_of(&self, key: Key) -> Option<Key> {
         let mut at = self.subs[key.index()].idle.front();
         while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {

@@ -8,11 +8,14 @@ use std::fmt;
 
 /// Why a call of the factory failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Failure<E> {
     /// It returned this error.
     Error(E),
     /// It panicked, with this message.
     Panicked(String),
+    /// It took longer than the pool's limit for it.
+    TimedOut,
 }
 
 impl<E> Failure<E> {
@@ -34,6 +37,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
         match self {
             Failure::Error(error) => error.fmt(f),
             Failure::Panicked(message) => write!(f, "panicked: {message}"),
+            Failure::TimedOut => f.write_str("took too long"),
         }
     }
 }
@@ -159,8 +163,7 @@ pub enum AddError<E> {
     Closed,
     /// `max_idle`, `max_total` or `max_total_per_key` is reached.
     ///
-    /// Expired resources count until they are evicted. An unfinished creation of the key needs no further place;
-    /// those of other keys count for `max_total`.
+    /// Expired resources count until they are evicted.
     Full,
     /// The creation failed.
     Create(Failure<E>),

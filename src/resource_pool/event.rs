@@ -4,6 +4,7 @@
 //! reported as well, except for the message of a test that panicked, which those errors do not carry.
 
 use super::error::Failure;
+use std::panic::Location;
 use std::time::Duration;
 
 /// A failure in the background, or a loan that looks abandoned. `E` is the factory's error.
@@ -52,5 +53,9 @@ pub enum Event<E> {
         lent_for: Duration,
         /// Whether its place was given to others. It is then destroyed when it is returned.
         removed: bool,
+        /// The label that the borrower set by [`Borrowed::set_label`](super::Borrowed::set_label).
+        label: Option<Box<str>>,
+        /// The call that borrowed it.
+        borrowed_at: &'static Location<'static>,
     },
 }

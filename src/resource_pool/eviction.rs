@@ -1,5 +1,4 @@
-//! Eviction: an unfinished creation, or else an idle resource, is destroyed so that another can be created in its
-//! place.
+//! Eviction: an idle resource is destroyed so that another can be created in its place.
 //!
 //! The grant moves the victim's place in the total to the newcomer, so that no other caller gets it. The newcomer's
 //! borrower destroys the victim before it creates its own resource: at most `max_total` exist (INV-RP-MAX-TOTAL).
@@ -13,7 +12,7 @@
 
 use super::effects::{Dead, Effects};
 use super::factory::Form;
-use super::slot::Place;
+use super::slot::{Content, Place};
 use super::state::State;
 use crate::collections::slab_list::Key;
 
@@ -65,5 +64,23 @@ impl<F: Form> State<F> {
         }
         self.reinsert_idle(victim, content);
         self.became_idle(victim, fx);
+    }
+
+    /// Puts a spared victim back in the order of return, which scans past older and tested resources.
+    fn reinsert_idle(&mut self, slot: Key, content: Content<F>) {
+        let entry = &mut self.slots[slot.index()];
+        entry.place = Place::Idle;
+        entry.content = content;
+        let (key, nth) = (entry.key, entry.nth_idle);
+        self.idle += 1;
+        let of_key = &mut self.subs[key.index()].idle;
+        let is_older = |other: &Key| self.slots[other.index()].nth_idle < nth;
+        let younger = of_key.iter(&self.slots).find(|other| !is_older(other));
+        let younger_of_all = self.by_age.iter(&self.slots).find(|other| !is_older(other));
+        of_key.push_before(&mut self.slots, slot, younger);
+        self.by_age.push_before(&mut self.slots, slot, younger_of_all);
+        if self.options.test_while_idle {
+            self.turns.push_back(&mut self.slots, slot);
+        }
     }
 }

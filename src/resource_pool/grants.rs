@@ -13,21 +13,27 @@
 use super::effects::{Dead, Effects};
 use super::factory::Form;
 use super::slot::{Content, Place};
-use super::state::{Grant, State, Step, ToCreate};
+use super::state::{Grant, State, Step};
 use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
-    pub(super) fn pick_up_later(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
+    /// Picks up the grant of a waiter with this ticket.
+    pub(super) fn pick_up_later(
+        &mut self,
+        grant: Grant,
+        ticket: u64,
+        fx: &mut Effects<F>,
+    ) -> Step<F> {
         let slot = grant.slot;
         if !self.is_outdated(slot) {
-            return self.pick_up(grant, fx);
+            return self.pick_up(grant, Some(ticket), fx);
         }
         match self.slots[slot.index()].content.take() {
             Content::Nothing => {
                 self.reset_slot(slot);
-                self.pick_up(grant, fx)
+                self.pick_up(grant, Some(ticket), fx)
             }
-            content => self.replace(slot, content, fx),
+            content => self.replace(slot, content, ticket, fx),
         }
     }
 
@@ -37,25 +43,23 @@ impl<F: Form> State<F> {
         let expired = match entry.content {
             // The lifetime begins with the creation.
             Content::Nothing => false,
-            Content::Ready(_) | Content::Unfinished(_) => entry.expired || self.has_expired(slot),
+            Content::Ready(_) => entry.expired || self.has_expired(slot),
         };
         expired || entry.epoch != self.epoch
     }
 
     /// Replaces an outdated grant for the same borrower; the old resource leaves.
-    fn replace(&mut self, slot: Key, old: Content<F>, fx: &mut Effects<F>) -> Step<F> {
+    fn replace(&mut self, slot: Key, old: Content<F>, ticket: u64, fx: &mut Effects<F>) -> Step<F> {
         let key = self.slots[slot.index()].key;
         let Some(next) = self.next_fresh_idle(key, true, fx) else {
             let meta = self.subs[key.index()].metadata.clone();
-            let victim = Dead { slot: None, content: old, meta: meta.clone() };
             self.reset_slot(slot);
-            let first = self.is_first_of_key(slot);
-            let victim = Some(victim);
-            return Step::Create(Box::new(ToCreate { slot, meta, first, left: None, victim }));
+            let victim = Dead { slot: None, content: old, meta };
+            return self.to_create(slot, Some(ticket), Some(victim));
         };
         self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;
-        let step = self.pick_up(Grant { slot: next, victim: None }, fx);
+        let step = self.pick_up(Grant { slot: next, victim: None }, Some(ticket), fx);
         // `active` stays: the new loan counts instead of the old one.
         self.leave(slot, old, fx);
         self.counts_changed(key, fx);

@@ -3,6 +3,7 @@
 use super::factory::Form;
 use super::inner::Inner;
 use super::loan::{Home, Loan};
+use super::slot::Slot;
 use crate::section::Guarded;
 use crate::sync::has_failed;
 use std::fmt;
@@ -55,6 +56,34 @@ impl<'p, F: Form> Borrowed<'p, F> {
             loan.home = Some(pool.me.upgrade().expect("it is borrowed from"));
         }
         Borrowed { pool: None, loan }
+    }
+
+    /// Returns the number of the resource, as in the [snapshot](super::ResourceSnapshot::id) and in
+    /// [reports](super::Event::Abandoned). The pool never reuses it.
+    ///
+    /// ```
+    #[doc = include_str!("example.txt")]
+    /// # let pool = ResourcePool::builder(Connections, "db.example").build()?;
+    /// use cabrank::resource_pool::Borrowed;
+    ///
+    /// let (first, second) = (pool.borrow()?, pool.borrow()?);
+    /// assert_eq!((Borrowed::id(&first), Borrowed::id(&second)), (1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn id(guard: &Self) -> u64 {
+        guard.slot(|slot| slot.serial)
+    }
+
+    /// Names the borrower, for the report of a loan that looks [abandoned](super::Event::Abandoned).
+    pub fn set_label(guard: &Self, label: &str) {
+        let label = Some(label.into());
+        guard.slot(|slot| slot.label = label);
+    }
+
+    fn slot<R>(&self, change: impl FnOnce(&mut Slot<F>) -> R) -> R {
+        let loan = self.loan.as_ref().expect("present until it is given back");
+        let pool = self.pool.or(loan.home.as_deref()).expect("one of them has the pool");
+        pool.state.amend(|state| change(&mut state.slots[loan.slot.index()]))
     }
 
     /// Destroys the resource and frees its place.

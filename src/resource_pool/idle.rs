@@ -3,17 +3,17 @@
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
 use super::options::LendOrder;
-use super::slot::{Content, Place, Slot, Sub};
+use super::slot::{Content, Place, Slot};
 use super::state::{CLASSES, Outcome, State};
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, List};
 
 impl<F: Form> State<F> {
     /// Returns the resource to lend next: the newest or the oldest, by `lend_order` (PROP-RP-ORDER). Skips resources
-    /// under test; an unfinished creation comes last.
+    /// under test.
     #[inline]
     pub(super) fn next_idle(&self, key: Key) -> Option<Key> {
-        let Sub { idle, unfinished, .. } = &self.subs[key.index()];
+        let idle = &self.subs[key.index()].idle;
         let oldest_first = self.options.lend_order == LendOrder::OldestFirst;
         let mut at = if oldest_first { idle.front() } else { idle.back() };
         while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
@@ -22,7 +22,7 @@ impl<F: Form> State<F> {
                 false => List::<super::slot::InIdle>::before(&self.slots, slot),
             };
         }
-        at.or(unfinished.front())
+        at
     }
 
     /// Like [`next_idle`](Self::next_idle), but evicts expired resources. Without a free place the last of them
@@ -45,7 +45,7 @@ impl<F: Form> State<F> {
         slot
     }
 
-    /// Iterates over the finished idle resources, oldest first.
+    /// Iterates over the idle resources, oldest first.
     pub(super) fn by_age(&self) -> impl Iterator<Item = Key> + use<'_, F> {
         self.by_age.iter(&self.slots)
     }
@@ -53,9 +53,6 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn remove_idle(&mut self, slot: Key) {
         let entry = &self.slots[slot.index()];
-        if matches!(entry.content, Content::Unfinished(_)) {
-            return self.remove_unfinished(slot);
-        }
         let (key, tested) = (entry.key, entry.tested);
         let sub = &mut self.subs[key.index()];
         sub.idle.remove(&mut self.slots, slot);
@@ -107,9 +104,13 @@ impl<F: Form> State<F> {
         fx.push(Effect::Destroy(Dead { content, ..dead }));
     }
 
-    /// Frees the place of a borrower whose creation failed, or that detached its resource.
+    /// Frees the place of a borrower whose creation failed, or that left it or detached its resource.
     pub(super) fn give_back_place(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let key = self.slots[slot.index()].key;
+        let Slot { key, place, .. } = self.slots[slot.index()];
+        if matches!(place, Place::Adding | Place::Leaving) {
+            self.added(slot, Content::Nothing, fx);
+            return;
+        }
         match self.end_loan(slot) {
             true => {
                 self.remove(slot);
@@ -152,17 +153,13 @@ impl<F: Form> State<F> {
         self.times_idle += 1;
         entry.nth_idle = self.times_idle;
         self.idle += 1;
-        if matches!(content, Content::Unfinished(_)) {
-            self.push_unfinished(slot, content);
-        } else {
-            entry.content = content;
-            let sub = &mut self.subs[key.index()];
-            sub.made = true;
-            sub.idle.push_back(&mut self.slots, slot);
-            self.by_age.push_back(&mut self.slots, slot);
-            if self.options.test_while_idle {
-                self.turns.push_back(&mut self.slots, slot);
-            }
+        entry.content = content;
+        let sub = &mut self.subs[key.index()];
+        sub.made = true;
+        sub.idle.push_back(&mut self.slots, slot);
+        self.by_age.push_back(&mut self.slots, slot);
+        if self.options.test_while_idle {
+            self.turns.push_back(&mut self.slots, slot);
         }
         self.became_idle(slot, fx);
     }
@@ -197,10 +194,10 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn has_surplus(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];
-        sub.idle_count() - sub.retrying.min(sub.idle_count()) > self.limits.max_idle()
+        sub.idle.len() - sub.retrying.min(sub.idle.len()) > self.limits.max_idle()
     }
 
-    /// Evicts one surplus resource: an unfinished one, else the `last` that came, else the oldest.
+    /// Evicts one surplus resource: the `last` that came, else the oldest.
     #[inline]
     pub(super) fn trim(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
         if self.has_surplus(key) {
@@ -211,10 +208,8 @@ impl<F: Form> State<F> {
     #[cold]
     fn trim_one(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
         let is_idle = |slot: &Key| self.slots[slot.index()].place == Place::Idle;
-        let sub = &self.subs[key.index()];
         let last = last.filter(is_idle);
-        let oldest = || self.oldest_of(key);
-        if let Some(surplus) = sub.unfinished.front().or(last).or_else(oldest) {
+        if let Some(surplus) = last.or_else(|| self.oldest_of(key)) {
             self.evict(surplus, fx);
         }
     }
@@ -236,7 +231,7 @@ impl<F: Form> State<F> {
         self.remove_idle(slot);
         let content = self.slots[slot.index()].content.take();
         self.leave(slot, content, fx);
-        if self.waiting > 0 {
+        if self.has_line() {
             self.update_line(self.slots[slot.index()].key);
         }
     }
@@ -293,9 +288,6 @@ impl<F: Form> State<F> {
 
     pub(super) fn clear_key(&mut self, key: Key, fx: &mut Effects<F>) {
         self.subs[key.index()].cleared += 1;
-        while let Some(slot) = self.subs[key.index()].unfinished.front() {
-            self.evict(slot, fx);
-        }
         let mut at = self.subs[key.index()].idle.front();
         while let Some(slot) = at {
             at = List::<super::slot::InIdle>::after(&self.slots, slot);
@@ -331,6 +323,9 @@ impl<F: Form> State<F> {
         }
         self.update_line(key);
         self.clear_key(key, fx);
+        while let Some(slot) = self.subs[key.index()].left.front() {
+            self.drop_left(slot, fx);
+        }
         self.watch_minimum(key, fx);
         self.forget_if_empty(key, fx);
     }
@@ -340,7 +335,7 @@ impl<F: Form> State<F> {
     pub(super) fn fit(&mut self, fx: &mut Effects<F>) {
         self.for_all_keys(|state, key| state.fit_key(key, fx));
         while self.total - self.leaving > self.limits.max_total {
-            let Some(slot) = self.least_recently_used() else { break };
+            let Some(slot) = self.oldest_idle() else { break };
             self.evict(slot, fx);
         }
         self.for_all_keys(|state, key| state.update_line(key));
@@ -356,7 +351,7 @@ impl<F: Form> State<F> {
             if !too_many {
                 break;
             }
-            let Some(slot) = sub.unfinished.front().or_else(|| self.oldest_of(key)) else { break };
+            let Some(slot) = self.oldest_of(key) else { break };
             self.evict(slot, fx);
         }
         // Even with a minimum of zero: the key may have to leave its list.

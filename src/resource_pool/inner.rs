@@ -1,5 +1,6 @@
 //! The part that all handles of one pool share: its state, and the user's values that serve it.
 
+use super::driving::Drives;
 use super::effects::{Dead, Effects};
 use super::event::Event;
 use super::factory::Form;
@@ -27,6 +28,8 @@ pub(crate) struct Inner<F: Form> {
     pub(super) listener: Option<UserValue<Listener<F>>>,
     pub(super) hasher: foldhash::fast::RandomState,
     pub(super) maintenance: OnceLock<Maintenance>,
+    /// The runtime that the pool was built with.
+    pub(super) runtime: OnceLock<Drives>,
     /// For a loan that outlives the reference it was borrowed by.
     pub(super) me: Weak<Self>,
 }
@@ -87,7 +90,6 @@ impl<F: Form> Inner<F> {
     pub(super) fn destroy(&self, dead: Dead<F>) {
         match dead.content {
             Content::Ready(loan) => self.dispose(&dead.meta, loan.resource),
-            Content::Unfinished(creation) => drop_contained(creation),
             Content::Nothing => {}
         }
         if let Some(slot) = dead.slot {

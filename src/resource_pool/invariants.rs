@@ -19,9 +19,9 @@ impl<F: Form> State<F> {
         "INV-RP-LIFETIME" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
         "INV-RP-CLOSED" "a closed pool has no waiter, and no idle resource that is not tested" closed;
         "INV-RP-IDLE-ORDER" "each list of idle resources is ordered by their return, and complete" idle_order;
-        "INV-RP-WAITING" "waiting and retrying are the numbers of such waiters" waiting;
+        "INV-RP-WAITING" "waiting, creating, retrying and left are the numbers of such borrowers and creations" waiting;
         "INV-RP-LINE" "the eligible keys stand in line, by the tickets of their oldest waiters" line;
-        "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits" exact_wake_up;
+        "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits, and no resource of a key while a borrower of it creates and waits" exact_wake_up;
         "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging;
     };
 
@@ -60,7 +60,7 @@ fn counts<F: Form>(state: &State<F>) -> bool {
             let of = Some(key);
             sub.total == state.count(of, counted)
                 && sub.active == state.count(of, |place| place == Place::Lent)
-                && sub.idle_count() == state.count(of, |place| place == Place::Idle)
+                && sub.idle.len() == state.count(of, |place| place == Place::Idle)
                 && sub.adding == state.count(of, |place| place == Place::Adding)
                 && sub.leaving == state.count(of, leaves)
                 && sub.outside == state.count(of, |place| !counted(place))
@@ -82,7 +82,7 @@ fn max_total_per_key<F: Form>(state: &State<F>) -> bool {
 
 fn max_idle<F: Form>(state: &State<F>) -> bool {
     state.all_keys(|_, sub| {
-        let idle = (sub.idle_count() - sub.tested).saturating_sub(sub.retrying);
+        let idle = (sub.idle.len() - sub.tested).saturating_sub(sub.retrying);
         idle <= state.limits.max_idle()
     })
 }
@@ -117,43 +117,41 @@ fn closed<F: Form>(state: &State<F>) -> bool {
 
 fn idle_order<F: Form>(state: &State<F>) -> bool {
     // Compared pair by pair: a test for allocations runs with the invariants.
-    let of_key = |list: &List<InIdle>, unfinished: bool| {
-        let slots = || list.iter(&state.slots).map(|slot| &state.slots[slot.index()]);
-        let is = |slot: &Slot<F>| matches!(slot.content, Content::Unfinished(_));
-        slots().all(|slot| is(slot) == unfinished)
-            && slots().map(|slot| (slot.since, slot.nth_idle)).is_sorted()
+    let of_key = |list: &List<InIdle>| {
+        let slots = list.iter(&state.slots).map(|slot| &state.slots[slot.index()]);
+        slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
     };
     let of_all = |list: &List<InAge>| {
         let slots = list.iter(&state.slots).map(|slot| &state.slots[slot.index()]);
         slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
     };
-    let unfinished: usize = state.subs.iter().map(|(_, sub)| sub.unfinished.len()).sum();
-    state.all_keys(|_, sub| of_key(&sub.idle, false) && of_key(&sub.unfinished, true))
-        && of_all(&state.unfinished)
+    state.all_keys(|_, sub| of_key(&sub.idle))
         && of_all(&state.by_age)
-        && state.unfinished.len() == unfinished
-        && state.by_age.len() + unfinished == state.idle
+        && state.by_age.len() == state.idle
         && state.spare_is_known()
 }
 
 fn waiting<F: Form>(state: &State<F>) -> bool {
     let waiting: usize = state.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
     let retrying: usize = state.subs.iter().map(|(_, sub)| sub.retrying).sum();
-    state.waiting == waiting && state.retrying == retrying
+    let creating: usize = state.subs.iter().map(|(_, sub)| sub.creating.len()).sum();
+    let left: usize = state.subs.iter().map(|(_, sub)| sub.left.len()).sum();
+    let counted = state.creating == creating && state.left.len() == left;
+    counted && state.waiting == waiting && state.retrying == retrying
 }
 
 fn line<F: Form>(state: &State<F>) -> bool {
     let ticket = |key: Key| state.line.iter().find(|(_, other)| *other == key).map(|line| line.0);
-    let wanted = |key: Key, sub: &Sub<F>| match state.is_eligible(key) {
-        true => state.waiters.front_ticket(&sub.queue),
-        false => None,
-    };
-    state.all_keys(|key, sub| ticket(key) == wanted(key, sub))
+    state.all_keys(|key, _| ticket(key) == state.ticket_in_line(key))
 }
 
 fn exact_wake_up<F: Form>(state: &State<F>) -> bool {
     let free = state.free();
-    !state.options.fair || state.all_keys(|key, sub| !state.could_be_served(key, sub) || free == 0)
+    let served = |sub: &Sub<F>| sub.creating.is_empty() || sub.available() == 0;
+    !state.options.fair
+        || state.all_keys(|key, sub| {
+            (!state.could_be_served(key, sub) || free == 0) && (state.closed || served(sub))
+        })
 }
 
 fn barging<F: Form>(state: &State<F>) -> bool {

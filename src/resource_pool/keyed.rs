@@ -7,7 +7,9 @@ use super::guard::Borrowed;
 use super::options::{BuildError, number};
 use super::pool::KeyedResourcePool;
 use crate::section::{Patience, now};
+use std::future::Future;
 use std::hash::Hash;
+use std::panic::Location;
 use std::time::Duration;
 
 impl<K, F: Form<Metadata = K>> KeyedResourcePool<K, F>
@@ -38,8 +40,13 @@ where
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
-    pub async fn borrow_async(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().lend(key, &Patience::Task).await
+    #[track_caller]
+    pub fn borrow_async(
+        &self,
+        key: &K,
+    ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
+        let caller = Location::caller();
+        async move { self.inner().lend(key, &Patience::Task, caller).await }
     }
 
     /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
@@ -49,17 +56,19 @@ where
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
-    pub async fn try_borrow_async(
+    #[track_caller]
+    pub fn try_borrow_async(
         &self,
         key: &K,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().lend(key, &Patience::None).await
+    ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
+        let caller = Location::caller();
+        async move { self.inner().lend(key, &Patience::None, caller).await }
     }
 
-    /// Creates an idle resource of the key, as [`add`](Self::add) does. An unfinished creation is completed first.
+    /// Creates an idle resource of the key, as [`add`](Self::add) does.
     ///
     /// # Errors
-    /// Returns the errors of [`add`](Self::add), including the failure of an unfinished creation.
+    /// Returns the errors of [`add`](Self::add).
     ///
     /// # Cancel safety
     /// As [`ResourcePool::add_async`](super::ResourcePool::add_async).
@@ -117,7 +126,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn num_idle_of(&self, key: &K) -> usize {
-        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].idle_count());
+        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].idle.len());
         idle.unwrap_or(0)
     }
     /// Returns how many borrowers of the key wait for their turn.
@@ -164,6 +173,7 @@ where
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
+    #[track_caller]
     pub fn borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(key, self.inner().patience(self.inner().options.max_wait))
     }
@@ -177,6 +187,7 @@ where
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
+    #[track_caller]
     pub fn borrow_timeout(
         &self,
         key: &K,
@@ -192,16 +203,18 @@ where
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
+    #[track_caller]
     pub fn try_borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(key, Patience::None)
     }
 
+    #[track_caller]
     fn borrow_by(
         &self,
         key: &K,
         patience: Patience,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().lend(key, &patience))
+        now(self.inner().lend(key, &patience, Location::caller()))
     }
 
     /// Creates an idle resource of the key, as [`ResourcePool::add`](super::ResourcePool::add) does.

@@ -14,21 +14,34 @@
 //! up passes it on (`grants.rs`).
 //!
 //! In an unfair pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
-//! waiter that lost the race returns to the front of its queue. So every borrow ends (PROP-RP-EVERY-BORROW-ENDS,
+//! waiter that lost the race returns to the front of its queue. Once it has lost [`RACES`] of them, it is granted what
+//! becomes free, as in a fair pool (PROP-RP-BOUNDED-OVERTAKING). So every borrow ends (PROP-RP-EVERY-BORROW-ENDS,
 //! PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
 use super::effects::{Effect, Effects};
 use super::error::Refusal;
 use super::factory::Form;
 use super::options::WhenExhausted;
+use super::slot::Sub;
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::Queue;
+use crate::collections::wait_queue::{Arrival, Queue};
 use crate::section::Patience;
 
+/// How many races a waiter may lose in an unfair pool: a newcomer overtakes it, or it retries too late. More of them make a busy pool faster, and its slowest
+/// borrower slower.
+pub(super) const RACES: u32 =
+    if cfg!(all(test, any(feature = "loom", feature = "shuttle"))) { 1 } else { 8 };
+
 impl<F: Form> State<F> {
+    /// Returns whether a borrower waits, in a queue or beside its creation.
+    #[inline]
+    pub(super) fn has_line(&self) -> bool {
+        self.waiting + self.creating > 0
+    }
+
     #[cold]
-    pub(super) fn wait(&mut self, key: Key, patience: &Patience) -> Step<F> {
+    pub(super) fn wait(&mut self, key: Key, patience: &Patience, fx: &mut Effects<F>) -> Step<F> {
         let queue = &mut self.subs[key.index()].queue;
         let waiter = match *patience {
             Patience::None => return Step::Refused(Refusal::WouldBlock),
@@ -40,13 +53,14 @@ impl<F: Form> State<F> {
         };
         self.waiting += 1;
         self.update_line(key);
+        self.make_way(key, fx);
         Step::Wait(WaitForTurn { key, waiter })
     }
 
     /// Serves the line, the oldest waiter first, until no waiter can be served.
     #[inline]
     pub(super) fn settle(&mut self, fx: &mut Effects<F>) {
-        if self.waiting > 0 {
+        if self.has_line() {
             self.serve_line(fx);
         }
     }
@@ -54,14 +68,19 @@ impl<F: Form> State<F> {
     #[cold]
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
-            let outcome = if self.options.fair {
-                // If the first cannot be served, neither a resource nor a place is free, and no other can be.
+            // What is free belongs to the waiters that retry.
+            if !self.options.fair && self.free() <= self.retrying {
+                return;
+            }
+            if self.creation_is_first(key) {
+                self.serve_creation(key, fx);
+                continue;
+            }
+            let outcome = if self.is_served_directly(&self.subs[key.index()]) {
+                // The first cannot be served only if neither a resource nor a place is free: then no other can.
                 let Some(grant) = self.grant(key, fx) else { return };
                 Outcome::Granted(grant)
             } else {
-                if self.free() <= self.retrying {
-                    return;
-                }
                 self.retrying += 1;
                 self.subs[key.index()].retrying += 1;
                 Outcome::Retry
@@ -93,19 +112,48 @@ impl<F: Form> State<F> {
                 || sub.active.saturating_add(sub.retrying) < self.limits.max_active)
     }
 
+    /// Returns whether the key's oldest waiter is granted what becomes free, and not only woken to retry: because
+    /// newcomers may not barge, or because it has lost its races.
+    #[inline]
+    pub(super) fn is_served_directly(&self, sub: &Sub<F>) -> bool {
+        self.options.fair || self.waiters.front_lost(&sub.queue) >= RACES
+    }
+
     /// Puts the key into the line or out of it. Called after its counts or its oldest waiter have changed.
     pub(super) fn update_line(&mut self, key: Key) {
-        let ticket = match self.is_eligible(key) {
+        let ticket = self.ticket_in_line(key);
+        self.line.set(&mut self.subs, key, ticket);
+    }
+
+    /// Returns whether the key's oldest borrower that could be served creates, and would take an idle resource instead.
+    fn creation_is_first(&self, key: Key) -> bool {
+        let waits = self.waiting_ticket(key);
+        self.creating_ticket(key).is_some_and(|creates| waits.is_none_or(|waits| creates < waits))
+    }
+
+    /// Returns the ticket of the key's oldest borrower that could use what becomes free.
+    pub(super) fn ticket_in_line(&self, key: Key) -> Option<u64> {
+        let waits = self.waiting_ticket(key);
+        waits.into_iter().chain(self.creating_ticket(key)).min()
+    }
+    fn waiting_ticket(&self, key: Key) -> Option<u64> {
+        match self.is_eligible(key) {
             true => self.waiters.front_ticket(&self.subs[key.index()].queue),
             false => None,
-        };
-        self.line.set(&mut self.subs, key, ticket);
+        }
+    }
+
+    /// A newcomer was served before the oldest waiter of its key.
+    #[cold]
+    pub(super) fn overtake(&mut self, key: Key, fx: &mut Effects<F>) {
+        self.waiters.overtake_front(&self.subs[key.index()].queue);
+        self.counts_changed(key, fx);
     }
 
     /// Ends each change of a key's counts: serves the line.
     #[inline]
     pub(super) fn counts_changed(&mut self, key: Key, fx: &mut Effects<F>) {
-        if self.waiting > 0 {
+        if self.has_line() {
             self.update_line(key);
             self.settle(fx);
         }
@@ -115,7 +163,7 @@ impl<F: Form> State<F> {
     pub(super) fn retry(
         &mut self,
         key: Key,
-        ticket: u64,
+        arrival: Arrival,
         is_thread: bool,
         fx: &mut Effects<F>,
     ) -> Step<F> {
@@ -125,11 +173,12 @@ impl<F: Form> State<F> {
         } else if let Some(grant) =
             self.may_lend(&self.subs[key.index()]).then(|| self.grant(key, fx)).flatten()
         {
-            self.pick_up(grant, fx)
+            self.pick_up(grant, Some(arrival.ticket), fx)
         } else {
             // It lost the race, and returns to its place.
             let queue = &mut self.subs[key.index()].queue;
-            let waiter = self.waiters.requeue(queue, is_thread, ticket);
+            let waiter = self.waiters.requeue(queue, is_thread, arrival.ticket);
+            self.waiters.set_lost(waiter, arrival.lost.saturating_add(1));
             self.waiting += 1;
             self.update_line(key);
             Step::Wait(WaitForTurn { key, waiter })
@@ -167,7 +216,7 @@ impl<F: Form> State<F> {
                 self.trim(key, None, fx);
                 self.forget_if_empty(key, fx);
             }
-            Some(Outcome::Closed) => {}
+            Some(Outcome::Closed | Outcome::GivesWay) => {}
         }
     }
 }

@@ -10,7 +10,11 @@
 //!
 //! If a thread or a task cannot be started, the listener is notified, and the next due work retries. Work that
 //! the listener itself makes due retries, too; that failure is not reported, because the listener would be called
-//! within itself. A panic of a runtime's timer is handled in the same way: the next due work wakes the executor.
+//! within itself. A panic of a runtime's timer is handled in the same way: the next due work wakes the executor. So is
+//! a timer that ends far too early, because the runtime's time is paused.
+//!
+//! If the runtime has ended, it drops each task at once. The listener is notified once, and each due work retries.
+//! Until then, borrowers still discard what has expired.
 //!
 //! A closed pool watches only its loans, which may look abandoned: the maintenance stops after the last of them.
 //! A borrow that began before the close may begin a loan after that, and starts it again.
@@ -33,6 +37,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
+
+/// A timer that ends earlier than this does not keep the time.
+const EARLY: Duration = Duration::from_millis(100);
 
 impl<F: Form> Inner<F> {
     /// Performs one pass of each task.
@@ -68,7 +75,21 @@ impl<F: Form> Inner<F> {
     pub(super) fn wake_maintenance(&self, task: MaintenanceTask, meta: &Meta<F>) {
         let Some(maintainer) = self.maintainer(task) else { return };
         match (maintainer.open)() {
-            Ok(()) => (maintainer.wake)(),
+            Ok(true) => {
+                maintainer.dropped.store(false, SeqCst);
+                (maintainer.wake)();
+            }
+            // The runtime has ended: a task that it takes is dropped at once. The next due work retries.
+            Ok(false) => {
+                let done = self.state.amend(|state| {
+                    state.sleeps_until[task as usize] = None;
+                    state.is_done(task)
+                });
+                if !done && !maintainer.dropped.swap(true, SeqCst) {
+                    let why = "the runtime dropped the task: it may have ended".to_owned();
+                    self.report(meta, Event::MaintenanceNotStarted(why));
+                }
+            }
             Err(error) => {
                 // The next due work retries. Not a section: its end would find the same work due and recurse.
                 self.state.amend(|state| state.sleeps_until[task as usize] = None);
@@ -138,16 +159,16 @@ impl<F: Form> Inner<F> {
                 });
             let opens = executor.clone();
             Maintainer {
-                open: Box::new(move || opens.open()),
+                open: Box::new(move || opens.open().map(|()| opens.is_open())),
                 wake: Box::new(move || executor.wake()),
+                dropped: AtomicBool::new(false),
             }
         };
         self.maintenance.get_or_init(|| MaintenanceTask::ALL.map(maintainer));
     }
 
     /// Runs the maintenance in tasks of `runtime`.
-    pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: R) {
-        let runtime = Arc::new(runtime);
+    pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: Arc<UserValue<R>>) {
         let maintainer = |task| {
             let (runtime, pool) = (runtime.clone(), Arc::downgrade(self));
             let timed = Arc::new(Timed { runtime, pool, task, reported: AtomicBool::new(false) });
@@ -161,8 +182,9 @@ impl<F: Form> Inner<F> {
                 });
             let opens = executor.clone();
             Maintainer {
-                open: Box::new(move || opens.open()),
+                open: Box::new(move || opens.open().map(|()| opens.is_open())),
                 wake: Box::new(move || executor.wake()),
+                dropped: AtomicBool::new(false),
             }
         };
         self.maintenance.get_or_init(|| MaintenanceTask::ALL.map(maintainer));
@@ -208,7 +230,7 @@ impl Drop for Reporting {
 /// The runtime as an executor uses it. If its timer panics, the listener is notified, and the executor sleeps
 /// without limit. The next due work wakes it as usual; an executor that ended instead could miss that wake-up.
 struct Timed<R, F: Form> {
-    runtime: Arc<R>,
+    runtime: Arc<UserValue<R>>,
     pool: Weak<Inner<F>>,
     task: MaintenanceTask,
     /// The last timer panicked. Reported once: a listener that uses the pool would be notified for ever.
@@ -223,9 +245,15 @@ impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
     fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
         let this = self.clone();
         Box::pin(async move {
-            if let Err(message) = this.sleeps(at).await {
-                this.has_panicked(message);
-                pending().await
+            match this.sleeps(at).await {
+                Err(message) => {
+                    this.has_panicked(message);
+                    pending().await
+                }
+                // Under a paused time, the timer of a time that has not come would end again and again. The next due
+                // work wakes the executor.
+                Ok(()) if Instant::now() + EARLY < at => pending().await,
+                Ok(()) => {}
             }
         })
     }

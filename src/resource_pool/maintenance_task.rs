@@ -1,6 +1,7 @@
 //! The kinds of maintenance work, and their executors.
 
 use crate::periodic_executor::OpenError;
+use std::sync::atomic::AtomicBool;
 
 /// A kind of maintenance work. Each has its own executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +18,11 @@ impl MaintenanceTask {
 
 /// The executor of one task, on a thread or a runtime. It ends when this is dropped.
 pub(super) struct Maintainer {
-    pub(super) open: Box<dyn Fn() -> Result<(), OpenError> + Send + Sync>,
+    /// Opens it. Returns whether it is open then.
+    pub(super) open: Box<dyn Fn() -> Result<bool, OpenError> + Send + Sync>,
     pub(super) wake: Box<dyn Fn() + Send + Sync>,
+    /// The runtime dropped its task when it was opened last, and the listener was notified.
+    pub(super) dropped: AtomicBool,
 }
 
 /// One executor for each task.

@@ -48,6 +48,17 @@
 //! - If a borrower panics, the pool destroys its resource and frees the place.
 //! - A loan begins with activation, then the test. A return begins with the test, then passivation.
 //!
+//! # Creations
+//! - A borrower of an asynchronous pool that creates is still a waiter: it takes whichever comes first, its own resource
+//!   or one that another borrower returns. The oldest borrower goes first, whether it creates or not.
+//! - A creation whose borrower was cancelled, or served before, is dropped at once, with all that it holds. Its place goes
+//!   to the next waiter. In a pool with a runtime ([`build_on`](Builder::build_on)) it goes on instead, up to
+//!   [`create_timeout`](Builder::create_timeout), if fewer than `max_idle` are idle or being created for the idle list. Its
+//!   resource goes to the oldest waiter, or becomes idle.
+//! - A creation that goes on without its borrower gives way to a borrower that finds no room: the oldest first, and the
+//!   last one not. So after an outage that left many of them hanging, the next borrower creates at once.
+//! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
+//!
 //! # Panics
 //! The pool catches panics of the factory, of the listener and of a waker's `wake`. They become errors or reports. A
 //! panic of a key's `Hash`, `Eq` or `Clone`, or of a waker's `clone`, unwinds from the call that was given it. The pool
@@ -77,8 +88,8 @@
 //!   all keys may therefore exceed the total of the pool.
 //!
 //! Time:
-//! - A creation that its caller left is completed by the next caller that finds no finished resource. If it hangs, it
-//!   costs that caller its patience, or delays refills until the maintenance task is dropped. Then the pool drops it.
+//! - The last creation that goes on without its borrower keeps its place until it ends, at the latest after
+//!   `create_timeout`.
 //! - A grant keeps its place, and its victim, until the waiter picks it up or is dropped. A return whose test or
 //!   passivation hangs keeps its place as well.
 //! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for
@@ -99,6 +110,7 @@
 mod borrow;
 mod builder;
 mod creation;
+mod driving;
 mod due;
 mod effects;
 mod error;
@@ -115,6 +127,7 @@ mod invariants;
 mod invariants_tests;
 mod keyed;
 mod keys;
+mod left;
 mod line;
 mod loan;
 mod maintenance;
@@ -133,7 +146,6 @@ mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;
 mod testing;
-mod unfinished;
 mod unkeyed;
 mod waiting;
 

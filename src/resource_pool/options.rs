@@ -59,7 +59,9 @@ pub enum WhenExhausted {
 /// The limits that can change at any time; `usize::MAX` means unlimited.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
+    /// If it was not set: as many as the totals allow, or 8 without a total.
     pub(super) max_active: usize,
+    pub(super) max_active_is_set: bool,
     pub(super) max_total: usize,
     pub(super) max_total_per_key: usize,
     /// `None`: follows `max_active`.
@@ -71,6 +73,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             max_active: 8,
+            max_active_is_set: false,
             max_total: usize::MAX,
             max_total_per_key: usize::MAX,
             max_idle: None,
@@ -85,11 +88,31 @@ impl Limits {
         self.max_idle.unwrap_or(self.max_active)
     }
 
+    /// Lets an unset `max_active` follow the totals.
+    pub(super) fn follow(&mut self) {
+        if !self.max_active_is_set {
+            let total = self.max_total.min(self.max_total_per_key);
+            self.max_active = if total == usize::MAX { 8 } else { total };
+        }
+    }
+
+    /// Refuses what [`check`](Self::check) does, and a `max_active` that a lower total keeps from being reached.
+    pub(super) fn check_build(&self) -> Result<(), BuildError> {
+        self.check()?;
+        let totals = [("max_total", self.max_total), ("max_total_per_key", self.max_total_per_key)];
+        let number = self.max_active;
+        let exceeded = totals.into_iter().find(|(_, limit)| number > *limit);
+        match exceeded.filter(|_| self.max_active_is_set && number != usize::MAX) {
+            Some((total, limit)) => Err(BuildError::above("max_active", number, total, limit)),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), BuildError> {
         let nonzero = [
-            ("max_active", self.max_active),
             ("max_total", self.max_total),
             ("max_total_per_key", self.max_total_per_key),
+            ("max_active", self.max_active),
         ];
         for (name, number) in nonzero {
             if number == 0 {
@@ -97,9 +120,18 @@ impl Limits {
             }
         }
         // An unset `max_idle` follows `max_active`: the error names the option that was set.
-        let max_idle = if self.max_idle.is_some() { "max_idle" } else { "max_active" };
+        let (max_idle, limit) = match self.max_idle {
+            Some(limit) => ("max_idle", limit),
+            // Else it follows the totals, which are checked below.
+            None if self.max_active_is_set
+                || self.max_total.min(self.max_total_per_key) == usize::MAX =>
+            {
+                ("max_active", self.max_active)
+            }
+            None => ("max_active", usize::MAX),
+        };
         let pairs = [
-            ("min_idle", self.min_idle, max_idle, self.max_idle()),
+            ("min_idle", self.min_idle, max_idle, limit),
             ("min_idle", self.min_idle, "max_total", self.max_total),
             ("min_idle", self.min_idle, "max_total_per_key", self.max_total_per_key),
         ];
@@ -135,6 +167,7 @@ pub(crate) struct Options {
     pub(super) evictions_per_run: Option<usize>,
     pub(super) abandoned_after: Option<Duration>,
     pub(super) remove_abandoned: bool,
+    pub(super) create_timeout: Option<Duration>,
 }
 
 impl Default for Options {
@@ -156,6 +189,7 @@ impl Default for Options {
             evictions_per_run: None,
             abandoned_after: None,
             remove_abandoned: false,
+            create_timeout: None,
         }
     }
 }
@@ -176,6 +210,7 @@ impl Options {
             ("max_lifetime", self.max_lifetime),
             ("eviction_interval", self.eviction_interval),
             ("abandoned_after", self.abandoned_after),
+            ("create_timeout", self.create_timeout),
         ];
         for (name, duration) in durations {
             if duration.is_some_and(|duration| duration.is_zero()) {
@@ -227,6 +262,15 @@ impl Options {
                 "the jitter is subtracted from the lifetime and must be shorter",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses options that need a runtime.
+    pub(super) fn check_without_runtime(&self, with: &'static str) -> Result<(), BuildError> {
+        let (option, why) = ("create_timeout", "it needs a runtime; `build_on` takes one");
+        match self.create_timeout {
+            Some(_) => Err(BuildError::NotWith { option, with, why }),
+            None => Ok(()),
         }
     }
 

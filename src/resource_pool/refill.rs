@@ -8,17 +8,14 @@
 //! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
 //! expired before it reaches the idle list counts as a failure.
 //!
-//! If a future of `add` or of the maintenance is dropped, for example with its runtime, the pool keeps the unfinished
-//! creation (`creation.rs`). The next refill or `add` of the key continues it (`unfinished.rs`). Until then it does
-//! not count for `min_idle`. A close interrupts no creation: its resource is destroyed once created, and
-//! a creation left unfinished after the close is dropped.
+//! If a future of `add` or of the maintenance is dropped, its creation is left (`left.rs`): also when a runtime drops
+//! its tasks. A close interrupts no creation of a caller: its resource is destroyed once created.
 //!
-//! Keys below their minimum are in two lists: keys with an unfinished creation need no free place, the others
-//! do. Keys that back off are in two heaps, split the same way and sorted by the end of the back-off; back-offs
-//! differ, so a list would not stay sorted. So a refill takes no search, and a key without a free place wakes no task.
+//! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A heap
+//! costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
 
-use super::creation::{Begun, InCreation, Room};
-use super::effects::Effects;
+use super::creation::InCreation;
+use super::effects::{Dead, Effect, Effects};
 use super::error::AddError;
 use super::event::Event;
 use super::factory::{Creation, Form};
@@ -26,25 +23,22 @@ use super::inner::Inner;
 use super::keys::Select;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta, Place, Standing, Sub};
+use super::slot::{Content, Meta, Place, Slot, Standing, Sub};
 use super::state::State;
 use crate::clock::Time;
-use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::slab_list::Key;
 use crate::section::Guarded;
 use crate::sync::has_failed;
+use crate::user_code::drop_contained;
 use std::time::Duration;
 
 /// The back-off after a first failure.
 const BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
-/// A slot for a new idle resource, with the unfinished creation to poll on, if the key has one.
-pub(super) type Begin<F> = (Key, Option<Creation<F>>);
-
 /// A slot to create an idle resource in, and its key.
 pub(super) struct Vacancy<F: Form> {
-    pub(super) begin: Begin<F>,
+    pub(super) slot: Key,
     pub(super) key: Key,
     meta: Meta<F>,
 }
@@ -72,11 +66,11 @@ impl<F: Form> State<F> {
     fn is_kept(&self, sub: &Sub<F>) -> bool {
         sub.made && (sub.permanent || sub.total > sub.leaving)
     }
-    /// Returns whether the key is below `min_idle` and its own limits, or an unfinished creation, allow a refill.
+    /// Returns whether the key is below `min_idle` and its own limits allow a refill.
     fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
         !self.closed
             && sub.idle.len() + sub.adding < self.limits.min_idle
-            && (sub.total < self.limits.max_total_per_key || !sub.unfinished.is_empty())
+            && sub.total < self.limits.max_total_per_key
             && self.is_kept(sub)
     }
 
@@ -84,10 +78,10 @@ impl<F: Form> State<F> {
     pub(super) fn watch_minimum(&mut self, key: Key, fx: &mut Effects<F>) {
         let sub = &self.subs[key.index()];
         let below = self.is_below_minimum(sub);
-        let (needs_room, later) = (sub.unfinished.is_empty(), sub.back_off_until);
-        self.stand_below_minimum(key, below.then_some(Standing { needs_room, later }));
+        let later = sub.back_off_until;
+        self.stand_below_minimum(key, below.then_some(Standing { later }));
         // In a full pool, `State::left` schedules the refill once a resource is gone.
-        if below && (!needs_room || self.has_room()) {
+        if below && self.has_room() {
             let now = self.clock.now();
             self.schedule(MaintenanceTask::Refill, key, Some(later.unwrap_or(now)), now, fx);
         }
@@ -98,19 +92,15 @@ impl<F: Form> State<F> {
         if stood == standing {
             return;
         }
-        if let Some(Standing { needs_room, later }) = stood {
-            let among = usize::from(needs_room);
-            match later {
-                None => self.below_minimum[among].remove(&mut self.subs, key),
-                Some(_) => self.backing_off[among].set(&mut self.subs, key, None),
-            }
+        match stood {
+            None => {}
+            Some(Standing { later: None }) => self.below_minimum.remove(&mut self.subs, key),
+            Some(_) => self.backing_off.set(&mut self.subs, key, None),
         }
-        if let Some(Standing { needs_room, later }) = standing {
-            let among = usize::from(needs_room);
-            match later {
-                None => self.below_minimum[among].push_back(&mut self.subs, key),
-                Some(_) => self.backing_off[among].set(&mut self.subs, key, later),
-            }
+        match standing {
+            None => {}
+            Some(Standing { later: None }) => self.below_minimum.push_back(&mut self.subs, key),
+            Some(Standing { later }) => self.backing_off.set(&mut self.subs, key, later),
         }
     }
 
@@ -141,7 +131,7 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Returns a slot of the next key to refill: the one that waits longest, those with an unfinished creation first.
+    /// Returns a slot of the next key to refill: the one that waits longest.
     ///
     /// Before that, keys whose back-off has ended rejoin the others: one in each section, so that it stays O(1).
     pub(super) fn next_refill(&mut self, fx: &mut Effects<F>) -> NextRefill<F> {
@@ -149,8 +139,7 @@ impl<F: Form> State<F> {
         if self.first_in_line().is_some() {
             return NextRefill::Nothing;
         }
-        let first = self.backing_off.iter().filter_map(IndexedHeap::first);
-        if let Some((until, key)) = first.min_by_key(|(until, _)| *until) {
+        if let Some((until, key)) = self.backing_off.first() {
             if self.clock.now() >= until {
                 self.subs[key.index()].back_off_until = None;
                 self.watch_minimum(key, fx);
@@ -162,25 +151,22 @@ impl<F: Form> State<F> {
     }
 
     fn vacancy(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
-        let begin = self.reserve_idle(key, fx)?;
+        let slot = self.reserve_idle(key, fx)?;
         let sub = &self.subs[key.index()];
-        Some(Vacancy { begin, key, meta: sub.metadata.clone() })
+        Some(Vacancy { slot, key, meta: sub.metadata.clone() })
     }
 
     fn first_below_minimum(&self) -> Option<Key> {
-        let [left, needs_room] = &self.below_minimum;
-        left.front().or_else(|| needs_room.front().filter(|_| self.has_room()))
+        self.below_minimum.front().filter(|_| self.has_room())
     }
 
     /// Returns when the next key can be refilled, and which.
     pub(super) fn next_refill_due(&self) -> Option<(Time, Key)> {
-        if self.first_in_line().is_some() {
+        if self.first_in_line().is_some() || !self.has_room() {
             return None;
         }
-        let at_once = self.first_below_minimum().map(|key| (self.clock.now(), key));
-        let [left, needs_room] = self.backing_off.each_ref().map(IndexedHeap::first);
-        let later = left.into_iter().chain(needs_room.filter(|_| self.has_room()));
-        at_once.or_else(|| later.min_by_key(|(until, _)| *until))
+        let at_once = self.below_minimum.front().map(|key| (self.clock.now(), key));
+        at_once.or_else(|| self.backing_off.first())
     }
 
     fn begin_add(
@@ -194,16 +180,16 @@ impl<F: Form> State<F> {
         self.vacancy(key, fx).ok_or(AddError::Full)
     }
 
-    /// Reserves a slot for a new idle resource: that of an unfinished creation of the key, or else a new one.
-    fn reserve_idle(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Begin<F>> {
+    /// Reserves a slot for a new idle resource.
+    fn reserve_idle(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Key> {
         let sub = &self.subs[key.index()];
         if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
             return None;
         }
-        let begin = match sub.unfinished.front() {
-            Some(left) => (left, Some(self.take_unfinished(left))),
-            None => (self.reserve_idle_place(key)?, None),
-        };
+        if self.total >= self.limits.max_total || sub.total >= self.limits.max_total_per_key {
+            return None;
+        }
+        let slot = self.reserve(key, Place::Adding);
         self.subs[key.index()].adding += 1;
         if self.waiting > 0 {
             self.update_line(key);
@@ -211,18 +197,18 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
-        Some(begin)
-    }
-
-    fn reserve_idle_place(&mut self, key: Key) -> Option<Key> {
-        let of_key = self.subs[key.index()].total;
-        let full = self.total >= self.limits.max_total || of_key >= self.limits.max_total_per_key;
-        (!full).then(|| self.reserve(key, Place::Adding))
+        Some(slot)
     }
 
     /// Ends a creation for the idle list: `content` is empty if it failed.
     pub(super) fn added(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) -> Arrival {
-        let key = self.slots[slot.index()].key;
+        let Slot { key, place, .. } = self.slots[slot.index()];
+        if place == Place::Leaving {
+            // It gave way meanwhile, and counts as leaving.
+            self.drop_late(slot, content, fx);
+            return Arrival::Expired;
+        }
+        self.end_left(slot);
         self.subs[key.index()].adding -= 1;
         if let Content::Nothing = content {
             self.remove(slot);
@@ -239,6 +225,16 @@ impl<F: Form> State<F> {
             self.watch_minimum(key, fx);
         }
         arrival
+    }
+
+    fn drop_late(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
+        match content {
+            Content::Nothing => self.destroyed(slot, fx),
+            Content::Ready(_) => {
+                let meta = self.subs[self.slots[slot.index()].key.index()].metadata.clone();
+                fx.push(Effect::Destroy(Dead { slot: Some(slot), content, meta }));
+            }
+        }
     }
 
     /// Notes whether a refill of the key succeeded.
@@ -275,25 +271,20 @@ impl<F: Form> State<F> {
     pub(super) fn below_minimum_is_known(&self) -> bool {
         let keys = || self.subs.iter().map(|(_, sub)| sub);
         let right = keys().all(|sub| {
-            let (needs_room, later) = (sub.unfinished.is_empty(), sub.back_off_until);
-            sub.standing == self.is_below_minimum(sub).then_some(Standing { needs_room, later })
+            let later = sub.back_off_until;
+            sub.standing == self.is_below_minimum(sub).then_some(Standing { later })
                 && sub.below_minimum.is_linked() == sub.standing.is_some_and(|s| s.later.is_none())
         });
-        let among = |needs_room: bool| {
-            let backing_off = self.backing_off[usize::from(needs_room)].iter();
-            backing_off.filter(move |(until, key)| {
-                let later = Some(*until);
-                self.subs[key.index()].standing == Some(Standing { needs_room, later })
-            })
+        let stands = |(until, key): (Time, Key)| {
+            self.subs[key.index()].standing == Some(Standing { later: Some(until) })
         };
-        let number: usize = self.backing_off.iter().map(IndexedHeap::len).sum();
         let later = keys().filter(|sub| sub.standing.is_some_and(|s| s.later.is_some()));
-        right && among(false).chain(among(true)).count() == number && later.count() == number
+        right && self.backing_off.iter().all(stands) && later.count() == self.backing_off.len()
     }
 }
 
 /// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
-struct Refilling<'p, F: Form> {
+pub(super) struct Refilling<'p, F: Form> {
     pool: &'p Inner<F>,
     slot: Option<Key>,
     resource: Option<F::Resource>,
@@ -302,7 +293,22 @@ struct Refilling<'p, F: Form> {
     refills: Option<Key>,
 }
 
-impl<F: Form> Refilling<'_, F> {
+impl<'p, F: Form> Refilling<'p, F> {
+    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>, refills: Option<Key>) -> Self {
+        Refilling { pool, slot: Some(slot), resource: None, meta, refills }
+    }
+    /// Leaves the creation to the pool, or drops it before its place is given back.
+    pub(super) fn leave(mut self, creation: Creation<F>) {
+        let (slot, drives) =
+            (self.slot.expect("taken only when `self` is consumed"), self.pool.drives());
+        match self.pool.critical(|state, fx| state.leave_addition(slot, drives, fx)) {
+            true => {
+                let slot = self.take_slot();
+                self.pool.drive(slot, self.meta.clone(), creation);
+            }
+            false => drop_contained(creation),
+        }
+    }
     /// Notes the failure before a resource is destroyed or a listener notified: user code may call `maintain`.
     fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
         if let Some(key) = self.refills {
@@ -328,14 +334,6 @@ impl<F: Form> Refilling<'_, F> {
     }
 }
 
-impl<F: Form> Room<F> for Refilling<'_, F> {
-    fn leave(mut self, creation: Creation<F>) {
-        let slot = self.take_slot();
-        self.pool
-            .critical(|state, fx| state.added(slot, Content::Unfinished(Box::new(creation)), fx));
-    }
-}
-
 impl<F: Form> Drop for Refilling<'_, F> {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
@@ -355,36 +353,42 @@ impl<F: Form> Inner<F> {
                 NextRefill::Again => continue,
                 NextRefill::Nothing => return,
             };
-            let Vacancy { begin, key, meta } = vacancy;
-            match self.fill(begin, meta.clone(), Some(key)).await {
-                Err(AddError::Create(failure)) => {
-                    self.report(&meta, Event::CreateFailed(failure));
-                }
-                Err(AddError::Passivate(failure)) => {
-                    self.report(&meta, Event::PassivateFailed(failure));
-                }
-                Err(AddError::Invalid) => self.report(&meta, Event::Invalid),
-                Ok(()) | Err(AddError::Closed | AddError::Full) => {}
+            let (meta, key) = (vacancy.meta.clone(), vacancy.key);
+            if let Err(error) = self.fill(vacancy, Some(key)).await {
+                self.report_add(&meta, error);
             }
         }
     }
 
-    /// Creates a resource in a reserved slot. Its lifetime may end before it reaches the idle list.
+    /// Reports the failure of a creation for the idle list that no caller awaits.
+    pub(super) fn report_add(&self, meta: &Meta<F>, error: AddError<F::Error>) {
+        match error {
+            AddError::Create(failure) => self.report(meta, Event::CreateFailed(failure)),
+            AddError::Passivate(failure) => self.report(meta, Event::PassivateFailed(failure)),
+            AddError::Invalid => self.report(meta, Event::Invalid),
+            AddError::Closed | AddError::Full => {}
+        }
+    }
+
+    /// Creates a resource in a reserved slot.
     async fn fill(
         &self,
-        (slot, left): Begin<F>,
-        meta: Meta<F>,
+        vacancy: Vacancy<F>,
         refills: Option<Key>,
     ) -> Result<(), AddError<F::Error>> {
-        let (creation, begun) = match left {
-            Some(creation) => (creation, Begun::ByOther),
-            None => {
-                self.begin_creation_time(slot);
-                (self.creation(&meta), Begun::Here)
-            }
-        };
-        let refilling = Refilling { pool: self, slot: Some(slot), resource: None, meta, refills };
-        let (mut refilling, made) = InCreation::new(refilling, creation, begun).await;
+        let Vacancy { slot, meta, .. } = vacancy;
+        self.begin_creation_time(slot);
+        let creation = self.creation(&meta);
+        let refilling = Refilling::new(self, slot, meta, refills);
+        self.finish(InCreation::new(refilling, creation, false)).await
+    }
+
+    /// Completes a creation for the idle list. Its lifetime may end before it is idle.
+    pub(super) async fn finish(
+        &self,
+        creation: InCreation<'_, F>,
+    ) -> Result<(), AddError<F::Error>> {
+        let (mut refilling, made) = creation.await;
         let metadata = &*refilling.meta;
         let resource = match made {
             Ok(resource) => refilling.resource.insert(resource),
@@ -413,7 +417,6 @@ impl<F: Form> Inner<F> {
     /// Creates a resource for the idle list.
     pub(super) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
         let begun = key.select(self, |state, key, fx| state.begin_add(key, fx));
-        let Vacancy { begin, meta, .. } = begun?;
-        self.fill(begin, meta, None).await
+        self.fill(begun?, None).await
     }
 }

@@ -20,8 +20,8 @@ impl<'p, F: Form> ReservedPlace<'p, F> {
     pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>) -> Self {
         ReservedPlace { pool, place: Some((slot, meta)) }
     }
-    pub(super) fn pool(&self) -> &'p Inner<F> {
-        self.pool
+    pub(super) fn slot(&self) -> Key {
+        self.place.as_ref().expect("not used yet").0
     }
     pub(super) fn meta(&self) -> &Meta<F> {
         &self.place.as_ref().expect("not used yet").1
@@ -32,8 +32,11 @@ impl<'p, F: Form> ReservedPlace<'p, F> {
         ReservedLoan::new(self.pool, Loan::new(slot, meta, resource))
     }
     /// Takes the slot: its caller now gives the place back.
-    pub(super) fn into_slot(mut self) -> Key {
-        self.place.take().expect("not used yet").0
+    pub(super) fn into_slot(self) -> Key {
+        self.into_parts().0
+    }
+    pub(super) fn into_parts(mut self) -> (Key, Meta<F>) {
+        self.place.take().expect("not used yet")
     }
 }
 

@@ -10,6 +10,7 @@ impl<F: Form, K> Pool<F, K> {
         self.inner().critical(|state, fx| {
             let mut limits = state.limits;
             change(&mut limits);
+            limits.follow();
             limits.check()?;
             state.limits = limits;
             state.resized = true;
@@ -35,7 +36,7 @@ impl<F: Form, K> Pool<F, K> {
     /// Returns a [`BuildError`] as the builder does.
     pub fn set_max_active(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
         let limit = number(limit.into());
-        self.resize(|limits| limits.max_active = limit)
+        self.resize(|limits| (limits.max_active, limits.max_active_is_set) = (limit, true))
     }
     /// Changes `max_total`.
     ///

@@ -2,24 +2,24 @@
 //!
 //! | place | content | in the lists | counts as |
 //! |---|---|---|---|
-//! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`* | active |
-//! | `Idle`, finished | in the slot; with its tester during a test | `idle`, `by_age`, `lives`* | idle |
-//! | `Idle`, unfinished | in the slot | both named `unfinished`, `lives`* | idle |
-//! | `Adding` | empty until it is created | `lives`* | adding |
+//! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`*; `creating` while its borrower creates it and waits | active |
+//! | `Idle` | in the slot; with its tester during a test | `idle`, `by_age`, `lives`* | idle |
+//! | `Adding` | empty until it is created | `lives`*; both named `left` if its borrower left it | adding |
 //! | `Marked` | in the slot, or with the borrower that destroys it; its place in the total is another key's | `lives`*, because it may be spared | leaving, of its key only |
 //! | `Replaced` | in the slot; its places are those of a newer resource of its key | `lives`*, likewise | – |
 //! | `Reclaimed` | with a borrower that has abandoned it | – | – |
-//! | `Leaving` | being destroyed | – | leaving |
+//! | `Leaving` | being destroyed, or a left creation that is dropped | – | leaving |
 //!
 //! *: only in pools whose options need this list.
 
-use super::factory::{Creation, Form};
+use super::factory::Form;
 use super::loan::Loan;
 use crate::clock::Time;
-use crate::collections::indexed_heap::{self, Placed};
+use crate::collections::indexed_heap::{self, IndexedHeap, Placed};
 use crate::collections::slab_list::{Key, Links, List, linked};
 use crate::collections::wait_queue::Queue;
 use crate::user_code::UserValue;
+use std::panic::Location;
 use std::sync::Arc;
 
 /// The user's metadata, shared. A panic of its drop is contained.
@@ -43,8 +43,6 @@ pub(crate) enum Place {
 pub(crate) enum Content<F: Form> {
     Nothing,
     Ready(Box<Loan<F>>),
-    /// A creation that its caller left: an idle resource that is not finished.
-    Unfinished(Box<Creation<F>>),
 }
 
 impl<F: Form> Content<F> {
@@ -80,14 +78,21 @@ pub(crate) struct Slot<F: Form> {
     pub(super) life: Links,
     pub(super) lent: Links,
     pub(super) turn: Links,
+    /// Its place among the creations of its key whose borrowers wait as well.
+    pub(super) creating: indexed_heap::Place,
+    /// The call that borrowed it, and the borrower's label, where loans may look abandoned.
+    pub(super) borrowed_at: Option<&'static Location<'static>>,
+    pub(super) label: Option<Box<str>>,
+    /// The task that creates it, and waits for a resource that comes back or for a call to drop the creation.
+    pub(super) waiter: Option<Key>,
 }
 
 linked!(
-    /// The idle resources of one key, in order of their return.
+    /// The idle resources of one key, in order of their return; or its left creations, the first one first.
     InIdle, Slot<F: Form>, idle
 );
 linked!(
-    /// The idle resources of all keys, in order of their return.
+    /// The same of all keys.
     InAge, Slot<F: Form>, age
 );
 linked!(
@@ -102,6 +107,15 @@ linked!(
     /// The idle resources, in the order of their tests.
     InTurn, Slot<F: Form>, turn
 );
+
+/// The creations of a key whose borrowers also wait, by their tickets.
+#[derive(Debug)]
+pub(crate) enum InCreating {}
+impl<F: Form> Placed<InCreating> for Slot<F> {
+    fn place(&mut self) -> &mut indexed_heap::Place {
+        &mut self.creating
+    }
+}
 
 /// The entry of one key.
 pub(crate) struct Sub<F: Form> {
@@ -128,8 +142,10 @@ pub(crate) struct Sub<F: Form> {
     /// The one key of a pool without keys, which is never forgotten.
     pub(super) permanent: bool,
     pub(super) idle: List<InIdle>,
-    /// Unfinished creations, in the order in which they were left; `idle` has the finished resources.
-    pub(super) unfinished: List<InIdle>,
+    /// Those of `adding` that their borrowers left, the first one first.
+    pub(super) left: List<InIdle>,
+    /// Creations whose borrowers also wait for a resource that comes back.
+    pub(super) creating: IndexedHeap<u64, InCreating>,
     /// How often it was cleared.
     pub(super) cleared: u64,
     /// Those of `idle` that are under test.
@@ -164,7 +180,8 @@ impl<F: Form> Sub<F> {
             made: false,
             permanent: false,
             idle: List::new(),
-            unfinished: List::new(),
+            left: List::new(),
+            creating: IndexedHeap::default(),
             cleared: 0,
             tested: 0,
             queue: Queue::default(),
@@ -185,20 +202,13 @@ impl<F: Form> Sub<F> {
     /// Returns how many idle resources can be taken.
     #[inline]
     pub(super) fn available(&self) -> usize {
-        self.idle.len() - self.tested + self.unfinished.len()
-    }
-    /// Returns how many resources are idle, finished or not.
-    #[inline]
-    pub(super) fn idle_count(&self) -> usize {
-        self.idle.len() + self.unfinished.len()
+        self.idle.len() - self.tested
     }
 }
 
 /// The list or heap that a key below its minimum is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
-    /// It has no unfinished creation to poll on.
-    pub(super) needs_room: bool,
     /// The end of its back-off, if it backs off.
     pub(super) later: Option<Time>,
 }

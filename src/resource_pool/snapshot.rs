@@ -1,7 +1,7 @@
 //! A consistent snapshot of a pool.
 
 use super::factory::Form;
-use super::slot::{Content, Place, Shared};
+use super::slot::{Place, Shared};
 use super::state::State;
 use std::collections::HashMap;
 use std::fmt;
@@ -59,7 +59,7 @@ pub struct KeySnapshot<M> {
     pub active: usize,
     /// Borrowers that wait for their turn.
     pub waiting: usize,
-    /// Unfinished creations, then idle resources, the longest idle first, then all others by `id`.
+    /// Idle resources, the longest idle first, then all others by `id`.
     pub resources: Vec<ResourceSnapshot>,
 }
 
@@ -76,9 +76,9 @@ impl<M> KeySnapshot<M> {
     pub fn key(&self) -> Option<&M> {
         self.metadata.as_deref().map(|metadata| &**metadata)
     }
-    /// Returns the number of idle resources, with those under test and unfinished ones.
+    /// Returns the number of idle resources, with those under test.
     pub fn idle(&self) -> usize {
-        let idle = [ResourceState::Idle, ResourceState::Tested, ResourceState::Unfinished];
+        let idle = [ResourceState::Idle, ResourceState::Tested];
         self.resources.iter().filter(|resource| idle.contains(&resource.state)).count()
     }
 }
@@ -110,11 +110,9 @@ pub enum ResourceState {
     Idle,
     /// Idle and being tested: it cannot be lent until the test ends.
     Tested,
-    /// Idle and not finished: the caller that began its creation gave up, and the next one continues it.
-    Unfinished,
     /// Lent to a borrower, granted to one, or being created or activated for one.
     Lent,
-    /// Being created to become idle.
+    /// Being created to become idle, also where the borrower that began it has left.
     BeingCreated,
     /// Lent for too long: its place was reclaimed and it no longer counts.
     Abandoned,
@@ -159,22 +157,21 @@ impl<F: Form> State<F> {
         let now = self.clock.now();
         let snapshot = |slot: &super::slot::Slot<F>| ResourceSnapshot {
             id: slot.serial,
-            state: match (slot.place, &slot.content) {
-                (Place::Idle, _) if slot.tested => ResourceState::Tested,
-                (Place::Idle, Content::Unfinished(_)) => ResourceState::Unfinished,
-                (Place::Idle, _) => ResourceState::Idle,
-                (Place::Lent, _) => ResourceState::Lent,
-                (Place::Adding, _) => ResourceState::BeingCreated,
-                (Place::Reclaimed, _) => ResourceState::Abandoned,
-                (Place::Marked | Place::Replaced, _) => ResourceState::MarkedForEviction,
-                (Place::Leaving, _) => ResourceState::Leaving,
+            state: match slot.place {
+                Place::Idle if slot.tested => ResourceState::Tested,
+                Place::Idle => ResourceState::Idle,
+                Place::Lent => ResourceState::Lent,
+                Place::Adding => ResourceState::BeingCreated,
+                Place::Reclaimed => ResourceState::Abandoned,
+                Place::Marked | Place::Replaced => ResourceState::MarkedForEviction,
+                Place::Leaving => ResourceState::Leaving,
             },
             age: self.timed.then(|| now.since(slot.created)),
             since: self.timed.then(|| now.since(slot.since)),
         };
         let others = self.slots.iter().filter(|(_, slot)| slot.place != Place::Idle);
         let keys = self.subs.iter().map(|(_, sub)| {
-            let idle = sub.unfinished.iter(&self.slots).chain(sub.idle.iter(&self.slots));
+            let idle = sub.idle.iter(&self.slots);
             KeySnapshot {
                 metadata: (!sub.permanent).then(|| sub.metadata.clone()),
                 total: sub.total,

@@ -3,7 +3,7 @@
 
 use super::effects::{Dead, Effects};
 use super::error::Refusal;
-use super::factory::{Creation, Form};
+use super::factory::Form;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::options::{Limits, Options, WhenExhausted};
@@ -18,6 +18,7 @@ use crate::collections::wait_queue::{Queue, Waiters};
 use crate::section::Patience;
 use slab::Slab;
 use std::collections::HashMap;
+use std::panic::Location;
 
 /// The number of different lifetimes that the jitter yields.
 pub(crate) const CLASSES: usize = 16;
@@ -28,6 +29,8 @@ pub(crate) enum Outcome {
     /// A resource or place may be free: retry.
     Retry,
     Closed,
+    /// The creation that was left makes room for a borrower.
+    GivesWay,
 }
 
 /// A slot that is reserved for a waiter: with a resource, or for one to be created in the place of the victim.
@@ -53,8 +56,8 @@ pub(crate) struct ToCreate<F: Form> {
     pub(super) meta: Meta<F>,
     /// The key has no resource yet: the pool has to learn when this one is created.
     pub(super) first: bool,
-    /// A creation that another caller began.
-    pub(super) left: Option<Creation<F>>,
+    /// Its borrower's arrival. The borrower goes on waiting for a resource that comes back.
+    pub(super) ticket: u64,
     /// Destroyed before the creation begins.
     pub(super) victim: Option<Dead<F>>,
 }
@@ -82,6 +85,8 @@ pub(crate) struct State<F: Form> {
     pub(super) line: IndexedHeap<u64, InLine>,
     /// How many borrowers are in the queues of all keys.
     pub(super) waiting: usize,
+    /// How many borrowers wait while they create.
+    pub(super) creating: usize,
     pub(super) retrying: usize,
     pub(super) total: usize,
     pub(super) active: usize,
@@ -90,15 +95,14 @@ pub(crate) struct State<F: Form> {
     /// Resources that leave and are not destroyed yet.
     pub(super) leaving: usize,
     pub(super) by_age: List<InAge>,
-    /// The unfinished creations of all keys, in the order in which they were left.
-    pub(super) unfinished: List<InAge>,
+    /// The creations that were left and go on, the first one first.
+    pub(super) left: List<InAge>,
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
-    /// Keys below `min_idle`: `[0]` can be refilled from an unfinished creation, `[1]` needs a free place in
-    /// `max_total`. `backing_off` is split the same way.
-    pub(super) below_minimum: [List<BelowMinimum>; 2],
-    pub(super) backing_off: [IndexedHeap<Time, BackingOff>; 2],
+    /// Keys below `min_idle`, and those of them that back off.
+    pub(super) below_minimum: List<BelowMinimum>,
+    pub(super) backing_off: IndexedHeap<Time, BackingOff>,
     pub(super) spare: IndexedHeap<u64, Spare>,
     /// How often a resource became idle.
     pub(super) times_idle: u64,
@@ -131,12 +135,16 @@ impl<F: Form> State<F> {
         }
         let sub = &self.subs[key.index()];
         // A newcomer never overtakes a waiter (PROP-RP-NO-OVERTAKING).
-        if (sub.queue.is_empty() || !self.options.fair) && self.may_lend(sub) {
+        let waits = !sub.queue.is_empty();
+        if !(waits && self.is_served_directly(sub)) && self.may_lend(sub) {
             if let Some(grant) = self.grant(key, fx) {
-                return self.pick_up(grant, fx);
+                if waits {
+                    self.overtake(key, fx);
+                }
+                return self.pick_up(grant, None, fx);
             }
         }
-        self.wait(key, patience)
+        self.wait(key, patience, fx)
     }
 
     /// Returns whether one more resource of the key may be lent.
@@ -151,8 +159,7 @@ impl<F: Form> State<F> {
     /// 3. the place of an expired idle resource of the key (PROP-RP-VICTIM);
     /// 4. the place of the least recently used idle resource of another key (`eviction.rs`).
     ///
-    /// So no borrower creates beside an idle resource of its key (PROP-RP-IDLE-FIRST), except one that took over a
-    /// creation that failed (`recreate`). A resource that was returned meanwhile is left for the next borrower.
+    /// So no borrower creates beside an idle resource of its key (PROP-RP-IDLE-FIRST).
     #[inline]
     pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
         let grant = match self.next_fresh_idle(key, self.has_place(key), fx) {
@@ -168,7 +175,7 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
         }
-        if self.waiting > 0 {
+        if self.has_line() {
             self.update_line(key);
         }
         Some(grant)
@@ -176,13 +183,19 @@ impl<F: Form> State<F> {
 
     /// Begins the borrower's time, at the end of which the loan looks abandoned. The time of the factory before this
     /// does not count.
-    pub(super) fn begin_loan(&mut self, slot: Key, fx: &mut Effects<F>) {
+    pub(super) fn begin_loan(
+        &mut self,
+        slot: Key,
+        borrowed_at: &'static Location<'static>,
+        fx: &mut Effects<F>,
+    ) {
         if self.abandoned_after.is_none() {
             return;
         }
         let now = self.clock.now();
         let entry = &mut self.slots[slot.index()];
         entry.since = now;
+        (entry.borrowed_at, entry.label) = (Some(borrowed_at), None);
         let key = entry.key;
         self.lent.push_back(&mut self.slots, slot);
         let due = self.abandoned_at(slot);
@@ -206,7 +219,7 @@ impl<F: Form> State<F> {
         let victim = match expired {
             Some(expired) => Some(expired),
             None if self.total < self.limits.max_total => None,
-            None => Some(self.least_recently_used()?),
+            None => Some(self.oldest_idle()?),
         };
         if let Some(victim) = victim {
             self.mark_for_eviction(victim, key);
@@ -241,6 +254,10 @@ impl<F: Form> State<F> {
             life: Links::default(),
             lent: Links::default(),
             turn: Links::default(),
+            creating: Default::default(),
+            borrowed_at: None,
+            label: None,
+            waiter: None,
         };
         let slot = Key::new(self.slots.insert(slot));
         self.begin_life(slot);
@@ -249,23 +266,33 @@ impl<F: Form> State<F> {
         slot
     }
 
-    /// Turns a grant into the borrower's next step.
+    /// Turns a grant into the next step of a borrower, which waited with this ticket.
     #[inline]
-    pub(super) fn pick_up(&mut self, grant: Grant, fx: &mut Effects<F>) -> Step<F> {
-        let slot = grant.slot;
-        let entry = &mut self.slots[slot.index()];
-        let left = match entry.content.take() {
-            Content::Ready(loan) => return Step::Take(loan),
-            Content::Nothing => None,
-            Content::Unfinished(creation) => Some(*creation),
-        };
-        let meta = self.subs[entry.key.index()].metadata.clone();
+    pub(super) fn pick_up(
+        &mut self,
+        grant: Grant,
+        ticket: Option<u64>,
+        fx: &mut Effects<F>,
+    ) -> Step<F> {
+        match self.slots[grant.slot.index()].content.take() {
+            Content::Ready(loan) => Step::Take(loan),
+            Content::Nothing => {
+                let victim = grant.victim.map(|victim| self.take_victim(victim, fx));
+                self.to_create(grant.slot, ticket, victim)
+            }
+        }
+    }
+
+    pub(super) fn to_create(
+        &mut self,
+        slot: Key,
+        ticket: Option<u64>,
+        victim: Option<Dead<F>>,
+    ) -> Step<F> {
+        let meta = self.subs[self.slots[slot.index()].key.index()].metadata.clone();
         let first = self.is_first_of_key(slot);
-        let victim = match left {
-            Some(_) => None,
-            None => grant.victim.map(|victim| self.take_victim(victim, fx)),
-        };
-        Step::Create(Box::new(ToCreate { slot, meta, first, left, victim }))
+        let ticket = ticket.unwrap_or_else(|| self.waiters.new_ticket());
+        Step::Create(Box::new(ToCreate { slot, meta, first, ticket, victim }))
     }
 
     /// Stops counting a slot that stays in the slab.
@@ -319,11 +346,11 @@ impl<F: Form> State<F> {
             return Step::Refused(Refusal::Closed);
         }
         let Some(next) = self.next_fresh_idle(key, true, fx) else {
-            return self.recreate(slot, fx);
+            return self.recreate(slot);
         };
         self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;
-        let step = self.pick_up(Grant { slot: next, victim: None }, fx);
+        let step = self.pick_up(Grant { slot: next, victim: None }, None, fx);
         // Both slots are loans of this borrower. Only the place of the old one is given back.
         self.remove(slot);
         self.left(key, fx);
@@ -331,13 +358,9 @@ impl<F: Form> State<F> {
     }
 
     /// Reuses the slot for a creation by the same borrower.
-    pub(super) fn recreate(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
-        if self.closed {
-            self.give_back_place(slot, fx);
-            return Step::Refused(Refusal::Closed);
-        }
+    fn recreate(&mut self, slot: Key) -> Step<F> {
         self.reset_slot(slot);
-        self.pick_up(Grant { slot, victim: None }, fx)
+        self.to_create(slot, None, None)
     }
 
     /// Gives the slot a new serial number and epoch, and restarts its times.

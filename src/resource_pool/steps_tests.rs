@@ -123,7 +123,7 @@ impl Failed {
     /// Fails the refill of each key that can be refilled now.
     fn try_all(&mut self) {
         self.tried.clear();
-        while let Some(Vacancy { begin: (slot, _), key, .. }) = self.next() {
+        while let Some(Vacancy { slot, key, .. }) = self.next() {
             self.tried.push(key);
             self.section(|state, fx| state.note_refill(key, false, fx));
             self.section(|state, fx| state.added(slot, Content::Nothing, fx));

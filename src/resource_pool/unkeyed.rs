@@ -7,6 +7,8 @@ use super::guard::Borrowed;
 use super::keys::TheKey;
 use super::pool::ResourcePool;
 use crate::section::{Patience, now};
+use std::future::Future;
+use std::panic::Location;
 use std::time::Duration;
 
 impl<F: Form> ResourcePool<F> {
@@ -27,27 +29,36 @@ impl<F: Form> ResourcePool<F> {
     ///
     /// # Cancel safety
     /// The future may be dropped at any await. A waiter leaves the queue and passes on what it was granted. A creation
-    /// in flight is kept for the next borrower, once. A resource that is being tested or activated is destroyed.
-    pub async fn borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().lend(TheKey, &Patience::Task).await
+    /// in flight is dropped at once, or goes on if the pool has a runtime: see [creations](super#creations). A resource
+    /// that is being tested or activated is destroyed.
+    #[track_caller]
+    pub fn borrow_async(
+        &self,
+    ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
+        let caller = Location::caller();
+        async move { self.inner().lend(TheKey, &Patience::Task, caller).await }
     }
 
     /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
     ///
     /// # Errors
     /// Returns the errors of [`try_borrow`](Self::try_borrow).
-    pub async fn try_borrow_async(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.inner().lend(TheKey, &Patience::None).await
+    #[track_caller]
+    pub fn try_borrow_async(
+        &self,
+    ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
+        let caller = Location::caller();
+        async move { self.inner().lend(TheKey, &Patience::None, caller).await }
     }
 
-    /// Creates an idle resource, as [`add`](Self::add) does. An unfinished creation is completed first.
+    /// Creates an idle resource, as [`add`](Self::add) does.
     ///
     /// # Errors
-    /// Returns the errors of [`add`](Self::add), including the failure of an unfinished creation.
+    /// Returns the errors of [`add`](Self::add).
     ///
     /// # Cancel safety
-    /// The future may be dropped at any await. A creation in flight is kept for the next caller that borrows or adds,
-    /// once. A resource that is being tested or passivated is destroyed.
+    /// The future may be dropped at any await. A creation in flight is dropped at once, or goes on if the pool has a
+    /// runtime: see [creations](super#creations). A resource that is being tested or passivated is destroyed.
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
         self.inner().add(TheKey).await
     }
@@ -86,6 +97,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     ///
     /// # Panics
     /// Does not panic if the factory does: that is an error.
+    #[track_caller]
     #[inline]
     pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(self.inner().patience(self.inner().options.max_wait))
@@ -109,6 +121,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     ///
     /// # Errors
     /// Returns the errors of [`borrow`](Self::borrow).
+    #[track_caller]
     pub fn borrow_timeout(
         &self,
         timeout: Duration,
@@ -131,13 +144,15 @@ impl<F: ResourceFactory> ResourcePool<F> {
     ///
     /// # Errors
     /// Returns the errors of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
+    #[track_caller]
     pub fn try_borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         self.borrow_by(Patience::None)
     }
 
     #[inline]
+    #[track_caller]
     fn borrow_by(&self, patience: Patience) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().lend(TheKey, &patience))
+        now(self.inner().lend(TheKey, &patience, Location::caller()))
     }
 
     /// Creates an idle resource.

@@ -1,13 +1,15 @@
-//! The two waits of the pool: a borrower's for its turn, and a caller's for the end of a closed pool.
+//! The waits of the pool: a borrower's for its turn, in a queue or beside its creation; a left creation's for a call to
+//! give way; and a caller's for the end of a closed pool.
 
 use super::effects::Effects;
 use super::error::Refusal;
 use super::factory::Form;
 use super::inner::Inner;
+use super::slot::Place;
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::Wake;
+use crate::collections::wait_queue::{Queue, Wake};
 use crate::section::{Patience, Wait};
 
 impl<F: Form> Wait<Inner<F>> for WaitForTurn {
@@ -15,7 +17,7 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
     type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Step<F>> {
-        let ticket = state.waiters.ticket(self.waiter);
+        let arrival = state.waiters.arrival(self.waiter);
         let is_thread = state.waiters.wake_mut(self.waiter).thread().is_some();
         Some(match state.waiters.take(self.waiter)? {
             // Picked up after the close: the pool lends nothing by then.
@@ -23,15 +25,15 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
                 state.return_grant(grant, fx);
                 Step::Refused(Refusal::Closed)
             }
-            Outcome::Granted(grant) => state.pick_up_later(grant, fx),
-            Outcome::Retry => match state.retry(self.key, ticket, is_thread, fx) {
+            Outcome::Granted(grant) => state.pick_up_later(grant, arrival.ticket, fx),
+            Outcome::Retry => match state.retry(self.key, arrival, is_thread, fx) {
                 Step::Wait(again) => {
                     *self = again;
                     return None;
                 }
                 step => step,
             },
-            Outcome::Closed => Step::Refused(Refusal::Closed),
+            Outcome::Closed | Outcome::GivesWay => Step::Refused(Refusal::Closed),
         })
     }
     fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
@@ -39,6 +41,91 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
     }
     fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
         state.give_up(self.key, self.waiter, fx);
+    }
+}
+
+/// A borrower that creates, and also waits for a resource that comes back. It joins the waiters when it first looks.
+pub(super) struct WaitWhileCreating {
+    slot: Key,
+    ticket: u64,
+    waiter: Option<Key>,
+}
+
+impl WaitWhileCreating {
+    pub(super) fn new(slot: Key, ticket: u64) -> Self {
+        WaitWhileCreating { slot, ticket, waiter: None }
+    }
+}
+
+impl<F: Form> Wait<Inner<F>> for WaitWhileCreating {
+    type Outcome = Step<F>;
+    type GivenUp = ();
+
+    fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Step<F>> {
+        let WaitWhileCreating { slot, ticket, ref mut waiter } = *self;
+        let waiter = *waiter.get_or_insert_with(|| state.join_creating(slot, ticket, fx));
+        let Outcome::Granted(grant) = state.waiters.take(waiter)? else {
+            unreachable!("a creation is only served")
+        };
+        if state.closed {
+            // As in `WaitForTurn`.
+            state.return_grant(grant, fx);
+            return Some(Step::Refused(Refusal::Closed));
+        }
+        Some(state.pick_up_later(grant, ticket, fx))
+    }
+    fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
+        state.waiters.wake_mut(self.waiter.expect("it has looked"))
+    }
+    fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
+        let Some(waiter) = self.waiter else { return };
+        let (outcome, waker) = state.waiters.cancel(&mut Queue::default(), waiter);
+        fx.drop_waker(waker);
+        match outcome {
+            Some(Outcome::Granted(grant)) => state.return_grant(grant, fx),
+            _ => state.leave_creating(self.slot),
+        }
+    }
+}
+
+/// The task of a left creation, which may have to give way. It joins the waiters when it first looks.
+pub(super) struct WaitToGiveWay {
+    slot: Key,
+    waiter: Option<Key>,
+}
+
+impl WaitToGiveWay {
+    pub(super) fn new(slot: Key) -> Self {
+        WaitToGiveWay { slot, waiter: None }
+    }
+}
+
+impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
+    type Outcome = ();
+    type GivenUp = ();
+
+    fn take(&mut self, state: &mut State<F>, _: &mut Effects<F>) -> Option<()> {
+        if let Some(waiter) = self.waiter {
+            return state.waiters.take(waiter).map(drop);
+        }
+        let entry = &mut state.slots[self.slot.index()];
+        if entry.place != Place::Adding {
+            return Some(());
+        }
+        let waiter = state.waiters.add_task();
+        entry.waiter = Some(waiter);
+        self.waiter = Some(waiter);
+        None
+    }
+    fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
+        state.waiters.wake_mut(self.waiter.expect("it has looked"))
+    }
+    /// Its creation has ended by then, or ends with it.
+    fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
+        if let Some(waiter) = self.waiter {
+            let (_, waker) = state.waiters.cancel(&mut Queue::default(), waiter);
+            fx.drop_waker(waker);
+        }
     }
 }
 

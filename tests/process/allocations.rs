@@ -165,7 +165,7 @@ mod resource_pool {
     #[test]
     fn an_asynchronous_loan_does_not_allocate() {
         let pool = ResourcePool::builder(Async(Made), "m").test_on_borrow(true);
-        let pool = pool.build_async().expect("valid");
+        let pool = pool.maintenance(false).build_async().expect("valid");
         after_warm_up(|| drop(poll(pin!(pool.borrow_async())).expect("at once").expect("one")));
         after_warm_up(|| {
             let lent = poll(pin!(pool.borrow_async())).expect("at once").expect("one");

@@ -4,10 +4,8 @@
 use crate::common::{locked, pool};
 use crate::shared::SECOND;
 use crate::shared::task::Task;
-use crate::steps::{Rig, Step, Steps, rig};
-use cabrank::resource_pool::{
-    AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool, ResourceState,
-};
+use crate::steps::{Step, Steps, rig};
+use cabrank::resource_pool::{AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Wake, Waker};
@@ -98,82 +96,6 @@ fn a_cancelled_waiter_passes_its_grant_on() {
     assert_eq!((rig.counts(), rig.steps.begun()), ((0, 1, 1), 1));
 }
 
-/// The pool keeps the unfinished creation, and the next borrower finishes it: one creation in all.
-#[test]
-fn a_creation_outlives_its_borrower() {
-    let rig = rig(|b| b.test_on_create(true));
-    rig.steps.on("create", Step::Held);
-    let creating = rig.waits();
-    assert_eq!(rig.counts(), (1, 0, 1));
-    drop(creating);
-    assert_eq!(rig.counts(), (0, 1, 1));
-    let resources = &rig.pool.snapshot().keys[0].resources;
-    assert_eq!(resources[0].state, ResourceState::Unfinished);
-    let mut adopts = rig.waits();
-    rig.steps.go_on("create");
-    assert_eq!(adopts.wakes(), 1);
-    assert_eq!(adopts.poll().expect("woken").expect("it was finished").number, 1);
-    assert_eq!(rig.steps.calls(), "create 1 validate 1 activate 1");
-}
-
-/// A waiter, if there is one, takes over at once.
-#[test]
-fn a_waiter_takes_over_a_creation() {
-    let rig = rig(|b| b.max_active(1));
-    rig.steps.on("create", Step::Held);
-    let creating = rig.waits();
-    let mut waiting = rig.waits();
-    drop(creating);
-    assert_eq!((waiting.wakes(), rig.counts()), (1, (1, 0, 1)));
-    assert!(waiting.poll().is_none());
-    rig.steps.go_on("create");
-    drop(waiting.poll().expect("woken").expect("it was finished"));
-    assert_eq!(rig.steps.begun(), 1);
-}
-
-/// A creation taken over from another borrower fails: the borrower does not report that, but creates
-/// once itself.
-#[test]
-fn a_creation_that_is_taken_over_may_fail() {
-    for (step, reported) in [
-        (Step::Fails, r#"CreateFailed(Error("on purpose"))"#),
-        (Step::Panics, r#"CreateFailed(Panicked("on purpose"))"#),
-    ] {
-        let rig = rig(|b| b.max_active(1));
-        rig.steps.on("create", Step::Held);
-        drop(rig.waits());
-        rig.steps.on("create", step);
-        let failed = rig.begin().1.expect("no wait").expect_err("its own failed, too");
-        assert!(matches!(failed, BorrowError::Create(_)));
-        assert_eq!((rig.steps.begun(), rig.counts()), (2, (0, 0, 0)));
-        assert_eq!(*locked(&rig.events), [reported]);
-    }
-}
-
-/// An unfinished resource leaves the idle list for the same reasons as a finished one.
-#[test]
-fn an_unfinished_one_leaves_with_a_clear_a_close_and_its_time() {
-    for end in [
-        |rig: &Rig| rig.pool.clear(),
-        |rig: &Rig| rig.pool.clear_all(),
-        |rig: &Rig| rig.pool.close(),
-        |rig: &Rig| rig.pool.set_max_idle(0).expect("valid"),
-        |rig: &Rig| {
-            rig.clock.advance(5 * SECOND);
-            assert_eq!(rig.pass().finish(), None);
-        },
-    ] {
-        let rig = rig(|b| b.max_idle_time(5 * SECOND));
-        rig.steps.on("create", Step::Held);
-        drop(rig.waits());
-        assert_eq!(rig.counts(), (0, 1, 1));
-        end(&rig);
-        assert_eq!(rig.counts(), (0, 0, 0));
-        rig.steps.go_on("create");
-        assert_eq!((rig.steps.begun(), rig.steps.alive()), (1, 0));
-    }
-}
-
 /// A resource whose activation or test is cancelled is destroyed, and its place becomes free.
 #[test]
 fn a_half_activated_resource_is_destroyed() {
@@ -213,11 +135,8 @@ fn a_storm_of_cancelled_creations_stays_within_the_limits() {
         for at in 0..5 {
             tasks[(at * 2 + round) % 5] = None;
         }
-        let (_, idle, total) = rig.counts();
-        assert_eq!((rig.counts(), rig.pool.num_waiting()), ((0, idle, idle), 0));
-        assert!(total <= 3, "{total}");
-        // The next round takes over the creations that this one left.
-        assert_eq!(rig.steps.begun(), 3 * (round / 2 + 1), "{round}");
+        assert_eq!((rig.counts(), rig.pool.num_waiting()), ((0, 0, 0), 0));
+        assert_eq!((rig.steps.begun(), rig.steps.held()), (3 * (round + 1), 0), "{round}");
     }
     rig.steps.go_on("create");
     let three = [rig.lend(), rig.lend(), rig.lend()];
@@ -240,8 +159,8 @@ fn failures_and_panics_of_futures_are_errors() {
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0));
 }
 
-/// A cancelled refill keeps an unfinished creation, which the next maintenance polls on. A resource
-/// that was being tested or passivated is destroyed, and the next maintenance creates another.
+/// A cancelled addition drops its creation, or destroys the resource that was being tested or
+/// passivated. The next maintenance creates another.
 #[test]
 fn a_cancelled_refill_adds_no_idle_resource() {
     for call in ["create", "validate", "passivate"] {
@@ -257,11 +176,10 @@ fn a_cancelled_refill_adds_no_idle_resource() {
         assert!(tasks[1].poll().is_some(), "{call}: the creation is pending");
         rig.steps.go_on(call);
         drop(tasks);
-        let kept = usize::from(call == "create");
-        assert_eq!((rig.counts(), rig.steps.alive()), ((0, kept, kept), 0), "{call}");
+        assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0), "{call}");
         rig.pass().finish();
         assert_eq!((rig.counts(), rig.steps.alive()), ((0, 1, 1), 1));
-        assert_eq!(rig.steps.begun(), 2 - kept, "{call}");
+        assert_eq!(rig.steps.begun(), 2, "{call}");
     }
 }
 
@@ -332,7 +250,7 @@ fn tasks_borrow_from_a_synchronous_factory() {
 fn keys_and_tasks() {
     let steps = Steps::default();
     let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(1);
-    let pool = pool.build_async().expect("valid");
+    let pool = pool.maintenance(false).build_async().expect("valid");
     steps.on("create", Step::Held);
     let begin = |key: &'static str| {
         let pool = pool.clone();
@@ -341,10 +259,9 @@ fn keys_and_tasks() {
         task
     };
     drop(begin("a"));
-    assert_eq!((pool.num_idle_of(&"a"), pool.num_keys()), (1, 1));
-    // An unfinished resource can be the victim too.
+    assert_eq!((pool.num_total(), pool.num_keys()), (0, 0));
     let mut other = begin("b");
-    assert_eq!((pool.num_idle_of(&"a"), pool.num_active_of(&"b"), steps.begun()), (0, 1, 2));
+    assert_eq!((pool.num_active_of(&"b"), steps.begun()), (1, 2));
     steps.go_on("create");
     other.poll().expect("woken").expect("created");
     let theirs = pool.clone();
@@ -352,8 +269,7 @@ fn keys_and_tasks() {
     assert_eq!((pool.num_total(), steps.alive()), (1, 1));
 }
 
-/// Creations run one after the other until one fails. Resources created by then stay, and a dropped
-/// call keeps its unfinished creation.
+/// Creations run one after the other until one fails. Resources created by then stay.
 #[test]
 fn prefill_stops_at_the_first_failure() {
     let rig = rig(|b| b.max_idle(3));
@@ -372,11 +288,11 @@ fn prefill_stops_at_the_first_failure() {
     assert_eq!(rig.counts(), (0, 0, 1), "no two at a time");
     drop(cut);
     rig.steps.go_on("create");
-    assert_eq!((prefill(1).finish(), rig.counts(), rig.steps.begun()), (Ok(()), (0, 1, 1), 4));
+    assert_eq!((prefill(1).finish(), rig.counts(), rig.steps.begun()), (Ok(()), (0, 1, 1), 5));
 
     let steps = Steps::default();
     let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(3);
-    let pool = pool.build_async().expect("valid");
+    let pool = pool.maintenance(false).build_async().expect("valid");
     let prefill = |key: &'static str| {
         let pool = pool.clone();
         Task::new(async move { pool.prefill_async(&key, 2).await }).finish()

@@ -166,19 +166,20 @@ fn options(
     mut b: Builder<Async<Moody>, Pool>,
 ) -> (Builder<Async<Moody>, Pool>, Most) {
     let total = 1 + random.below(5);
+    let active = 1 + random.below(3);
     b = b
-        .max_active(1 + random.below(3))
+        .max_active(active)
         .lend_order(*random.of(&[LendOrder::NewestFirst, LendOrder::OldestFirst]))
         .fair(!random.one_in(2));
     b = b.test_on_borrow(random.one_in(2)).test_on_create(random.one_in(3));
     b = b.test_on_return(random.one_in(3));
     let mut most = Most { in_all: None, of_key: None };
     if !random.one_in(4) {
-        b = b.max_total(total);
+        b = b.max_total(total).max_active(active.min(total));
         most.in_all = Some(total);
         if random.one_in(3) {
             let of_key = 1 + random.below(total);
-            b = b.max_total_per_key(of_key);
+            b = b.max_total_per_key(of_key).max_active(active.min(of_key));
             most.of_key = Some(of_key);
         }
     }
@@ -231,7 +232,7 @@ impl History {
         let clock = ManualClock::new();
         let builder = KeyedResourcePool::builder(Async(Moody(moods.clone())));
         let (builder, most) = options(&mut random, builder.clock(clock.clock()));
-        let pool = builder.build_async().expect("a valid pool");
+        let pool = builder.maintenance(false).build_async().expect("a valid pool");
         assert!(moods.pool.set(pool.downgrade()).is_ok());
         History { pool, clock, moods, random, tasks: vec![], held: vec![], most }
     }

@@ -15,6 +15,8 @@ struct Busy(&'static str, Arc<Doing>);
 #[derive(Default)]
 struct Doing {
     act: Mutex<Option<Box<dyn FnMut() + Send>>>,
+    /// Runs once, during a creation.
+    creates: Mutex<Option<Box<dyn FnMut() + Send>>>,
     compared: AtomicUsize,
     cloned: AtomicUsize,
 }
@@ -73,6 +75,10 @@ impl ResourceFactory for OfBusy {
     type Metadata = Busy;
     type Error = Infallible;
     fn create(&self, key: &Busy) -> Result<&'static str, Infallible> {
+        let creates = locked(&key.1.creates).take();
+        if let Some(mut creates) = creates {
+            creates();
+        }
         Ok(key.0)
     }
 }
@@ -138,4 +144,27 @@ fn a_look_up_that_panics_lets_go() {
     }
     drop(lent);
     assert_eq!((pool.num_total(), pool.num_keys()), (0, 0));
+}
+
+/// A look-up holds a key whose last resource goes meanwhile. The key begins again: it has no minimum before another one of
+/// its resources was created.
+#[test]
+fn a_held_key_begins_again() {
+    end_the_run_when_the_library_panics();
+    let doing = Arc::new(Doing::default());
+    let pool = KeyedResourcePool::builder(OfBusy).min_idle(1).maintenance(false);
+    let pool = pool.build().expect("valid");
+    let first = pool.borrow(&Busy("key", doing.clone())).map(Borrowed::into_owned);
+    let mut first = Some(first.expect("one"));
+    doing.on_each(move || first.take().map(Borrowed::invalidate).unwrap_or_default());
+    let (theirs, totals) = (pool.clone(), Arc::new(Mutex::new(vec![])));
+    let seen = totals.clone();
+    *locked(&doing.creates) = Some(Box::new(move || {
+        theirs.maintain();
+        locked(&seen).push(theirs.num_total());
+    }));
+    let next = pool.borrow(&Busy("key", doing.clone())).expect("another");
+    doing.stop();
+    assert_eq!(*locked(&totals), [1], "the one that is being created");
+    drop(next);
 }

@@ -9,6 +9,7 @@ mod asynchronous;
 mod clearing;
 mod common;
 mod conformance;
+mod creations;
 mod crowds;
 mod executions;
 mod failures;
@@ -24,7 +25,7 @@ mod refinement;
 mod resizing;
 mod steps;
 mod stress;
-mod unfinished;
+
 mod unwilling;
 mod upkeep;
 mod user_code;

@@ -239,6 +239,24 @@ fn runs_are_apart_and_evict_so_many() {
     assert_eq!(idle, [5, 3, 3, 1, 1, 0, 0, 0]);
 }
 
+/// The limit is for idle times: lifetimes always end exactly.
+#[test]
+fn the_end_of_a_life_does_not_count_as_an_eviction() {
+    let rig = pool(|b| {
+        let b = b.max_lifetime(10 * SECOND).max_idle_time(4 * SECOND);
+        b.eviction_interval(10 * SECOND).evictions_per_run(1)
+    });
+    let old = rig.lend_all::<2>();
+    rig.clock.advance(5 * SECOND);
+    let young = rig.lend();
+    rig.clock.advance(SECOND);
+    drop(old);
+    drop(young);
+    rig.clock.advance(4 * SECOND);
+    rig.pool.maintain();
+    assert_eq!(rig.pool.num_idle(), 0, "two lives have ended, and one idle time");
+}
+
 /// Two are tested in each run, in turn. Invalid ones leave, and the minimum is refilled.
 #[test]
 fn idle_ones_are_tested_in_turns() {
@@ -267,8 +285,7 @@ fn idle_ones_are_tested_in_turns() {
 /// PROP-RP-UNDER-TEST.
 #[test]
 fn a_resource_under_test_keeps_its_place_and_is_not_lent() {
-    let rig =
-        pool(|b| b.max_active(2).max_total(1).test_while_idle(true).eviction_interval(SECOND));
+    let rig = pool(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND));
     drop(rig.lend());
     let theirs = rig.pool.clone();
     rig.script.on("validate", move |_| {

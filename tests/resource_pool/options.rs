@@ -3,7 +3,7 @@
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, pool};
 use crate::shared::SECOND;
-use crate::steps::Steps;
+use crate::steps::{Building, Steps};
 use cabrank::periodic_executor::OpenError;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
@@ -44,7 +44,8 @@ fn options_that_must_be_positive_refuse_zero() {
 #[test]
 fn contradicting_options_are_refused_by_both_names() {
     type Case = (&'static str, &'static str, fn(B) -> B);
-    let cases: [Case; 6] = [
+    let cases: [Case; 7] = [
+        ("max_active (3)", "max_total (2)", |b| b.max_active(3).max_total(2)),
         ("min_idle (3)", "max_idle (2)", |b| b.max_idle(2).min_idle(3)),
         ("min_idle (3)", "max_active (2)", |b| b.max_active(2).min_idle(3)),
         ("min_idle (3)", "max_total (2)", |b| b.max_total(2).min_idle(3)),
@@ -219,6 +220,48 @@ fn a_setter_refuses_what_the_builder_does() {
     above(keyed.set_max_total_per_key(1), ("min_idle", 2), ("max_total_per_key", 1));
     above(keyed.set_max_total_per_key(4), ("max_total_per_key", 4), ("max_total", 3));
     zero(keyed.set_max_total_per_key(0), "max_total_per_key");
+}
+
+/// A limit that is not set restricts none that is.
+#[test]
+fn an_unset_max_active_follows_the_totals() {
+    let rig = pool(|b| b.max_total(20));
+    let all: Vec<_> = (0..20).map(|_| rig.lend()).collect();
+    assert!(matches!(rig.pool.try_borrow(), Err(BorrowError::WouldBlock)));
+    drop(all);
+    assert_eq!(rig.counts(), (0, 20), "as many are idle");
+    rig.pool.set_max_total(25).expect("valid");
+    assert_eq!((0..25).map(|_| rig.lend()).collect::<Vec<_>>().len(), 25);
+    let of_key = keyed(|b| b.max_total(20).max_total_per_key(12));
+    let lent: Vec<_> = (0..12).map(|_| of_key.pool.borrow(&"a").expect("one")).collect();
+    assert_eq!((lent.len(), of_key.pool.num_active_of(&"a")), (12, 12));
+    drop(lent);
+    // A limit that is set stays.
+    let rig = pool(|b| b.max_active(2));
+    rig.pool.set_max_total(5).expect("valid");
+    let _two = rig.lend_all::<2>();
+    assert!(matches!(rig.pool.try_borrow(), Err(BorrowError::WouldBlock)));
+    // Without totals it is 8.
+    assert_eq!(pool(|b| b).lend_all::<8>().len(), 8);
+}
+
+/// An asynchronous pool without a runtime refuses what only a maintenance can do.
+#[test]
+fn options_that_need_maintenance_are_refused_without_a_runtime() {
+    let cases: [(&str, fn(Building) -> Building); 6] = [
+        ("min_idle", |b| b.min_idle(1)),
+        ("max_idle_time", |b| b.max_idle_time(SECOND)),
+        ("soft_max_idle_time", |b| b.soft_max_idle_time(SECOND)),
+        ("max_lifetime", |b| b.max_lifetime(SECOND)),
+        ("abandoned_after", |b| b.abandoned_after(SECOND)),
+        ("test_while_idle", |b| b.eviction_interval(SECOND).test_while_idle(true)),
+    ];
+    for (name, configure) in cases {
+        let builder = || configure(ResourcePool::builder(Async(Steps::default()), "m"));
+        let said = builder().build_async().map(drop).expect_err("refused").to_string();
+        assert!(said.starts_with(&format!("{name} does not go with build_async")), "{said}");
+        assert!(builder().maintenance(false).build_async().is_ok());
+    }
 }
 
 /// `max_total` bounds existing resources, until their destruction has ended, separately from loans.

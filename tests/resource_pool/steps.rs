@@ -4,6 +4,7 @@ use crate::common::locked;
 use crate::shared::end_the_run_when_the_library_panics;
 use crate::shared::task::Task;
 use cabrank::ManualClock;
+use cabrank::periodic_executor::Runtime;
 use cabrank::resource_pool::{
     AddError, Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, Builder,
     ResourcePool,
@@ -31,6 +32,12 @@ pub(crate) struct Steps(Arc<State>);
 struct State {
     begun: AtomicUsize,
     alive: AtomicUsize,
+    /// Creations that have begun and not ended.
+    held: AtomicUsize,
+    /// Creations up to this number hang for ever.
+    hang: AtomicUsize,
+    /// How many held creations may go on.
+    released: AtomicUsize,
     pub(crate) steps: Mutex<HashMap<&'static str, Step>>,
     wakers: Mutex<Vec<Waker>>,
     calls: Mutex<Vec<String>>,
@@ -40,6 +47,14 @@ struct State {
 pub(crate) struct Resource {
     pub(crate) number: usize,
     alive: Arc<AtomicAlive>,
+}
+
+/// A creation in flight.
+struct InFlight<'a>(&'a State);
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.held.fetch_sub(1, SeqCst);
+    }
 }
 
 /// Decrements the count when it is dropped.
@@ -69,13 +84,37 @@ impl Steps {
     pub(crate) fn alive(&self) -> usize {
         self.0.alive.load(SeqCst)
     }
+    /// Returns how many creations have begun and not ended.
+    pub(crate) fn held(&self) -> usize {
+        self.0.held.load(SeqCst)
+    }
+    /// The creations that have begun hang for ever; those that begin from now on go on.
+    pub(crate) fn hangs(&self) {
+        self.0.hang.store(self.begun(), SeqCst);
+        self.go_on("create");
+    }
+    /// Lets only the call go on that was polled first, if the test polls its task next.
+    pub(crate) fn release_first(&self, call: &'static str) {
+        self.0.released.store(1, SeqCst);
+        let wakers = std::mem::take(&mut *locked(&self.0.wakers));
+        assert!(!wakers.is_empty() && call == "create");
+        wakers.into_iter().for_each(Waker::wake);
+    }
     pub(crate) fn begun(&self) -> usize {
         self.0.begun.load(SeqCst)
     }
 
+    fn is_released(&self, what: &'static str) -> bool {
+        let take = |left: usize| left.checked_sub(1);
+        what == "create" && self.0.released.fetch_update(SeqCst, SeqCst, take).is_ok()
+    }
+
     async fn call(&self, what: &'static str, number: usize) -> Result<(), String> {
         locked(&self.0.calls).push(format!("{what} {number}"));
+        let hangs = || what == "create" && number <= self.0.hang.load(SeqCst);
         poll_fn(|cx| match locked(&self.0.steps).get(what).copied() {
+            Some(Step::Held) if self.is_released(what) => Poll::Ready(Ok(())),
+            _ if hangs() => Poll::Pending,
             Some(Step::Held) => {
                 locked(&self.0.wakers).push(cx.waker().clone());
                 Poll::Pending
@@ -95,7 +134,10 @@ impl AsyncResourceFactory for Steps {
 
     async fn create(&self, _: &&'static str) -> Result<Resource, String> {
         let number = self.0.begun.fetch_add(1, SeqCst) + 1;
+        self.0.held.fetch_add(1, SeqCst);
+        let in_flight = InFlight(&self.0);
         self.call("create", number).await?;
+        drop(in_flight);
         self.0.alive.fetch_add(1, SeqCst);
         Ok(Resource { number, alive: Arc::new(AtomicAlive(self.0.clone())) })
     }
@@ -126,13 +168,25 @@ pub(crate) struct Rig {
 }
 
 pub(crate) fn rig(configure: impl FnOnce(Building) -> Building) -> Rig {
+    build(configure, |builder| builder.maintenance(false).build_async().expect("a valid pool"))
+}
+
+/// Returns a pool that is built on a runtime.
+pub(crate) fn rig_on(configure: impl FnOnce(Building) -> Building, runtime: impl Runtime) -> Rig {
+    build(configure, |builder| builder.build_on(runtime).expect("a valid pool"))
+}
+
+fn build(
+    configure: impl FnOnce(Building) -> Building,
+    build: impl FnOnce(Building) -> Pool,
+) -> Rig {
     end_the_run_when_the_library_panics();
     let (steps, clock) = (Steps::default(), ManualClock::new());
     let events: Arc<Mutex<Vec<String>>> = Arc::default();
     let theirs = events.clone();
     let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
     let builder = builder.listener(move |_, event| locked(&theirs).push(format!("{event:?}")));
-    let pool = configure(builder).build_async().expect("a valid pool");
+    let pool = build(configure(builder));
     Rig { pool, steps, clock, events }
 }
 

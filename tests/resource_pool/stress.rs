@@ -198,7 +198,7 @@ fn run(seed: u64) {
         lend_order: *random.of(&[LendOrder::NewestFirst, LendOrder::OldestFirst]),
         grow: random.one_in(3),
         min_idle: random.below(2),
-        max_active: 1 + random.below(3),
+        max_active: 1 + random.below(2),
     };
     let script = Script::default();
     for call in ["create", "validate", "activate", "passivate"] {

@@ -241,7 +241,7 @@ fn a_place_that_its_waiters_leave_is_filled_up() {
     for fair in [true, false] {
         let runtime = ByHand::default();
         let builder = ResourcePool::builder(Async(Numbers), ()).clock(ManualClock::new().clock());
-        let builder = builder.fair(fair).max_total(2).max_active(4).max_idle(2).min_idle(1);
+        let builder = builder.fair(fair).max_total(2).max_active(None).max_idle(2).min_idle(1);
         let pool = builder.build_on(runtime.clone()).expect("a valid pool");
         runtime.run();
         assert_eq!(pool.num_idle(), 1);
@@ -268,7 +268,7 @@ fn a_place_that_a_thread_leaves_is_filled_up() {
     end_the_run_when_the_library_panics();
     let clock = ManualClock::new();
     let builder = ResourcePool::builder(Numbers, ()).clock(clock.clock()).fair(false);
-    let builder = builder.max_total(2).max_active(4).max_idle(2).min_idle(1);
+    let builder = builder.max_total(2).max_active(None).max_idle(2).min_idle(1);
     let pool = builder.build().expect("a valid pool");
     before_long(|| pool.num_idle() == 1);
     let [one, two] = [(), ()].map(|()| pool.borrow().expect("there is room"));

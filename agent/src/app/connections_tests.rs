@@ -19,7 +19,7 @@ struct App {
 impl App {
     fn start() -> App {
         let clock = ManualClock::new();
-        let pool = options().clock(clock.clock()).build_async().unwrap();
+        let pool = options().clock(clock.clock()).maintenance(false).build_async().unwrap();
         App::with_pool(pool, clock)
     }
 

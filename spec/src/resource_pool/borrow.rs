@@ -17,14 +17,20 @@ impl ResourcePool {
             return self.refuse(client, Refusal::Closed);
         }
         let all = self.planted(NewcomersQueueBehindAll);
-        let behind = self.line.iter().any(|waiter| waiter.key == key || all);
-        if (!behind || !self.options.fair) && self.may_lend(key) {
+        let first = self.line.iter().position(|waiter| waiter.key == key || all);
+        let queues = first.is_some_and(|at| self.goes_first(&self.line[at]));
+        if !queues && self.may_lend(key) {
             self.drop_expired(key, self.has_place(key));
         }
-        if (!behind || !self.options.fair)
-            && let Some(serving) = self.serving(key)
-        {
-            return self.serve(client, key, serving, false);
+        if !queues && let Some(serving) = self.serving(key) {
+            self.tickets[client] = self.next();
+            self.serve(client, key, serving, false);
+            if let Some(overtaken) = first {
+                let waiter = &mut self.line[overtaken];
+                waiter.lost = (waiter.lost + 1).min(self.options.races);
+                self.settle();
+            }
+            return;
         }
         if !waits {
             return self.refuse(client, Refusal::WouldBlock);
@@ -34,9 +40,10 @@ impl ResourcePool {
         }
         let ticket = self.next();
         let at = if self.planted(QueueJumps) { 0 } else { self.line.len() };
-        self.line.insert(at, Waiter { client, key, ticket });
-        self.clients[client] = At::Waiting(key);
+        self.line.insert(at, Waiter { client, key, ticket, lost: 0 });
+        (self.clients[client], self.tickets[client]) = (At::Waiting(key), ticket);
         self.events.push(Event::Waits(client));
+        self.make_way(key);
     }
 
     // Called -- retry, it can be served --> Activating or Creating
@@ -51,10 +58,14 @@ impl ResourcePool {
             self.drop_expired(waiter.key, self.has_place(waiter.key));
         }
         match self.serving(waiter.key) {
-            Some(serving) => self.serve(client, waiter.key, serving, false),
+            Some(serving) => {
+                self.tickets[client] = waiter.ticket;
+                self.serve(client, waiter.key, serving, false);
+            }
             None => {
                 let at = self.line.partition_point(|other| other.ticket < waiter.ticket);
-                self.line.insert(at, waiter);
+                let lost = (waiter.lost + 1).min(self.options.races);
+                self.line.insert(at, Waiter { lost, ..waiter });
                 self.clients[client] = At::Waiting(waiter.key);
                 self.events.push(Event::Waits(client));
             }
@@ -66,7 +77,7 @@ impl ResourcePool {
     // Activating, Creating, Evicting, granted -- the borrower picks up its grant --> the same, picked up
     // the same, closed --> refused; its grant is passed on
     // Creating, Evicting -- picks up, too old --> the same, picked up: the creation starts now
-    // Activating, Creating unfinished -- picks up, too old, another is idle --> Activating that; the old one leaves
+    // Activating -- picks up, too old, another is idle --> Activating that; the old one leaves
     // the same, and the key has no idle resource --> Evicting: it destroys the old one, and creates in its place
     pub(crate) fn pick_up(&mut self, client: ClientId) {
         if self.closed {
@@ -84,7 +95,7 @@ impl ResourcePool {
         if self.planted(LateGrantLendsOld) {
             return;
         }
-        if !slot.unfinished && !matches!(at, At::Activating { .. }) {
+        if !matches!(at, At::Activating { .. }) {
             return self.begin_again(client);
         }
         let key = slot.key;
@@ -119,19 +130,24 @@ impl ResourcePool {
     // Evicting -- it has destroyed the victim --> Creating; the victim no longer counts for its key
     pub(crate) fn victim_destroyed(&mut self, client: ClientId) {
         let At::Evicting { slot, victim, .. } = self.clients[client] else { return };
-        self.clients[client] = At::Creating { slot, granted: false };
+        self.clients[client] = At::Creating { slot, awaits: false, granted: false };
         self.total[victim.slot.key] -= usize::from(victim.slot.key != slot.key);
         if !self.planted(EvictionServesNoWaiter) {
             self.settle();
         }
     }
 
-    // Creating -- created --> Activating; a completed creation is not fresh
+    // Creating -- its creation takes time --> Creating, and waits for a resource that comes back; or takes one
+    pub(crate) fn awaits(&mut self, client: ClientId) {
+        let At::Creating { awaits, .. } = &mut self.clients[client] else { return };
+        *awaits = true;
+        self.settle();
+    }
+
+    // Creating -- created --> Activating
     pub(crate) fn created(&mut self, client: ClientId) {
         let At::Creating { slot, .. } = self.clients[client] else { return };
-        let fresh = !slot.unfinished;
-        let slot = Slot { unfinished: false, ..slot };
-        self.clients[client] = At::Activating { slot, fresh, granted: false };
+        self.clients[client] = At::Activating { slot, fresh: true, granted: false };
     }
 
     // Activating -- ready --> Lent
@@ -141,17 +157,9 @@ impl ResourcePool {
         self.events.push(Event::Has(client, slot.id));
     }
 
-    // Creating unfinished -- fails --> Creating a new one: other unfinished creations might fail for ever
-    // Creating unfinished -- fails, closed --> refused; the place is given back
     // Creating -- fails --> refused; the place is given back
     pub(crate) fn create_fails(&mut self, client: ClientId) {
         let At::Creating { slot, .. } = self.clients[client] else { return };
-        if slot.unfinished && !self.planted(UnfinishedIsFinal) {
-            return match self.closed {
-                true => self.refuse_closed(client, slot.key),
-                false => self.create_instead(client, slot.key),
-            };
-        }
         self.active[slot.key] -= usize::from(!self.planted(CreationLeaks));
         self.total[slot.key] -= 1;
         self.refuse(client, Refusal::Failed);
@@ -202,7 +210,8 @@ impl ResourcePool {
         self.total[key] -= 1;
         let slot = self.reserve(key);
         self.events.push(Event::Creates(client, slot.id, None));
-        self.clients[client] = At::Creating { slot, granted: false };
+        self.tickets[client] = self.next();
+        self.clients[client] = At::Creating { slot, awaits: false, granted: false };
     }
 
     /// Puts the borrower back to waiting, as a defect and a planted fault do.
@@ -214,7 +223,7 @@ impl ResourcePool {
         // In the Elixir pool it has left the line.
         if self.planted(LosesItsPlace) {
             let ticket = self.next();
-            self.line.push(Waiter { client, key, ticket });
+            self.line.push(Waiter { client, key, ticket, lost: 0 });
             self.settle();
         }
     }
@@ -238,7 +247,6 @@ impl ResourcePool {
                 return self.trim(waiter.key, None);
             }
             At::Activating { slot, .. } => return self.pass_on(slot),
-            At::Creating { slot, .. } if slot.unfinished => return self.pass_on(slot),
             At::Creating { slot, .. } => {
                 self.active[slot.key] -= 1;
                 self.total[slot.key] -= 1;
@@ -266,8 +274,7 @@ impl ResourcePool {
         self.put_back(slot, !self.original(LateGrant));
     }
 
-    // Creating -- cancelled --> refused; the creation becomes idle and unfinished
-    // Creating unfinished -- cancelled --> refused; the creation is dropped, and its place given back
+    // Creating -- cancelled --> refused; the creation is dropped, and its place given back
     // Activating -- cancelled --> refused; the resource is destroyed
     pub(crate) fn cancel(&mut self, client: ClientId) {
         match self.clients[client] {
@@ -277,11 +284,8 @@ impl ResourcePool {
                     return;
                 }
                 self.active[slot.key] -= 1;
-                if slot.unfinished && !self.planted(OfferedAgain) {
-                    self.total[slot.key] -= 1;
-                    return self.settle();
-                }
-                self.put_back(Slot { unfinished: true, ..slot }, true);
+                self.total[slot.key] -= 1;
+                self.settle();
             }
             At::Activating { slot, .. } => {
                 self.refuse(client, Refusal::GaveUp);
@@ -291,6 +295,22 @@ impl ResourcePool {
             }
             _ => {}
         }
+    }
+
+    // Creating -- cancelled, and a runtime drives its creation on --> refused; being added to the idle list
+    pub(crate) fn leave_creation(&mut self, client: ClientId) {
+        let At::Creating { slot, .. } = self.clients[client] else { return };
+        self.refuse(client, Refusal::GaveUp);
+        self.active[slot.key] -= 1;
+        self.leave_behind(slot);
+        self.settle();
+        self.make_way_for_line(slot.key);
+    }
+
+    /// Returns whether a creation may go on without its borrower.
+    pub(crate) fn may_leave(&self, slot: &Slot) -> bool {
+        let coming = self.num_idle_of(slot.key) + self.adding_of(slot.key);
+        !self.closed && !slot.old && self.limits.max_idle.left(coming) > 0
     }
 
     pub(crate) fn refuse(&mut self, client: ClientId, why: Refusal) {

@@ -4,8 +4,10 @@ use crate::resource_pool::machine::{Config, May};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{Key, Limit, Limits, Options, WhenExhausted};
 
-const FAIR: Options = Options { when_exhausted: WhenExhausted::Block, fair: true, fifo: false };
-const BARGING: Options = Options { fair: false, ..FAIR };
+const FAIR: Options =
+    Options { when_exhausted: WhenExhausted::Block, fair: true, fifo: false, races: 0 };
+const BARGING: Options = Options { fair: false, races: 1, ..FAIR };
+const BARGING_TWICE: Options = Options { races: 2, ..BARGING };
 const FIFO: Options = Options { fifo: true, ..FAIR };
 const FAIL: Options = Options { when_exhausted: WhenExhausted::Fail, ..FAIR };
 const GROW: Options = Options { when_exhausted: WhenExhausted::Grow, ..FAIR };
@@ -77,19 +79,27 @@ configurations! {
         1, of_one(4), GROW, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp];
     "rp-barging" "newcomers may barge: max_active 1, max_total 2, creations fail, borrowers give up"
         1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate Detach GiveUp];
-    "rp-barging-none" "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations unfinished"
-        1, of_one(4), BARGING, active(1).and_total(1).idle(0, 0), [], [CreateFail ActivateFail Invalidate GiveUp Cancel];
+    "rp-barging-none" "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations"
+        1, of_one(4), BARGING_TWICE, active(1).and_total(1).idle(0, 0), [], [CreateFail ActivateFail Invalidate GiveUp Cancel];
     "rp-barging-all" "newcomers may barge: max_active 2, max_total 3, most other events"
         1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
         [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
     "rp-all" "the same, but newcomers queue behind the waiters"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-cancel" "borrowers leave creations unfinished, and creations fail"
+    "rp-cancel" "borrowers leave creations, which end, and creations fail"
         1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail ActivateFail Cancel GiveUp];
+    "rp-await" "borrowers that create take what comes back first; they leave creations, which end"
+        1, of_one(3), FAIR, active(2).and_total(3), [], [CreateFail Invalidate Cancel GiveUp Await];
+    "rp-await-leave" "the same in max_total 2, and their creations go on"
+        1, of_one(3), FAIR, active(2).and_total(2), [], [GiveUp Leave Await Close];
+    "rp-await-barging" "the same, and newcomers may barge"
+        1, of_one(3), BARGING, active(2).and_total(2), [], [GiveUp Leave Await];
+    "rp-gives-way" "max_total 2: left creations give way to waiters"
+        1, of_one(3), FAIR, total(2), [], [GiveUp Leave ClearAll];
     "rp-minimum" "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp Add Age AgeHard];
-    "rp-left" "min_idle 1, max_total 1: borrowers and additions leave creations unfinished, and creations fail"
-        1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Cancel Add];
+    "rp-left" "min_idle 1, max_total 1: borrowers and additions leave creations, and creations fail"
+        1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Leave Add];
     "rp-outlived" "idle resources expire before their eviction"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [ActivateFail GiveUp Add Outlive];
     "rp-clear" "the pool is cleared and closed while others borrow, wait and add"
@@ -109,8 +119,10 @@ configurations! {
         2, of_two(), GROW, active(1).and_total(3).per_key(2), [], [CreateFail Invalidate GiveUp Cancel];
     "rp-keyed-barging" "2 keys share max_total 2, each with at most 1; newcomers may barge"
         2, of_four(), BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
-    "rp-keyed-cancel" "2 keys share max_total 2: borrowers leave creations unfinished, the pool is cleared and closed"
+    "rp-keyed-cancel" "2 keys share max_total 2: borrowers leave creations, the pool is cleared and closed"
         2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail ActivateFail Cancel GiveUp ClearAll Close];
+    "rp-keyed-await" "2 keys share max_total 2, each with at most 2: borrowers that create take what comes back first, and left creations give way"
+        2, of_two(), FAIR, total(2).per_key(2), [], [GiveUp Leave Await];
     "rp-keyed-test" "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
         2, of_two(), FAIR, total(2).idle(1, 2), [], [GiveUp Invalidate Test Age];
     "rp-keyed-outlived" "2 keys share max_total 2, each with at most 1: idle resources expire before their eviction"

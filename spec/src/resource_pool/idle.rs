@@ -71,7 +71,7 @@ impl ResourcePool {
     fn insert_idle(&mut self, idle: Idle, serves: bool) {
         let at = match self.planted(ReturnsToWrongEnd) {
             true => 0,
-            false => self.idle.partition_point(|other| other.place() < idle.place()),
+            false => self.idle.partition_point(|other| other.since < idle.since),
         };
         self.idle.insert(at, idle);
         self.events.push(Event::Idles(idle.slot.id));
@@ -95,8 +95,7 @@ impl ResourcePool {
         self.insert_idle(victim, true);
     }
 
-    /// Lets one resource leave if more than `max_idle` are idle: an unfinished creation, or else the resource that came
-    /// last, or else the oldest.
+    /// Lets one resource leave if more than `max_idle` are idle: the resource that came last, or else the oldest.
     pub(crate) fn trim(&mut self, key: Key, last: Option<SlotId>) {
         let called = self.planted(TrimsCalledFor);
         let few = self.limits.max_idle.allows(self.idle_of(key).count());
@@ -106,9 +105,7 @@ impl ResourcePool {
         }
         let is_there = |idle: &Idle| idle.slot.key == key && idle.test == Test::No;
         let find = |is: &dyn Fn(&Idle) -> bool| self.idle.iter().position(|i| is_there(i) && is(i));
-        let found = find(&|idle| idle.slot.unfinished)
-            .or_else(|| find(&|idle| Some(idle.slot.id) == last))
-            .or_else(|| find(&|_| true));
+        let found = find(&|idle| Some(idle.slot.id) == last).or_else(|| find(&|_| true));
         if let Some(surplus) = found {
             self.drop_idle(surplus);
         }
@@ -140,14 +137,10 @@ impl ResourcePool {
         }
     }
 
-    // idle, unfinished -- add of its key --> adding: the creation is completed, and needs no room
-    // (no slot) -- add, the key has no unfinished creation, and there is room --> adding
+    // (no slot) -- add, and there is room --> adding
     pub(crate) fn add(&mut self, key: Key) {
         let begins = self.has_room_to_add(key) && !self.closed;
-        let slot = begins.then(|| match self.left_of(key) {
-            Some(at) => self.idle.remove(at).slot,
-            None => self.reserve(key),
-        });
+        let slot = begins.then(|| self.reserve(key));
         let at = self.adding.partition_point(|other| other.key <= key);
         self.adding.splice(at..at, slot);
         self.events.push(Event::Adds(slot.map(|slot| slot.id)));
@@ -155,15 +148,8 @@ impl ResourcePool {
 
     /// Returns whether one more resource may be created for the idle list.
     pub(crate) fn has_room_to_add(&self, key: Key) -> bool {
-        let available = self.finished_of(key) + self.adding_of(key);
-        let room = self.room_of(key) > 0 && self.room() > 0;
-        self.limits.max_idle.left(available) > 0 && (room || self.left_of(key).is_some())
-    }
-
-    /// Returns the first unfinished creation of a key, for an addition.
-    fn left_of(&self, key: Key) -> Option<usize> {
-        let left = |idle: &Idle| idle.slot.key == key && idle.slot.unfinished;
-        self.idle.iter().position(left).filter(|_| !self.planted(AddStartsOver))
+        let available = self.num_idle_of(key) + self.adding_of(key);
+        self.limits.max_idle.left(available) > 0 && self.has_place(key)
     }
 
     /// Returns whether the idle list of a key is refilled: a resource of the key was created, and one of them stays. So
@@ -177,8 +163,7 @@ impl ResourcePool {
     pub(crate) fn look_at_keys(&mut self) {
         for key in self.keys().filter(|_| self.limits.min_idle > 0) {
             let lent = |at: &At| matches!(at, At::Lent(slot) if slot.key == key);
-            let made = self.idle_of(key).any(|idle| !idle.slot.unfinished)
-                || self.clients.iter().any(lent);
+            let made = self.num_idle_of(key) > 0 || self.clients.iter().any(lent);
             self.known[key] = (self.known[key] || made) && self.total[key] > 0 && !self.closed;
         }
     }
@@ -186,7 +171,7 @@ impl ResourcePool {
     /// Returns whether the idle list of a key needs a refill: it is below the minimum, there is room, and no waiter
     /// could use that room.
     pub fn wants_refill(&self, key: Key) -> bool {
-        let available = self.finished_of(key) + self.adding_of(key);
+        let available = self.num_idle_of(key) + self.adding_of(key);
         available < self.limits.min_idle
             && self.is_kept(key)
             && self.has_room_to_add(key)
@@ -199,7 +184,7 @@ impl ResourcePool {
     pub(crate) fn added(&mut self, at: usize, made: bool) {
         let slot = self.adding.remove(at);
         if made {
-            let slot = Slot { unfinished: false, ..slot };
+            let slot = Slot { left: 0, ..slot };
             self.put_back(slot, !self.planted(AddedServesNoWaiter));
         } else {
             self.total[slot.key] -= 1;
@@ -209,18 +194,13 @@ impl ResourcePool {
         }
     }
 
-    // adding -- its creator leaves --> idle, unfinished, for a waiter; or it leaves
-    // adding unfinished -- its creator leaves --> gone: it is dropped, and its place given back
+    // adding -- its creator leaves, and a runtime drives its creation on --> adding
     pub(crate) fn cancel_add(&mut self, at: usize) {
-        let slot = self.adding.remove(at);
-        if slot.unfinished && !self.planted(OfferedAgain) || self.planted(CancelledAddIsLost) {
-            self.total[slot.key] -= 1;
-            return self.settle();
-        }
-        self.put_back(Slot { unfinished: true, ..slot }, true);
+        self.adding[at].left = self.next();
+        self.make_way_for_line(self.adding[at].key);
     }
 
-    // idle, finished -- test --> under test
+    // idle -- test --> under test
     pub(crate) fn test(&mut self, at: usize) {
         self.idle[at].test = Test::Running;
     }
@@ -265,7 +245,7 @@ impl ResourcePool {
 
     /// Returns whether a resource may be evicted.
     pub(crate) fn may_evict(&self, idle: &Idle, hard: bool) -> bool {
-        let spare = idle.slot.unfinished || self.finished_of(idle.slot.key) > self.limits.min_idle;
+        let spare = self.num_idle_of(idle.slot.key) > self.limits.min_idle;
         idle.due
             && idle.test == Test::No
             && !idle.overlooked
@@ -275,7 +255,7 @@ impl ResourcePool {
 
     // due -- evicted; softly only above min_idle --> leaving
     pub(crate) fn evict(&mut self, at: usize, hard: bool) {
-        let available = self.finished_of(self.idle[at].slot.key);
+        let available = self.num_idle_of(self.idle[at].slot.key);
         if !hard && self.original(MissedEviction) && available <= self.limits.min_idle {
             self.idle[at].overlooked = true;
         } else {
@@ -321,7 +301,7 @@ impl ResourcePool {
         lent.flat_map(At::slots_mut).chain(&mut self.adding).for_each(|slot| slot.old = true);
     }
 
-    // open --> closed; waiters are refused, idle resources leave
+    // open --> closed; waiters are refused, idle resources and left creations leave
     pub(crate) fn close(&mut self) {
         self.closed = true;
         if !self.planted(CloseLeavesWaiters) {
@@ -332,6 +312,10 @@ impl ResourcePool {
         if !self.planted(CloseKeepsIdle) {
             self.drop_idle_list();
         }
+        let (left, adding) = self.adding.drain(..).partition(|slot| slot.left > 0);
+        self.adding = adding;
+        let left: Vec<Slot> = left;
+        left.into_iter().for_each(|slot| self.leave(Slot { left: 0, ..slot }));
     }
 
     // new limits; surplus idle resources leave, the least recently used first

@@ -31,8 +31,12 @@ invariants! {
             all.sort_unstable();
             all.windows(2).all(|two| two[0] != two[1])
         };
-    "INV-RP-EXACT-WAKE-UP" "a borrower that could be served does not wait, if the pool is fair"
-        |_, s| !s.options.fair || s.line.iter().all(|waiter| !could_be_served(s, waiter.key));
+    "INV-RP-EXACT-WAKE-UP" "if the pool is fair, a borrower that could be served does not wait, and one that creates and waits has no idle resource beside it"
+        |_, s| !s.options.fair || s.line.iter().all(|waiter| !could_be_served(s, waiter.key))
+            && s.clients.iter().all(|at| match at {
+                At::Creating { slot, awaits: true, .. } => !s.idle_of(slot.key).any(|idle| takeable(&idle)),
+                _ => true,
+            });
     "INV-RP-BARGING" "if newcomers may barge: a waiter could be served only while the called waiters match the free resources and places, in total or of its key"
         |_, s| {
             let is_enough = |key: Key| {
@@ -60,8 +64,8 @@ invariants! {
         });
     "INV-RP-LINE" "the line is in the order of arrival"
         |_, s| s.line.windows(2).all(|two| two[0].ticket < two[1].ticket);
-    "INV-RP-IDLE-ORDER" "the idle list is in the order in which its resources became idle, unfinished creations first"
-        |_, s| s.idle.windows(2).all(|two| two[0].place() < two[1].place());
+    "INV-RP-IDLE-ORDER" "the idle list is in the order in which its resources became idle"
+        |_, s| s.idle.windows(2).all(|two| two[0].since < two[1].since);
     "INV-RP-CLOSED" "a closed pool has no waiter, and its idle resources are under test and must leave"
         |_, s| !s.closed
             || s.line.is_empty() && s.idle.iter().all(|idle| idle.test == Test::Doomed);

@@ -24,8 +24,12 @@ pub enum May {
     Die,
     Try,
     GiveUp,
-    /// A borrower or an addition leaves its creation unfinished.
+    /// A borrower leaves, and its creation is dropped.
     Cancel,
+    /// A borrower or an addition leaves, and its creation goes on without it.
+    Leave,
+    /// A borrower that creates also waits for a resource that comes back.
+    Await,
     Add,
     Test,
     /// Idle resources become due, and are evicted softly.
@@ -98,6 +102,12 @@ pub enum Action {
         client: ClientId,
     },
     Cancel {
+        client: ClientId,
+    },
+    Leave {
+        client: ClientId,
+    },
+    Awaits {
         client: ClientId,
     },
     Return {
@@ -206,9 +216,10 @@ impl Action {
             Action::Refill { key } => (kind::OWN, of(4, key)),
             Action::Evict { at, hard: false } => (kind::OWN, of(5, s.idle[at].slot.key)),
             Action::Borrow { .. } => (kind::BORROW, UNFAIR),
-            Action::GiveUp { .. } | Action::Cancel { .. } | Action::CancelAdd { .. } => {
-                (kind::GIVE_UP, UNFAIR)
-            }
+            Action::GiveUp { .. }
+            | Action::Cancel { .. }
+            | Action::Leave { .. }
+            | Action::CancelAdd { .. } => (kind::GIVE_UP, UNFAIR),
             _ => (kind::OTHERS, UNFAIR),
         }
     }
@@ -229,6 +240,8 @@ impl ResourcePool {
             Action::ActivateFails { client } => self.activate_fails(client),
             Action::GiveUp { client } => self.give_up(client),
             Action::Cancel { client } => self.cancel(client),
+            Action::Leave { client } => self.leave_creation(client),
+            Action::Awaits { client } => self.awaits(client),
             Action::Return { client } => self.give_back(client),
             Action::Invalidate { client } => self.invalidate(client),
             Action::Detach { client } => self.detach(client),
@@ -281,15 +294,18 @@ impl Config {
                 out.extend(able(May::GiveUp, Action::GiveUp { client }));
                 out.extend(able(May::Outlive, Action::Expire { client }).filter(|_| !slot.expired));
                 // The Elixir pool validates a resource at its hand-off.
-                let was_idle = matches!(s.clients[client], At::Activating { .. });
+                let is_stock = matches!(s.clients[client], At::Activating { .. });
                 let fails = able(May::ActivateFail, Action::ActivateFails { client });
-                out.extend(fails.filter(|_| was_idle && s.original(ForgottenWaiter)));
+                out.extend(fails.filter(|_| is_stock && s.original(ForgottenWaiter)));
                 out.push(Action::PickUp { client });
             }
             At::Evicting { .. } => out.push(Action::VictimDestroyed { client }),
-            At::Creating { .. } => {
+            At::Creating { slot, awaits, .. } => {
                 out.extend(able(May::CreateFail, Action::CreateFails { client }));
                 out.extend(able(May::Cancel, Action::Cancel { client }));
+                let leaves = able(May::Leave, Action::Leave { client });
+                out.extend(leaves.filter(|_| s.may_leave(&slot)));
+                out.extend(able(May::Await, Action::Awaits { client }).filter(|_| !awaits));
                 out.push(Action::Created { client });
             }
             At::Activating { fresh, .. } => {
@@ -313,11 +329,13 @@ impl Config {
             out.extend((0..s.leaving.len()).map(|at| Action::Destroyed { at }));
         }
         for at in 0..s.adding.len() {
+            let left = s.adding[at].left > 0;
             out.push(Action::Added { at });
-            if self.may(May::CreateFail) {
+            // What was left may be dropped.
+            if self.may(May::CreateFail) || left {
                 out.push(Action::AddFails { at });
             }
-            if self.may(May::Cancel) {
+            if self.may(May::Leave) && !left && !s.closed {
                 out.push(Action::CancelAdd { at });
             }
         }
@@ -327,7 +345,7 @@ impl Config {
                 out.extend([true, false].map(|valid| Action::Tested { at, valid }));
                 continue;
             }
-            if self.may(May::Test) && !idle.slot.unfinished {
+            if self.may(May::Test) {
                 out.push(Action::Test { at });
             }
             if ages && !idle.due {
@@ -354,8 +372,8 @@ impl Config {
     }
 
     fn pool_acts(&self, s: &ResourcePool, out: &mut Vec<Action>) {
-        let evicts = |at: &At| matches!(at, At::Evicting { granted: true, .. });
-        let has_idle = !s.idle.is_empty() || s.clients.iter().any(evicts);
+        let makes_room = |at: &At| matches!(at, At::Evicting { granted: true, .. });
+        let has_idle = !s.idle.is_empty() || s.clients.iter().any(makes_room);
         if self.may(May::Clear) && has_idle {
             out.push(Action::Clear);
         }
@@ -399,7 +417,7 @@ impl Machine for Config {
         s.events.clear();
         for at in &mut s.clients {
             if let At::Evicting { victim, granted: false, .. } = at {
-                let slot = Slot { old: false, expired: false, unfinished: false, ..victim.slot };
+                let slot = Slot { old: false, expired: false, ..victim.slot };
                 *victim = Idle { slot, since: 0, due: false, expired: false, ..*victim };
             }
         }
@@ -409,7 +427,7 @@ impl Machine for Config {
             let next = numbers.len() + 1;
             slot.id = *numbers.entry(slot.id).or_insert(next);
             if forget {
-                (slot.old, slot.expired, slot.unfinished) = (false, false, false);
+                (slot.old, slot.expired) = (false, false);
             }
         };
         s.idle.iter_mut().for_each(|idle| renumber(&mut idle.slot, false));
@@ -429,14 +447,35 @@ impl Machine for Config {
         came.extend(s.line.iter().map(|waiter| waiter.ticket));
         let called = |at: &At| if let At::Called(waiter) = at { Some(waiter.ticket) } else { None };
         came.extend(s.clients.iter().filter_map(called));
-        let waits = came.split_off(idle);
+        for (at, ticket) in s.clients.iter().zip(&mut s.tickets) {
+            let creates = match at {
+                At::Evicting { .. } | At::Creating { .. } => true,
+                At::Activating { granted, .. } => *granted,
+                _ => false,
+            };
+            // The ticket of a waiter is in the line.
+            if !creates || !self.may(May::Await) {
+                *ticket = 0;
+            }
+        }
+        came.extend(s.tickets.iter().filter(|&&ticket| ticket > 0));
+        let mut waits = came.split_off(idle);
+        waits.sort_unstable();
+        waits.dedup();
         let rank = |among: &[usize], number: usize| among.iter().filter(|&&n| n < number).count();
-        s.came = came.len().max(waits.len());
+        let left: Vec<usize> = s.adding.iter().map(|slot| slot.left).filter(|&l| l > 0).collect();
+        s.adding.iter_mut().filter(|slot| slot.left > 0).for_each(|slot| {
+            slot.left = rank(&left, slot.left) + 1;
+        });
+        s.tickets.iter_mut().filter(|ticket| **ticket > 0).for_each(|ticket| {
+            *ticket = rank(&waits, *ticket) + 1;
+        });
+        s.came = came.len().max(waits.len() + 1).max(left.len() + 1);
         s.idle.iter_mut().for_each(|idle| idle.since = rank(&came, idle.since));
-        s.line.iter_mut().for_each(|waiter| waiter.ticket = rank(&waits, waiter.ticket));
+        s.line.iter_mut().for_each(|waiter| waiter.ticket = rank(&waits, waiter.ticket) + 1);
         for at in &mut s.clients {
             match at {
-                At::Called(waiter) => waiter.ticket = rank(&waits, waiter.ticket),
+                At::Called(waiter) => waiter.ticket = rank(&waits, waiter.ticket) + 1,
                 At::Evicting { victim, granted: true, .. } => {
                     victim.since = rank(&came, victim.since);
                 }

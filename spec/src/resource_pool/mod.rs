@@ -14,12 +14,12 @@
 //!
 //! | state of a slot | counts as active | next state |
 //! |---|---|---|
-//! | its borrower evicts an idle resource in whose place it is created | yes | being created; or given back |
+//! | its borrower evicts an idle resource to make room for it | yes | being created; or given back |
 //! | the eviction victim | | destroyed; or idle, if the borrower gives up before it picks up its grant |
-//! | being created by a borrower | yes | being activated; or given back; or idle, if the borrower leaves; or dropped, if a second borrower leaves it |
-//! | being activated and validated | yes | lent; or destroyed, and the borrower takes the next; or leaving, if it was created for this borrower |
+//! | being created by a borrower, which may also wait | yes | being prepared; or given back; or being added, if the borrower leaves or takes what comes back first |
+//! | being prepared (activated and validated) | yes | lent; or destroyed, and the borrower takes the next; or leaving, if it was created for this borrower |
 //! | lent | yes | idle; or leaving; or detached |
-//! | being added to the idle list | | idle; or given back; or idle and unfinished, if its creator leaves |
+//! | being added to the idle list, with its creator or without | | idle; or given back; or leaving, if it gives way |
 //! | idle, perhaps under test | | one of the first three; or leaving |
 //! | leaving | | destroyed |
 //!
@@ -29,10 +29,10 @@
 //!
 //! # The order of service
 //! A borrower gets an idle resource of its key. Otherwise it creates one, where there is room; or in the place of the
-//! least recently used idle resource of another key ([`serving`]). Otherwise it waits. A key is *eligible* if a
-//! borrower waits for it and its own limits leave room for one more. A resource or place that becomes free goes to the
-//! oldest waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is
-//! only called to retry.
+//! least recently used idle resource of another key ([`serving`]). Otherwise it waits. A key is *eligible* if a borrower
+//! waits for it and its own limits leave room for one more. A resource or place that becomes free goes to the oldest
+//! waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is only
+//! called to retry; once it has lost some races, it is served directly.
 //!
 //! A served borrower keeps its place: if its resource is broken it takes the next one, or creates one if the idle list
 //! is empty. A waiter picks up its grant when it is awake. If the granted resource has expired by then, the borrower
@@ -45,10 +45,10 @@
 //!   serve the first one, too.
 //! * A resource that exceeds a lowered limit is never idle. It leaves at once, or on its return. So every idle resource
 //!   may be evicted.
-//! * A creation whose creator has left is idle and *unfinished*. It may never finish. So it is lent only if
-//!   no finished resource is idle, it is the first to be evicted, and it counts for `max_idle` but not for `min_idle`.
-//! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops
-//!   it and takes the next.
+//! * A creation whose creator has left goes on as an addition, or is dropped: the machine leaves that open. It may never
+//!   finish. So all but one give way to a borrower that waits for a place.
+//! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops it
+//!   and takes the next.
 //!
 //! # Reading it
 //! Start with [`state`], [`serving`], [`borrow`] and [`idle`] (about 700 lines). [`invariants`] and [`properties`]
@@ -83,9 +83,8 @@
 //! # What is not promised
 //! * A borrower discards broken resources one by one, and takes those that others return meanwhile. If all of them are
 //!   broken for ever, its borrow never ends, unless it has a deadline.
-//! * Where newcomers may barge, a waiter may starve while they come for ever.
 //!
-//! `tests/resource_pool.rs` shows both. The machine has no abandoned resources. It also has no state between the
+//! `tests/resource_pool.rs` shows this. The machine has no abandoned resources. It also has no state between the
 //! section in which a borrower finds a resource broken and the section after its destruction.
 //!
 //! # Origin

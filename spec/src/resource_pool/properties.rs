@@ -20,7 +20,8 @@ step_properties! {
     "PROP-RP-FULL-KEY" "a borrower that can be served is served at once, regardless of waiters for other keys"
         |_, before, action, after| {
             let Action::Borrow { client, key, .. } = *action else { return None };
-            let waits = before.line.iter().any(|waiter| waiter.key == key) && before.options.fair;
+            let oldest = before.line.iter().find(|waiter| waiter.key == key);
+            let waits = oldest.is_some_and(|waiter| before.goes_first(waiter));
             (could_be_served(before, key) && !waits)
                 .then(|| !matches!(after.clients[client], At::Out | At::Waiting(_)))
         };
@@ -41,15 +42,14 @@ step_properties! {
             let Action::Resize(_) = *action else { return None };
             let none = |key: Key| !after.idle_of(key).any(|idle| takeable(&idle));
             Some(after.keys().all(|key| {
-                let fits = !after.surplus_of(key);
-                none(key) || fits && !after.has_too_many(key)
+                let in_stock = !after.surplus_of(key);
+                none(key) || in_stock && !after.has_too_many(key)
             }))
         };
     "PROP-RP-IDLE-FIRST" "a borrower does not create while an idle resource of its key can be lent"
-        |_, before, action, after| {
-            let retries = matches!(action, Action::CreateFails { .. });
+        |_, before, _, after| {
             let created: Vec<Key> = after.events.iter().filter_map(|event| match event {
-                Event::Creates(client, ..) if !retries => key_of(after, *client),
+                Event::Creates(client, ..) => key_of(after, *client),
                 _ => None,
             }).collect();
             let had = |key: &Key| before.idle_of(*key).any(|idle| takeable(&idle));
@@ -57,34 +57,40 @@ step_properties! {
                 had(key) && after.idle_of(*key).any(|idle| takeable(&idle))
             }))
         };
-    "PROP-RP-ORDER" "the newest finished idle resource of a key is lent, or the oldest if the pool is fifo"
+    "PROP-RP-ORDER" "the newest idle resource of a key is lent, or the oldest if the pool is fifo"
         |_, before, _, after| each(taken(after).into_iter().map(|(client, id)| {
             let since = since(before, id);
-            let mut stays = finished_of(after, key_of(after, client));
-            completes(after, client)
-                || stays.all(|idle| if before.options.fifo { idle.since > since } else { idle.since < since })
+            let mut stays = takeable_of(after, key_of(after, client));
+            stays.all(|idle| if before.options.fifo { idle.since > since } else { idle.since < since })
         }));
-    "PROP-RP-FINISHED-FIRST" "an unfinished creation is taken over only if no finished resource is idle, and the oldest goes first"
+    "PROP-RP-FIRST-BACK" "an idle resource goes to the oldest borrower of its key, whether it only waits or creates as well"
         |_, before, _, after| {
-            let taken_over = taken(after).into_iter().filter(|&(client, _)| completes(after, client));
-            each(taken_over.map(|(client, id)| {
-                let (key, since) = (key_of(after, client), since(before, id));
-                let mut left = after.idle.iter().filter(|idle| idle.slot.unfinished);
-                finished_of(after, key).next().is_none()
-                    && left.all(|idle| Some(idle.slot.key) != key || idle.since > since)
+            let waited = taken(after).into_iter().filter(|&(client, _)| {
+                matches!(before.clients[client], At::Waiting(_) | At::Creating { awaits: true, .. })
+            });
+            let came = |client: ClientId| match before.clients[client] {
+                At::Waiting(_) => ticket(before, client),
+                _ => before.tickets[client],
+            };
+            each(waited.map(|(client, _)| {
+                (0..after.clients.len()).all(|other| match after.clients[other] {
+                    At::Creating { slot, awaits: true, .. } => {
+                        Some(slot.key) != key_of(after, client) || came(other) > came(client)
+                    }
+                    _ => true,
+                })
             }))
         };
-    "PROP-RP-OFFERED-ONCE" "an unfinished creation that a second borrower leaves is dropped"
+    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes a left creation give way, unless only one could"
         |_, before, action, after| {
-            let slot = match *action {
-                Action::CancelAdd { at } => before.adding[at],
-                Action::Cancel { client } => match before.clients[client] {
-                    At::Creating { slot, .. } => slot,
-                    _ => return None,
-                },
-                _ => return None,
-            };
-            slot.unfinished.then(|| !present(after).contains(&slot.id))
+            let Action::Borrow { client, key, waits: true } = *action else { return None };
+            let At::Waiting(_) = after.clients[client] else { return None };
+            let of_key = !before.limits.max_total_per_key.allows(before.total[key] + 1);
+            let in_all = !before.limits.max_total.allows(before.num_total() + 1);
+            let could = |slot: &&Slot| slot.left > 0 && (slot.key == key || !of_key);
+            let needs = before.may_lend(key) && (of_key || in_all);
+            (needs && before.adding.iter().filter(could).count() > 1)
+                .then(|| after.adding.len() < before.adding.len())
         };
     "PROP-RP-CALLED-FOR" "a called waiter finds an idle resource or a place"
         |_, _, _, after| each(after.events.iter().filter_map(|event| match event {
@@ -96,6 +102,13 @@ step_properties! {
             },
             _ => None,
         }));
+    "PROP-RP-BOUNDED-OVERTAKING" "if newcomers may barge: a newcomer does not overtake the oldest waiter of its key, if that has lost its races"
+        |_, before, action, after| {
+            let Action::Borrow { client, key, .. } = *action else { return None };
+            let oldest = before.line.iter().find(|waiter| waiter.key == key)?;
+            (!before.options.fair && oldest.lost >= before.options.races)
+                .then(|| matches!(after.clients[client], At::Out | At::Waiting(_)))
+        };
     "PROP-RP-FRESH" "an expired resource is not lent before its eviction, neither to a newcomer nor to a waiter that picks up its grant"
         |_, before, action, after| {
             let found = taken(after).into_iter().map(|(_, id)| {
@@ -103,23 +116,22 @@ step_properties! {
             });
             each(found.chain(picks_up(before, action, after).map(|slot| !slot.expired)))
         };
-    "PROP-RP-VICTIM" "the eviction victim is an expired resource of the borrower's own key; or else an unfinished creation, or the least recently used idle resource"
-        |_, before, _, after| each(evicts(after).into_iter().map(|(client, victim)| {
+    "PROP-RP-VICTIM" "the eviction victim is an expired resource of the borrower's own key, or else the least recently used idle resource"
+        |_, before, _, after| each(makes_room(after).into_iter().map(|(client, victim)| {
             let was = before.idle.iter().find(|idle| idle.slot.id == victim);
             if let Some(own) = was.filter(|idle| Some(idle.slot.key) == key_of(after, client)) {
                 return own.expired;
             }
-            let place = was.map(Idle::place);
-            after.idle.iter().filter(takeable).all(|idle| Some(idle.place()) > place)
+            let since = was.map(|idle| idle.since);
+            after.idle.iter().filter(takeable).all(|idle| Some(idle.since) > since)
         }));
-    "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one whose unfinished creation fails, and one that picks up its grant"
+    "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one that picks up its grant"
         |_, before, action, after| {
             let client = match *action {
                 Action::ActivateFails { client } => match before.clients[client] {
                     At::Activating { fresh: false, .. } => client,
                     _ => return None,
                 },
-                Action::CreateFails { client } if before.clients[client].slot()?.unfinished => client,
                 Action::PickUp { client } => client,
                 _ => return None,
             };
@@ -183,7 +195,7 @@ step_properties! {
             let Action::Evict { at, hard: false } = *action else { return None };
             let Idle { slot, .. } = before.idle[at];
             let leaves = after.leaving.iter().any(|leaves| leaves.id == slot.id);
-            leaves.then(|| slot.unfinished || before.finished_of(slot.key) > before.limits.min_idle)
+            leaves.then(|| before.num_idle_of(slot.key) > before.limits.min_idle)
         };
 }
 
@@ -199,7 +211,7 @@ fn served(before: &ResourcePool, after: &ResourcePool) -> Vec<(ClientId, SlotId)
         matches!(before.clients[client], At::Out | At::Waiting(_) | At::Called(_))
     };
     let with = after.events.iter().filter_map(|event| match *event {
-        Event::Takes(client, id) | Event::Completes(client, id) => Some((client, id)),
+        Event::Takes(client, id) => Some((client, id)),
         Event::Creates(client, id, _) => Some((client, id)),
         _ => None,
     });
@@ -211,20 +223,14 @@ pub(crate) fn idle(s: &ResourcePool, key: Key) -> usize {
     s.idle_of(key).filter(takeable).count().saturating_sub(s.called(|waiter| waiter.key == key))
 }
 
-fn finished_of(s: &ResourcePool, key: Option<Key>) -> impl Iterator<Item = &Idle> {
-    let finished = s.idle.iter().filter(|idle| takeable(idle) && !idle.slot.unfinished);
-    finished.filter(move |idle| Some(idle.slot.key) == key)
-}
-
-/// Returns whether a borrower completes an unfinished creation.
-fn completes(s: &ResourcePool, client: ClientId) -> bool {
-    matches!(s.clients[client], At::Creating { slot, .. } if slot.unfinished)
+fn takeable_of(s: &ResourcePool, key: Option<Key>) -> impl Iterator<Item = &Idle> {
+    s.idle.iter().filter(takeable).filter(move |idle| Some(idle.slot.key) == key)
 }
 
 /// Returns the borrowers that took an idle resource in a step, and the resources.
 fn taken(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
     let with = after.events.iter().filter_map(|event| match *event {
-        Event::Takes(client, id) | Event::Completes(client, id) => Some((client, id)),
+        Event::Takes(client, id) => Some((client, id)),
         _ => None,
     });
     with.collect()
@@ -237,7 +243,7 @@ fn picks_up(before: &ResourcePool, action: &Action, after: &ResourcePool) -> Opt
 }
 
 /// Returns the borrowers that evict, and their victims.
-fn evicts(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
+fn makes_room(after: &ResourcePool) -> Vec<(ClientId, SlotId)> {
     let victims = after.events.iter().filter_map(|event| match event {
         Event::Creates(client, _, Some(victim)) => Some((*client, *victim)),
         _ => None,
@@ -279,12 +285,13 @@ fn may_go(before: &ResourcePool, action: &Action, id: SlotId) -> bool {
         Action::VictimDestroyed { client } => {
             before.clients[client].victim().is_some_and(|victim| victim.slot.id == id)
         }
-        Action::Cancel { client } => own(client) && completes(before, client),
+        Action::Cancel { client } => {
+            own(client) && matches!(before.clients[client], At::Creating { .. })
+        }
         Action::PickUp { client } | Action::GiveUp { client } => {
             own(client) && !matches!(before.clients[client], At::Activating { .. })
         }
         Action::AddFails { at } => before.adding[at].id == id,
-        Action::CancelAdd { at } => before.adding[at].id == id && before.adding[at].unfinished,
         Action::Destroyed { at } => before.leaving[at].id == id,
         _ => false,
     }
@@ -321,9 +328,9 @@ pub const LIVENESS: &[Liveness<Config>] = &[
     },
     Liveness {
         name: "PROP-RP-EVERY-BARGING-BORROW-ENDS",
-        says: "every borrow ends where newcomers may barge",
-        assumes: "as before; and newcomers and other actions eventually stop",
-        may: ALL & !(1 << kind::IDLE_FAILS | 1 << kind::BORROW | 1 << kind::OTHERS),
+        says: "every borrow ends where newcomers may barge, also while they come for ever",
+        assumes: "as before; and other actions than borrowing eventually stop",
+        may: ALL & !(1 << kind::IDLE_FAILS | 1 << kind::OTHERS),
         promised: true,
         applies: |config| !config.options.fair,
         subjects: |config| config.clients.len(),
@@ -331,30 +338,29 @@ pub const LIVENESS: &[Liveness<Config>] = &[
     },
     Liveness {
         name: "PROP-RP-REFILLED",
-        says: "a known key eventually has min_idle idle resources, where there is room that no waiter needs, or unfinished creations",
+        says: "a known key eventually has min_idle idle resources, where there is room that no waiter needs",
         assumes: "additions do not fail for ever; borrowers and other actions eventually stop",
         may: 1 << kind::OWN,
         promised: true,
         applies: |_| true,
         subjects: |config| config.keys,
         not_yet: |_, s, key| {
-            let left = s.idle_of(key).any(|idle| idle.slot.unfinished);
-            let room = s.has_room_to_add(key) || s.adding_of(key) > 0 || left;
-            let few = s.finished_of(key) < s.limits.min_idle;
+            let room = s.has_room_to_add(key) || s.adding_of(key) > 0;
+            let few = s.num_idle_of(key) < s.limits.min_idle;
             !s.closed && s.is_kept(key) && few && room && !s.keys().any(|key| s.is_eligible(key))
         },
     },
     Liveness {
         name: "PROP-RP-EVICTED",
-        says: "a due resource leaves or is lent while more than min_idle are idle; an unfinished creation leaves in any case",
+        says: "a due resource leaves or is lent while more than min_idle are idle",
         assumes: "tests end; additions and other actions eventually stop",
         may: 1 << kind::OWN | 1 << kind::FAILS | 1 << kind::IDLE_FAILS,
         promised: true,
         applies: |_| true,
         subjects: |config| config.keys,
         not_yet: |_, s, key| {
-            let spare = s.finished_of(key) > s.limits.min_idle;
-            s.idle_of(key).any(|idle| idle.due && (idle.slot.unfinished || spare))
+            let spare = s.num_idle_of(key) > s.limits.min_idle;
+            s.idle_of(key).any(|idle| idle.due && spare)
         },
     },
     Liveness {

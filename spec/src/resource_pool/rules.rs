@@ -45,15 +45,12 @@ switches! {
     VictimForgetsItsKey "the eviction victim no longer counts for its key" "it counts until its destruction";
     EvictionServesNoWaiter "the end of an eviction serves no waiter" "it serves the waiters";
     LosesItsPlace "a borrower with a broken resource goes to the end of the line" "it keeps its place";
-    UnfinishedIsFinal "a borrower whose unfinished creation fails has failed" "it creates once itself";
     CreationLeaks "a failed creation keeps its place" "the place is given back";
-    CancelledCreationLeaks "a creation that its borrower leaves is lost with its place" "it becomes idle";
-    CancelledAddIsLost "a creation for the idle list that its creator leaves is dropped" "it becomes idle, as a borrower's does";
-    AddStartsOver "an addition starts beside unfinished creations" "it completes those first, and needs no room for them";
+    CancelledCreationLeaks "a creation that its borrower leaves is lost with its place" "its place is given back";
+    CreationsAreAlone "a resource that comes back passes a borrower that creates" "it goes to the oldest borrower, whether it creates or not";
+    LeftStays "a left creation keeps the place that a waiter needs" "all but one give way";
     LateGrantDestroyed "a late grant is destroyed" "it is passed on";
     LateGrantLosesVictim "the eviction victim of a late grant is lost" "it is idle again";
-    UnfinishedFirst "an unfinished creation is lent before finished resources" "it is lent last";
-    OfferedAgain "an unfinished creation that a second borrower leaves becomes idle again" "it is dropped";
     SparedIsNewest "a spared eviction victim is the newest of all" "it returns to its place in the idle list";
     ClearForgetsVictims "an eviction victim is idle again after a clear" "it is destroyed";
     TrimsCalledFor "a resource that a called waiter should get leaves if it exceeds max_idle" "it is kept for the waiter";
@@ -67,6 +64,7 @@ switches! {
     TestedServesNoWaiter "the end of a test serves no waiter" "it serves the waiters";
     ResizeServesNoWaiter "a raised limit serves no waiter" "it serves the waiters";
     GivenUpCallIsLost "a called waiter that gives up loses its call" "the next waiter is called";
+    RacesAreEndless "a waiter may lose any number of races to newcomers" "after some it is served directly";
     CallsNoWaiter "no waiter is called to retry" "as many as there are free resources and places";
     CreatedStaysNew "a creation in flight counts as new after clear_all" "it is as old as the borrowed resources";
     OldComesBack "a resource that was borrowed during clear_all becomes idle" "it is destroyed on its return";

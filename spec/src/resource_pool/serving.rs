@@ -27,26 +27,17 @@ impl ResourcePool {
             || self.planted(MaxActiveIgnored)
     }
 
-    /// Returns the idle resource of a key that is lent next: the newest, or the oldest if the pool is `fifo`. If no
-    /// finished resource is idle, the first unfinished creation is next. Resources under test are passed over.
+    /// Returns the idle resource of a key that is lent next: the newest, or the oldest if the pool is `fifo`. Resources under
+    /// test are passed over.
     pub(crate) fn next_idle(&self, key: Key) -> Option<usize> {
         let takeable = |idle: &Idle| idle.test == Test::No || self.planted(TestedIsTaken);
-        let of = |unfinished: bool| {
-            (0..self.idle.len()).filter(move |&at| {
-                let idle = &self.idle[at];
-                idle.slot.key == key && idle.slot.unfinished == unfinished && takeable(idle)
-            })
-        };
-        if self.planted(UnfinishedFirst) && of(true).next().is_some() {
-            return of(true).next();
-        }
+        let is_there = |at: &usize| self.idle[*at].slot.key == key && takeable(&self.idle[*at]);
+        let mut of_key = (0..self.idle.len()).filter(is_there);
         let oldest = self.options.fifo != self.planted(TakesFromWrongEnd);
-        let finished = if oldest { of(false).next() } else { of(false).next_back() };
-        finished.or_else(|| of(true).next())
+        if oldest { of_key.next() } else { of_key.next_back() }
     }
 
-    /// Returns the eviction victim: an unfinished creation, or else the least recently used resource that is not under
-    /// test.
+    /// Returns the eviction victim: the least recently used resource that is not under test.
     fn least_recently_used(&self) -> Option<usize> {
         let mut idle = (0..self.idle.len()).filter(|&at| self.idle[at].test == Test::No);
         if self.planted(VictimIsNewest) { idle.next_back() } else { idle.next() }
@@ -117,7 +108,7 @@ impl ResourcePool {
                 self.events.push(Event::Creates(client, slot.id, id));
                 self.clients[client] = match victim {
                     Some(victim) => At::Evicting { slot, victim, granted },
-                    None => At::Creating { slot, granted },
+                    None => At::Creating { slot, awaits: false, granted },
                 };
             }
         }
@@ -127,20 +118,15 @@ impl ResourcePool {
     pub(crate) fn take(&mut self, client: ClientId, at: usize, granted: bool) {
         let kept = self.planted(TakenStaysIdle);
         let slot = if kept { self.idle[at].slot } else { self.idle.remove(at).slot };
-        self.clients[client] = if slot.unfinished {
-            self.events.push(Event::Completes(client, slot.id));
-            At::Creating { slot, granted }
-        } else {
-            self.events.push(Event::Takes(client, slot.id));
-            At::Activating { slot, fresh: false, granted }
-        };
+        self.events.push(Event::Takes(client, slot.id));
+        self.clients[client] = At::Activating { slot, fresh: false, granted };
     }
 
     /// Reserves a slot for one more resource of the key.
     pub(crate) fn reserve(&mut self, key: Key) -> Slot {
         self.made += 1;
         self.total[key] += 1;
-        Slot { id: self.made, key, old: false, expired: false, unfinished: false }
+        Slot { id: self.made, key, old: false, expired: false, left: 0 }
     }
 
     /// Returns whether a borrower waits for the key and the key's own limits let it be served. A called waiter counts
@@ -154,6 +140,11 @@ impl ResourcePool {
             && (grows
                 || self.limits.max_active.left(self.active[key]) > called
                 || self.planted(MaxActiveIgnored))
+    }
+
+    /// Returns whether a waiter is served directly, because newcomers may not barge or it has lost its races.
+    pub(crate) fn goes_first(&self, waiter: &Waiter) -> bool {
+        self.options.fair || waiter.lost >= self.options.races && !self.planted(RacesAreEndless)
     }
 
     /// Returns the number of called waiters that `which` selects.
@@ -171,18 +162,84 @@ impl ResourcePool {
         if self.planted(LastComeFirstServed) { line.next_back() } else { line.next() }
     }
 
-    /// Serves the waiters in line, the oldest first, until the first of them cannot be served. Then no other can.
+    /// Returns the oldest borrower that creates and waits, among those that could take an idle resource of their key.
+    fn first_creating(&self) -> Option<ClientId> {
+        let takes = |client: &ClientId| match self.clients[*client] {
+            At::Creating { slot, awaits: true, .. } => self.next_idle(slot.key).is_some(),
+            _ => false,
+        };
+        let could = (0..self.clients.len()).filter(takes);
+        could
+            .min_by_key(|&client| self.tickets[client])
+            .filter(|_| !self.planted(CreationsAreAlone))
+    }
+
+    /// Gives a borrower that creates an idle resource instead. Its creation goes on without it.
+    fn serve_creation(&mut self, client: ClientId) {
+        let At::Creating { slot, .. } = self.clients[client] else { return };
+        self.drop_expired(slot.key, true);
+        let Some(at) = self.next_idle(slot.key) else { return };
+        self.leave_behind(slot);
+        self.take(client, at, true);
+    }
+
+    /// Turns a borrower's creation into one without a borrower.
+    pub(crate) fn leave_behind(&mut self, slot: Slot) {
+        let left = self.next();
+        let at = self.adding.partition_point(|other| other.key <= slot.key);
+        self.adding.insert(at, Slot { left, ..slot });
+    }
+
+    /// Makes the creation give way that was left first, if a waiter of the key needs its place. The last one stays.
+    pub(crate) fn make_way(&mut self, key: Key) {
+        let waits = self.line.iter().any(|waiter| waiter.key == key);
+        if !waits || !self.may_lend(key) || self.has_place(key) || self.planted(LeftStays) {
+            return;
+        }
+        let own = self.room_of(key) == 0;
+        let could = |slot: &Slot| slot.left > 0 && (slot.key == key || !own);
+        let left = (0..self.adding.len()).filter(|&at| could(&self.adding[at]));
+        let first = left.clone().min_by_key(|&at| self.adding[at].left);
+        if let Some(at) = first.filter(|_| left.count() > 1) {
+            let slot = self.adding.remove(at);
+            self.leave(Slot { left: 0, ..slot });
+        }
+    }
+
+    /// The same for the waiters of the key, and else for the oldest waiter, after a creation of the key was left.
+    pub(crate) fn make_way_for_line(&mut self, key: Key) {
+        self.make_way(key);
+        let first = self.first_in_line().map(|at| self.line[at].key);
+        if let Some(first) = first.filter(|&first| first != key) {
+            self.make_way(first);
+        }
+    }
+
+    /// Serves the borrowers that wait, the oldest first, until the first of them cannot be served. Then no other can.
     pub(crate) fn settle(&mut self) {
         while !self.closed || self.planted(ClosedLends) {
-            let Some(at) = self.first_in_line() else { return };
-            let Waiter { client, key, .. } = self.line[at];
-            if self.options.fair {
+            let (waits, creates) = (self.first_in_line(), self.first_creating());
+            // What is free belongs to the called waiters.
+            if !self.options.fair && self.free() <= self.called(|_| true) {
+                return;
+            }
+            let before = |client: &ClientId| {
+                waits.is_none_or(|at| self.tickets[*client] < self.line[at].ticket)
+            };
+            if let Some(client) = creates.filter(before) {
+                self.serve_creation(client);
+                continue;
+            }
+            let Some(at) = waits else { return };
+            let Waiter { client, key, ticket, .. } = self.line[at];
+            if self.goes_first(&self.line[at]) {
                 self.drop_expired(key, self.has_place(key));
                 let Some(serving) = self.serving(key) else { return };
                 self.line.remove(at);
+                self.tickets[client] = ticket;
                 self.serve(client, key, serving, true);
             } else {
-                if self.free() <= self.called(|_| true) || self.planted(CallsNoWaiter) {
+                if self.planted(CallsNoWaiter) {
                     return;
                 }
                 self.clients[client] = At::Called(self.line.remove(at));

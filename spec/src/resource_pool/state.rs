@@ -78,6 +78,8 @@ pub struct Options {
     pub fair: bool,
     /// Whether the oldest idle resource is lent, not the newest.
     pub fifo: bool,
+    /// How many races a waiter may lose to newcomers, if they may barge. Then it is served directly.
+    pub races: usize,
 }
 
 /// One resource, or the place that is reserved for it.
@@ -91,8 +93,8 @@ pub struct Slot {
     pub old: bool,
     /// Whether it has outlived its lifetime.
     pub expired: bool,
-    /// Whether its creator has left during its creation. A second borrower may have taken the creation over.
-    pub unfinished: bool,
+    /// When its creator left it during its creation, as a growing number; or 0.
+    pub left: usize,
 }
 
 /// Whether an idle resource is being tested.
@@ -132,6 +134,8 @@ pub struct Waiter {
     pub key: Key,
     /// The time of its arrival, as a growing number.
     pub ticket: usize,
+    /// How many races it has lost.
+    pub lost: usize,
 }
 
 /// The state of a borrower.
@@ -152,10 +156,12 @@ pub enum At {
         /// Whether the borrower waited and has not picked up its grant yet.
         granted: bool,
     },
-    /// It creates a resource, or completes an unfinished creation.
+    /// It creates a resource.
     Creating {
         /// The place for the resource.
         slot: Slot,
+        /// Whether it also waits for a resource that comes back.
+        awaits: bool,
         /// Whether the borrower waited and has not picked up its grant yet.
         granted: bool,
     },
@@ -170,13 +176,6 @@ pub enum At {
     },
     /// It has a resource.
     Lent(Slot),
-}
-
-impl Idle {
-    /// Returns the sort key of the idle list.
-    pub(crate) fn place(&self) -> (bool, usize) {
-        (!self.slot.unfinished, self.since)
-    }
 }
 
 impl At {
@@ -228,8 +227,6 @@ pub enum Event {
     Takes(ClientId, SlotId),
     /// The borrower creates this resource, after it has destroyed the victim, if there is one.
     Creates(ClientId, SlotId, Option<SlotId>),
-    /// The borrower completes this unfinished creation.
-    Completes(ClientId, SlotId),
     /// The borrower retries.
     Called(ClientId),
     /// The borrower has this resource.
@@ -259,9 +256,9 @@ pub struct ResourcePool {
     pub total: Vec<usize>,
     /// For each key, if there is a minimum: whether a resource was created since the key was last empty.
     pub known: Vec<bool>,
-    /// The idle list of all keys: unfinished creations first, then the least recently used.
+    /// The idle list of all keys, the least recently used first.
     pub idle: Vec<Idle>,
-    /// The resources that are being created for the idle list.
+    /// The resources that are being created for the idle list, also without the borrower that began.
     pub adding: Vec<Slot>,
     /// The resources that are being destroyed.
     pub leaving: Vec<Slot>,
@@ -269,6 +266,8 @@ pub struct ResourcePool {
     pub line: Vec<Waiter>,
     /// The borrowers.
     pub clients: Vec<At>,
+    /// Their arrivals, as growing numbers, while they wait or create.
+    pub tickets: Vec<usize>,
     /// Whether it is closed.
     pub closed: bool,
     /// The number of slots so far.
@@ -300,6 +299,7 @@ impl ResourcePool {
             leaving: vec![],
             line: vec![],
             clients: vec![At::Out; clients],
+            tickets: vec![0; clients],
             closed: false,
             made: 0,
             came: 0,
@@ -330,14 +330,14 @@ impl ResourcePool {
     pub fn idle_of(&self, key: Key) -> impl DoubleEndedIterator<Item = &Idle> {
         self.idle.iter().filter(move |idle| idle.slot.key == key)
     }
-    /// Returns the number of these that are finished.
-    pub fn finished_of(&self, key: Key) -> usize {
-        self.idle_of(key).filter(|idle| !idle.slot.unfinished).count()
+    /// Returns their number.
+    pub fn num_idle_of(&self, key: Key) -> usize {
+        self.idle_of(key).count()
     }
     /// Returns whether a key has more idle resources than `max_idle` allows. Each called waiter is about to take one.
     pub fn surplus_of(&self, key: Key) -> bool {
         let called = self.called(|waiter| waiter.key == key);
-        !self.limits.max_idle.allows(self.idle_of(key).count().saturating_sub(called))
+        !self.limits.max_idle.allows(self.num_idle_of(key).saturating_sub(called))
     }
     /// Returns the number of resources of a key that are being created for the idle list.
     pub fn adding_of(&self, key: Key) -> usize {

@@ -54,6 +54,12 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
         Action::Cancel { client } => {
             format!("{} is cancelled while it has r{}", name(client), has(client))
         }
+        Action::Leave { client } => {
+            format!("{} leaves r{}, whose creation goes on", name(client), has(client))
+        }
+        Action::Awaits { client } => {
+            format!("{} creates r{}, and waits", name(client), has(client))
+        }
         Action::Return { client } => format!("{} returns r{}", name(client), has(client)),
         Action::Invalidate { client } => {
             format!("{} invalidates r{}", name(client), has(client))
@@ -67,7 +73,7 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
         Action::Added { at } => format!("r{} is added", s.adding[at].id),
         Action::AddFails { at } => format!("r{} cannot be created", s.adding[at].id),
         Action::CancelAdd { at } => {
-            format!("the creator of r{} leaves it unfinished", s.adding[at].id)
+            format!("the creator of r{} leaves it", s.adding[at].id)
         }
         Action::Test { at } => format!("r{} is tested", s.idle[at].slot.id),
         Action::Tested { at, valid } => {
@@ -97,7 +103,6 @@ fn then(event: &Event) -> String {
         Event::Creates(client, id, Some(victim)) => {
             format!("; {} destroys r{victim} and creates r{id} in its place", name(client))
         }
-        Event::Completes(client, id) => format!("; {} completes r{id}", name(client)),
         Event::Called(client) => format!("; {} is called", name(client)),
         Event::Has(client, id) => format!("; {} has r{id}", name(client)),
         Event::Refused(client, why) => format!("; {} is refused: {}", name(client), refusal(why)),

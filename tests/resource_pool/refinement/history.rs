@@ -6,6 +6,9 @@
 use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
 use proptest::prelude::*;
 
+/// How many races a waiter of the real pool may lose.
+pub(crate) const RACES: usize = 8;
+
 /// A limit, as the real pool takes it.
 pub(crate) type Number = Option<usize>;
 
@@ -147,8 +150,9 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         1 => Just(WhenExhausted::Fail),
         2 => Just(WhenExhausted::Grow),
     ];
-    let options = (when, prop::bool::weighted(0.7), any::<bool>())
-        .prop_map(|(when_exhausted, fair, fifo)| Options { when_exhausted, fair, fifo });
+    let options = (when, prop::bool::weighted(0.7), any::<bool>()).prop_map(
+        |(when_exhausted, fair, fifo)| Options { when_exhausted, fair, fifo, races: RACES },
+    );
     let idle = prop::option::of(prop_oneof![3 => number(3), 1 => Just(Some(0))]);
     let bounds = (number(3), number(4), number(2), idle, 0..=2usize).prop_map(
         |(active, total, per_key, idle, min_idle)| Bounds {
@@ -192,6 +196,12 @@ impl World {
             self.soft_max_idle_time.zip(self.max_idle_time.or(Some(9))).map(|(a, b)| a.min(b - 1));
         // Without waiters, fairness has no meaning.
         self.options.fair |= self.options.when_exhausted == WhenExhausted::Fail;
+        // The builder refuses limits that can never be reached.
+        let Bounds { total, per_key, .. } = self.bounds;
+        let lowest = total.into_iter().chain(per_key).min();
+        let lower = |number: Number| number.map(|number| number.min(lowest.unwrap_or(number)));
+        self.bounds.active = lower(self.bounds.active);
+        self.bounds.idle = self.bounds.idle.map(lower);
         while !self.bounds.are_valid() {
             match (self.bounds.per_key > Some(1), self.bounds.min_idle > 0) {
                 (true, _) => self.bounds.per_key = Some(1),

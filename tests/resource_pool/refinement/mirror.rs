@@ -73,8 +73,8 @@ pub(crate) struct Mirror {
     /// The idle ones in the order in which they are tested.
     turns: Vec<(SlotId, usize)>,
     unclean: BTreeSet<SlotId>,
-    /// Resources that their borrower has completed and not used yet.
-    completed: BTreeSet<SlotId>,
+    /// Of each borrower that was served while it created: the creation, until the borrower drops it.
+    left: Vec<Option<SlotId>>,
     /// Of each borrower that has begun to activate: the pending calls.
     calls: Vec<Option<VecDeque<Call>>>,
     ended: Vec<Option<Refusal>>,
@@ -108,7 +108,6 @@ pub(crate) fn limits(bounds: &Bounds) -> Limits {
 fn granted_resource(at: &At) -> Option<SlotId> {
     match at {
         At::Activating { slot, granted: true, .. } => Some(slot.id),
-        At::Creating { slot, granted: true } if slot.unfinished => Some(slot.id),
         _ => None,
     }
 }
@@ -118,7 +117,7 @@ fn granted_resource(at: &At) -> Option<SlotId> {
 fn granted_place(at: &At) -> Option<SlotId> {
     match at {
         At::Evicting { slot, granted: true, .. } => Some(slot.id),
-        At::Creating { slot, granted: true } if !slot.unfinished => Some(slot.id),
+        At::Creating { slot, granted: true, .. } => Some(slot.id),
         _ => None,
     }
 }
@@ -140,7 +139,7 @@ impl Mirror {
             granted_since: BTreeMap::new(),
             turns: vec![],
             unclean: BTreeSet::new(),
-            completed: BTreeSet::new(),
+            left: vec![None; clients],
             calls: vec![None; clients],
             ended: vec![None; clients],
             leaving: VecDeque::new(),
@@ -156,17 +155,23 @@ impl Mirror {
     }
 
     fn section(&mut self, action: Action) {
-        let made = self.spec.made;
+        let (made, before) = (self.spec.made, self.spec.clients.clone());
         self.spec.apply(&action);
+        for (client, (was, is)) in before.iter().zip(&self.spec.clients).enumerate() {
+            if let (At::Creating { slot, .. }, At::Activating { granted: true, .. }) = (was, is) {
+                self.left[client] = Some(slot.id);
+            }
+        }
         self.happened.insert(word(&action));
         for event in self.spec.events.clone() {
             self.happened.insert(word(&event));
             match event {
-                Event::Waits(client)
-                | Event::Takes(client, _)
-                | Event::Completes(client, _)
-                | Event::Creates(client, ..) => self.calls[client] = None,
+                Event::Waits(client) | Event::Takes(client, _) | Event::Creates(client, ..) => {
+                    self.calls[client] = None
+                }
                 Event::Refused(client, why) => self.ended[client] = Some(why),
+                // Its borrower drops a left creation later.
+                Event::Leaves(id) if self.left.contains(&Some(id)) => {}
                 Event::Leaves(id) => self.leaving.push_back(id),
                 // It may have been granted to another waiter at once.
                 Event::Idles(id) => drop(self.granted_since.remove(&id)),
@@ -188,8 +193,7 @@ impl Mirror {
         for at in known {
             self.idle_since.entry(at).or_insert(self.now);
         }
-        let finished = self.spec.idle.iter().filter(|idle| !idle.slot.unfinished);
-        let finished: Vec<_> = finished.map(name).collect();
+        let finished: Vec<_> = self.spec.idle.iter().map(name).collect();
         self.turns.retain(|at| finished.contains(at));
         for at in finished {
             if !self.turns.contains(&at) {
@@ -221,7 +225,10 @@ impl Mirror {
             match self.spec.clients[client] {
                 At::Evicting { granted: true, .. }
                 | At::Creating { granted: true, .. }
-                | At::Activating { granted: true, .. } => self.apply(Action::PickUp { client }),
+                | At::Activating { granted: true, .. } => {
+                    self.apply(Action::PickUp { client });
+                    self.drop_left(client);
+                }
                 At::Waiting(_) => return None,
                 At::Called(_) => {
                     self.section(Action::Retry { client });
@@ -238,11 +245,19 @@ impl Mirror {
                     self.gone(victim.slot.id);
                     self.apply(Action::VictimDestroyed { client });
                 }
-                At::Creating { slot, .. } => {
-                    let end = ends.next()?;
+                At::Creating { slot, awaits, .. } => {
+                    let Some(end) = ends.next() else {
+                        if awaits {
+                            return None;
+                        }
+                        self.apply(Action::Awaits { client });
+                        if matches!(self.spec.clients[client], At::Creating { .. }) {
+                            return None;
+                        }
+                        continue;
+                    };
                     if end == End::Well {
                         self.create(slot.id);
-                        self.completed.extend(slot.unfinished.then_some(slot.id));
                         self.apply(Action::Created { client });
                         continue;
                     }
@@ -297,8 +312,6 @@ impl Mirror {
                 calls.extend(self.world.test_on_create.then_some(Call::Validate));
                 calls.push_back(Call::Activate);
             } else {
-                let test = self.completed.remove(&id) && self.world.test_on_create;
-                calls.extend(test.then_some(Call::Validate));
                 if self.unclean.remove(&id) {
                     calls.extend(self.cleaning());
                 }
@@ -334,6 +347,7 @@ impl Mirror {
             }
             _ => self.apply(Action::GiveUp { client }),
         }
+        self.drop_left(client);
         self.ended[client] = None;
     }
 
@@ -395,19 +409,18 @@ impl Mirror {
         Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
     }
 
-    /// Drops the task of an addition: an unfinished creation is kept, a created resource is
-    /// destroyed.
-    pub(crate) fn cancel_add(&mut self, adding: &Adding) {
-        match adding.calls.front() {
-            Some(Call::Create) => {
-                let at = self.place(adding);
-                self.apply(Action::CancelAdd { at });
-            }
-            _ => self.fail_add(adding),
+    /// A borrower that was served while it created drops its creation.
+    fn drop_left(&mut self, client: ClientId) {
+        let Some(id) = self.left[client].take() else { return };
+        if let Some(at) = self.spec.adding.iter().position(|slot| slot.id == id) {
+            return self.apply(Action::AddFails { at });
         }
+        let at = self.spec.leaving.iter().position(|slot| slot.id == id);
+        self.apply(Action::Destroyed { at: at.expect("it gave way") });
     }
 
-    fn fail_add(&mut self, adding: &Adding) {
+    /// Drops the task of an addition: without a runtime its creation ends with it.
+    pub(crate) fn fail_add(&mut self, adding: &Adding) {
         self.gone(adding.id);
         let at = self.place(adding);
         self.apply(Action::AddFails { at });
@@ -420,12 +433,9 @@ impl Mirror {
 
     fn test(&mut self, id: SlotId, valid: impl FnOnce(u32) -> bool) {
         let at = self.spec.idle.iter().position(|idle| idle.slot.id == id).expect("it is idle");
-        // An unfinished creation has no number yet.
-        if !self.spec.idle[at].slot.unfinished {
-            let valid = valid(self.numbers[&id]);
-            self.apply(Action::Test { at });
-            self.apply(Action::Tested { at, valid });
-        }
+        let valid = valid(self.numbers[&id]);
+        self.apply(Action::Test { at });
+        self.apply(Action::Tested { at, valid });
     }
 
     pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
@@ -521,8 +531,7 @@ impl Mirror {
         self.spec.idle.iter().position(|idle| {
             let age = self.now - self.idle_since[&(idle.slot.id, idle.since)];
             let has_passed = |time: Option<u64>| time.is_some_and(|time| age >= time * 1_000);
-            let spare = idle.slot.unfinished
-                || self.spec.finished_of(idle.slot.key) > self.spec.limits.min_idle;
+            let spare = self.spec.num_idle_of(idle.slot.key) > self.spec.limits.min_idle;
             has_passed(self.world.max_idle_time)
                 || spare && has_passed(self.world.soft_max_idle_time)
         })

@@ -23,7 +23,7 @@ mod side_by_side;
 
 use crate::shared::histories;
 use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
-use history::{Bounds, End, Operation, World};
+use history::{Bounds, End, Operation, RACES, World};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{TestCaseError, TestRunner};
@@ -52,14 +52,13 @@ const ALL: &[&str] = &[
     "Added",
     "Adds",
     "Age",
+    "Awaits",
     "Borrow",
     "Called",
     "Cancel",
-    "CancelAdd",
     "Clear",
     "ClearAll",
     "Close",
-    "Completes",
     "CreateFails",
     "Created",
     "Creates",
@@ -92,7 +91,8 @@ const ALL: &[&str] = &[
 #[test]
 fn a_waiter_that_lost_the_race_keeps_its_place() {
     let bounds = Bounds { active: None, total: Some(2), per_key: None, idle: None, min_idle: 0 };
-    let barging = Options { when_exhausted: WhenExhausted::Block, fair: false, fifo: false };
+    let barging =
+        Options { when_exhausted: WhenExhausted::Block, fair: false, fifo: false, races: RACES };
     let mut both = SideBySide::new(&World {
         keyed: false,
         tasks: true,

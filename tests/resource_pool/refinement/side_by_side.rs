@@ -231,7 +231,7 @@ impl SideBySide {
                     return None;
                 }
                 let (adding, task) = self.adders.remove(at);
-                self.mirror.cancel_add(&adding);
+                self.mirror.fail_add(&adding);
                 drop(task);
                 Some(format!("addition {at} is cancelled"))
             }
@@ -326,17 +326,12 @@ impl SideBySide {
             let Some(found) = found else { return line(key, 0, 0, 0, &[], 0, 0) };
             let of =
                 |state: ResourceState| found.resources.iter().filter(move |r| r.state == state);
-            let is_idle = |state| {
-                matches!(
-                    state,
-                    ResourceState::Idle | ResourceState::Unfinished | ResourceState::Tested
-                )
-            };
+            let is_idle = |state| matches!(state, ResourceState::Idle | ResourceState::Tested);
             let idle: Vec<_> = found
                 .resources
                 .iter()
                 .filter(|r| is_idle(r.state))
-                .map(|resource| (resource.id as usize, resource.state == ResourceState::Unfinished))
+                .map(|resource| resource.id as usize)
                 .collect();
             let adding = of(ResourceState::BeingCreated).count();
             let leaving = of(ResourceState::Leaving).count();
@@ -351,8 +346,7 @@ impl SideBySide {
         let spec = &self.mirror.spec;
         let of_key = |key: usize| {
             let waiting = spec.line.iter().filter(|waiter| waiter.key == key).count();
-            let idle: Vec<_> =
-                spec.idle_of(key).map(|idle| (idle.slot.id, idle.slot.unfinished)).collect();
+            let idle: Vec<_> = spec.idle_of(key).map(|idle| idle.slot.id).collect();
             let leaving = spec.leaving.iter().filter(|slot| slot.key == key).count();
             let adding = spec.adding_of(key);
             line(key, spec.active[key], spec.total[key], waiting, &idle, adding, leaving)
@@ -384,7 +378,7 @@ impl SideBySide {
             self.compare()?;
         }
         for (adding, task) in std::mem::take(&mut self.adders) {
-            self.mirror.cancel_add(&adding);
+            self.mirror.fail_add(&adding);
             drop(task);
         }
         self.step(&Operation::Close);
@@ -396,13 +390,13 @@ impl SideBySide {
     }
 }
 
-/// The observable state of a key. An idle entry is a slot's number, and whether it is unfinished.
+/// The observable state of a key. An idle entry is a slot's number.
 fn line(
     key: usize,
     active: usize,
     total: usize,
     waiting: usize,
-    idle: &[(usize, bool)],
+    idle: &[usize],
     adding: usize,
     leaving: usize,
 ) -> String {

@@ -1,0 +1,182 @@
+//! Creations whose borrowers are gone: cancelled, or served by a resource that came back first.
+//!
+//! A pool without a runtime drops such a creation at once, so what it holds is free, and its place goes to the next
+//! waiter. A pool with a runtime drives it on (`driving.rs`), up to `create_timeout`. It then counts as a creation for
+//! the idle list: its resource goes to the oldest waiter, or becomes idle. No borrower polls another's creation.
+//!
+//! A left creation may hang, and a server that was away may have left many that hang. So a borrower that finds no room
+//! makes the one give way that was left first (PROP-RP-GIVES-WAY). The last one stays: otherwise borrowers whose patience is
+//! shorter than a connect would restart it for ever. There are at most `max_idle` of a key.
+//!
+//! A left creation that gives way counts as leaving until its task has dropped it.
+
+use super::effects::{Effect, Effects};
+use super::factory::Form;
+use super::slot::{Place, Slot};
+use super::state::{Grant, Outcome, State};
+use crate::collections::slab_list::Key;
+
+impl<F: Form> State<F> {
+    /// Returns the ticket of the oldest borrower that creates, if a resource of its key is idle.
+    pub(super) fn creating_ticket(&self, key: Key) -> Option<u64> {
+        let sub = &self.subs[key.index()];
+        sub.creating.first().filter(|_| sub.available() > 0).map(|(ticket, _)| ticket)
+    }
+
+    /// A borrower waits for a resource that comes back, beside its creation.
+    pub(super) fn join_creating(&mut self, slot: Key, ticket: u64, fx: &mut Effects<F>) -> Key {
+        let waiter = self.waiters.add_task();
+        let entry = &mut self.slots[slot.index()];
+        let key = entry.key;
+        entry.waiter = Some(waiter);
+        self.subs[key.index()].creating.set(&mut self.slots, slot, Some(ticket));
+        self.creating += 1;
+        // A resource may have come back since the creation began.
+        self.update_line(key);
+        self.settle(fx);
+        waiter
+    }
+
+    /// The borrower's own creation has ended, or the borrower leaves.
+    pub(super) fn leave_creating(&mut self, slot: Key) {
+        let entry = &mut self.slots[slot.index()];
+        let key = entry.key;
+        entry.waiter = None;
+        self.subs[key.index()].creating.set(&mut self.slots, slot, None);
+        self.creating -= 1;
+        self.update_line(key);
+    }
+
+    /// Grants an idle resource of the key to the oldest borrower that creates. Its loan passes from its creation to the
+    /// resource, so `active` stays.
+    #[cold]
+    pub(super) fn serve_creation(&mut self, key: Key, fx: &mut Effects<F>) {
+        let Some(next) = self.next_fresh_idle(key, true, fx) else {
+            return self.update_line(key);
+        };
+        let sub = &mut self.subs[key.index()];
+        let slot = sub.creating.pop_first(&mut self.slots).expect("it is in line");
+        self.creating -= 1;
+        let waiter = self.slots[slot.index()].waiter.take().expect("it waits");
+        self.end_loan(slot);
+        self.become_left(slot);
+        self.remove_idle(next);
+        self.slots[next.index()].place = Place::Lent;
+        self.subs[key.index()].active += 1;
+        self.active += 1;
+        let grant = Outcome::Granted(Grant { slot: next, victim: None });
+        fx.push(Effect::Wake(self.waiters.resolve(waiter, grant)));
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+        self.update_line(key);
+    }
+
+    /// Turns the place of a borrower's creation into that of a left one.
+    fn become_left(&mut self, slot: Key) {
+        let entry = &mut self.slots[slot.index()];
+        entry.place = Place::Adding;
+        let key = entry.key;
+        self.subs[key.index()].adding += 1;
+        self.push_left(slot);
+    }
+
+    fn push_left(&mut self, slot: Key) {
+        let key = self.slots[slot.index()].key;
+        self.subs[key.index()].left.push_back(&mut self.slots, slot);
+        self.left.push_back(&mut self.slots, slot);
+    }
+
+    /// Leaves a borrower's creation. Returns whether the pool drives it on; if not, the caller drops it, and then gives
+    /// its place back.
+    pub(super) fn leave_creation(&mut self, slot: Key, drives: bool, fx: &mut Effects<F>) -> bool {
+        let Slot { place, key, epoch, .. } = self.slots[slot.index()];
+        let sub = &self.subs[key.index()];
+        let beside = sub.idle.len() + sub.adding - usize::from(place == Place::Adding);
+        if !drives || self.closed || epoch != self.epoch || beside >= self.limits.max_idle() {
+            return false;
+        }
+        match place {
+            Place::Adding => {}
+            Place::Lent => {
+                self.end_loan(slot);
+                self.become_left(slot);
+                self.counts_changed(key, fx);
+                self.make_way_for_line(key, fx);
+                if self.limits.min_idle > 0 {
+                    self.watch_minimum(key, fx);
+                }
+            }
+            // It gave way already.
+            _ => return false,
+        }
+        true
+    }
+
+    /// Leaves a creation for the idle list. Returns whether the pool drives it on.
+    pub(super) fn leave_addition(&mut self, slot: Key, drives: bool, fx: &mut Effects<F>) -> bool {
+        if !drives || self.closed {
+            return false;
+        }
+        self.push_left(slot);
+        self.make_way_for_line(self.slots[slot.index()].key, fx);
+        true
+    }
+
+    /// Ends a left creation. Returns the task that drives it on, if it has begun.
+    pub(super) fn end_left(&mut self, slot: Key) -> Option<Key> {
+        let entry = &mut self.slots[slot.index()];
+        if !entry.age.is_linked() {
+            return None;
+        }
+        let (key, waiter) = (entry.key, entry.waiter.take());
+        self.subs[key.index()].left.remove(&mut self.slots, slot);
+        self.left.remove(&mut self.slots, slot);
+        waiter
+    }
+
+    /// Has a left creation dropped by its task. Its place counts until then.
+    pub(super) fn drop_left(&mut self, slot: Key, fx: &mut Effects<F>) {
+        let waiter = self.end_left(slot);
+        self.end_life(slot);
+        let entry = &mut self.slots[slot.index()];
+        entry.place = Place::Leaving;
+        let key = entry.key;
+        let sub = &mut self.subs[key.index()];
+        sub.adding -= 1;
+        sub.leaving += 1;
+        self.leaving += 1;
+        if let Some(waiter) = waiter {
+            fx.push(Effect::Wake(self.waiters.resolve(waiter, Outcome::GivesWay)));
+        }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+    }
+
+    /// Makes a left creation give way to a waiter of the key, if only the totals keep the waiter from creating.
+    pub(super) fn make_way(&mut self, key: Key, fx: &mut Effects<F>) {
+        let sub = &self.subs[key.index()];
+        if sub.queue.is_empty() || !self.may_lend(sub) {
+            return;
+        }
+        let (first, number) = if sub.total >= self.limits.max_total_per_key {
+            (sub.left.front(), sub.left.len())
+        } else if self.total >= self.limits.max_total {
+            (self.left.front(), self.left.len())
+        } else {
+            return;
+        };
+        if let Some(first) = first.filter(|_| number > 1) {
+            self.drop_left(first, fx);
+        }
+    }
+
+    /// The same for the waiters of the key, and else for the oldest waiter, after a creation of the key was left.
+    fn make_way_for_line(&mut self, key: Key, fx: &mut Effects<F>) {
+        self.make_way(key, fx);
+        if let Some(first) = self.first_in_line().filter(|first| *first != key) {
+            self.make_way(first, fx);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Creations: a borrower that creates also waits; a creation that is left ends at once, or goes on where the pool has a
+//! runtime; left creations give way.
+
+use crate::common::locked;
+use crate::shared::SECOND;
+use crate::shared::task::Task;
+use crate::steps::{Building, Got, Rig, Step, Steps, rig, rig_on};
+use cabrank::periodic_executor::{BoxFuture, Runtime};
+use cabrank::resource_pool::{
+    Async, BorrowError, Borrowed, BuildError, Failure, KeyedResourcePool, ResourcePool,
+};
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Instant;
+
+/// A runtime whose tasks the test polls, and whose timers end when the test says so.
+#[derive(Clone, Default)]
+struct Hand(Arc<Spawned>);
+
+#[derive(Default)]
+struct Spawned {
+    tasks: Mutex<Vec<Task<()>>>,
+    time_is_up: AtomicBool,
+    shut_down: AtomicBool,
+}
+
+impl Runtime for Hand {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        if !self.0.shut_down.load(SeqCst) {
+            locked(&self.0.tasks).push(Task::new(task));
+        }
+    }
+    fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+        let spawned = self.0.clone();
+        Box::pin(poll_fn(move |_| match spawned.time_is_up.load(SeqCst) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }))
+    }
+}
+
+impl Hand {
+    /// Polls each task once, and returns how many are left.
+    fn run(&self) -> usize {
+        let mut tasks = std::mem::take(&mut *locked(&self.0.tasks));
+        tasks.retain_mut(|task| task.poll().is_none());
+        let mut all = locked(&self.0.tasks);
+        all.append(&mut tasks);
+        all.len()
+    }
+    fn shut_down(&self) {
+        self.0.shut_down.store(true, SeqCst);
+        let tasks = std::mem::take(&mut *locked(&self.0.tasks));
+        drop(tasks);
+    }
+}
+
+/// Returns a pool on a runtime, in which each creation hangs until the test lets it go on.
+fn held_on_a_runtime(configure: impl FnOnce(Building) -> Building) -> (Rig, Hand) {
+    let hand = Hand::default();
+    let rig = rig_on(|b| configure(b).clock(cabrank::Clock::monotonic()), hand.clone());
+    rig.steps.on("create", Step::Held);
+    (rig, hand)
+}
+
+fn held(configure: impl FnOnce(Building) -> Building) -> Rig {
+    let rig = rig(configure);
+    rig.steps.on("create", Step::Held);
+    rig
+}
+
+fn number(task: &mut Task<Got>) -> Option<usize> {
+    let lent = task.poll()?.expect("a resource");
+    Some(lent.number)
+}
+
+/// A creation holds a permit of the server's. Kept half-done, it would hold it for ever.
+#[test]
+fn a_creation_ends_with_its_borrower() {
+    let rig = held(|b| b.max_active(1));
+    let first = rig.waits();
+    let mut second = rig.waits();
+    assert_eq!((rig.steps.held(), rig.counts()), (1, (1, 0, 1)));
+    drop(first);
+    assert_eq!((rig.steps.held(), rig.counts()), (0, (1, 0, 1)));
+    assert!(second.poll().is_none());
+    assert_eq!((rig.steps.begun(), rig.steps.held()), (2, 1));
+    rig.steps.go_on("create");
+    assert_eq!(number(&mut second), Some(2));
+    // The same for an addition, and for the maintenance.
+    rig.pool.clear();
+    rig.pool.set_min_idle(1).expect("valid");
+    rig.steps.on("create", Step::Held);
+    drop(rig.adds());
+    let mut pass = rig.pass();
+    assert!(pass.poll().is_none());
+    drop(pass);
+    assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+}
+
+/// Ten hand-shakes hang, and their borrowers give up. Then the server is back.
+#[test]
+fn the_first_borrower_after_an_outage_is_served() {
+    let limits: [fn(Building) -> Building; 2] = [|b| b.max_active(10), |b| b.max_total(10)];
+    for limit in limits {
+        let rig = held(limit);
+        drop((0..10).map(|_| rig.waits()).collect::<Vec<_>>());
+        rig.steps.go_on("create");
+        assert_eq!(rig.lend().number, 11);
+        let (rig, hand) = held_on_a_runtime(limit);
+        drop((0..10).map(|_| rig.waits()).collect::<Vec<_>>());
+        // The old hand-shakes hang for ever; new ones do not.
+        rig.steps.hangs();
+        let (mut first, got) = rig.begin();
+        hand.run();
+        let got = got.or_else(|| first.poll()).expect("served").expect("a resource");
+        assert_eq!(got.number, 11);
+    }
+}
+
+/// Without a runtime, and with one.
+#[test]
+fn a_borrower_that_creates_takes_what_comes_back_first() {
+    let hand = Hand::default();
+    for (rig, runtime) in [(rig(|b| b), None), (rig_on(|b| b, hand.clone()), Some(hand))] {
+        let lent = rig.lend();
+        rig.steps.on("create", Step::Held);
+        let (mut first, mut second) = (rig.waits(), rig.waits());
+        drop(lent);
+        assert_eq!((first.wakes(), second.wakes()), (1, 0), "the older one");
+        let lent = first.poll().expect("served").expect("a resource");
+        assert_eq!((lent.number, rig.pool.num_active()), (1, 2));
+        // Its own creation goes on where there is a runtime, and becomes idle, or serves the next.
+        let goes_on = usize::from(runtime.is_some());
+        assert_eq!((rig.steps.held(), rig.counts()), (1 + goes_on, (2, 0, 2 + goes_on)));
+        rig.steps.go_on("create");
+        match runtime {
+            Some(hand) => {
+                assert_eq!(hand.run(), 0);
+                assert_eq!(number(&mut second), Some(2), "what the first began");
+            }
+            None => assert_eq!(number(&mut second), Some(3), "its own"),
+        }
+        drop(lent);
+    }
+}
+
+/// It was granted a resource, and is cancelled before it picks it up: the next one gets it.
+#[test]
+fn a_grant_beside_a_creation_is_passed_on() {
+    for fair in [true, false] {
+        let rig = rig(|b| b.max_active(3).fair(fair));
+        let lent = rig.lend();
+        rig.steps.on("create", Step::Held);
+        let (first, mut second) = (rig.waits(), rig.waits());
+        drop(lent);
+        assert_eq!(rig.counts(), (2, 0, 3));
+        drop(first);
+        assert_eq!((second.wakes(), rig.counts()), (1, (1, 0, 2)));
+        assert_eq!(number(&mut second), Some(1));
+        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 1, 1)));
+    }
+}
+
+/// A resource comes back before the borrower's first poll of its creation has ended.
+#[test]
+fn a_creation_that_is_done_first_is_used() {
+    let rig = rig(|b| b);
+    let lent = rig.lend();
+    rig.steps.on("create", Step::Held);
+    let mut creates = rig.waits();
+    rig.steps.go_on("create");
+    assert_eq!(number(&mut creates), Some(2));
+    drop(lent);
+    assert_eq!(rig.counts(), (0, 2, 2));
+}
+
+/// The pool is closed between the grant and the pick-up.
+#[test]
+fn a_closed_pool_lends_nothing_beside_a_creation() {
+    let rig = rig(|b| b);
+    let lent = rig.lend();
+    rig.steps.on("create", Step::Held);
+    let mut creates = rig.waits();
+    drop(lent);
+    rig.pool.close();
+    assert!(creates.poll().expect("refused").is_err());
+    assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+}
+
+#[test]
+fn a_left_creation_goes_on_where_there_is_a_runtime() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_active(1));
+    let first = rig.waits();
+    let mut second = rig.waits();
+    drop(first);
+    // The waiter creates too, and takes what is ready first.
+    assert!(second.poll().is_none());
+    assert_eq!((rig.steps.begun(), rig.counts()), (2, (1, 0, 2)));
+    rig.steps.release_first("create");
+    assert_eq!(hand.run(), 0);
+    assert!(second.wakes() > 1);
+    assert_eq!(number(&mut second), Some(1));
+    // Its own goes on; there is no room for a second idle one.
+    assert_eq!((rig.steps.held(), rig.counts()), (1, (0, 1, 2)));
+    rig.steps.go_on("create");
+    assert_eq!((hand.run(), rig.counts()), (0, (0, 1, 1)));
+
+    // If it fails, the listener is notified.
+    let (rig, hand) = held_on_a_runtime(|b| b);
+    drop(rig.waits());
+    drop(rig.adds());
+    rig.steps.on("create", Step::Fails);
+    assert_eq!(hand.run(), 0);
+    assert_eq!(*locked(&rig.events), ["CreateFailed(Error(\"on purpose\"))"; 2]);
+    assert_eq!(rig.counts(), (0, 0, 0));
+}
+
+/// Otherwise, each cancelled borrower would leave one more.
+#[test]
+fn left_creations_are_bounded() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_idle(2));
+    for _ in 0..5 {
+        drop(rig.waits());
+    }
+    assert_eq!((rig.steps.begun(), rig.steps.held(), rig.counts()), (5, 2, (0, 0, 2)));
+    assert_eq!(hand.run(), 2);
+}
+
+#[test]
+fn a_creation_has_a_time_limit() {
+    let (rig, hand) = held_on_a_runtime(|b| b.create_timeout(SECOND));
+    let mut stays = rig.waits();
+    drop(rig.waits());
+    assert_eq!(hand.run(), 1);
+    hand.0.time_is_up.store(true, SeqCst);
+    assert_eq!(hand.run(), 0);
+    assert_eq!(*locked(&rig.events), ["CreateFailed(TimedOut)"]);
+    let why = stays.poll().expect("it took too long").map(drop).expect_err("no resource");
+    assert_eq!(why, BorrowError::Create(Failure::TimedOut));
+    assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+}
+
+/// Only a runtime can interrupt a creation.
+#[test]
+fn a_time_limit_needs_a_runtime() {
+    let pool = ResourcePool::builder(Async(Steps::default()), "m").create_timeout(SECOND);
+    let Err(why @ BuildError::NotWith { .. }) = pool.build_async() else { panic!("refused") };
+    assert!(why.to_string().starts_with("create_timeout does not go with build_async"), "{why}");
+}
+
+/// The runtime drops its tasks, or takes no more.
+#[test]
+fn a_left_creation_ends_with_the_runtime() {
+    for polled in [false, true] {
+        let (rig, hand) = held_on_a_runtime(|b| b);
+        drop(rig.waits());
+        if polled {
+            hand.run();
+        }
+        hand.shut_down();
+        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+        drop(rig.waits());
+        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+    }
+}
+
+/// A borrower that finds no room makes the oldest left creation give way, but not the last one.
+#[test]
+fn left_creations_give_way() {
+    for polled in [false, true] {
+        let (rig, hand) = held_on_a_runtime(|b| b.max_total(2));
+        let (one, two) = (rig.waits(), rig.waits());
+        drop((one, two));
+        if polled {
+            hand.run();
+        }
+        let mut first = rig.waits();
+        assert_eq!(hand.run(), 1);
+        assert_eq!((first.wakes(), rig.steps.held(), rig.counts()), (1, 1, (1, 0, 2)));
+        assert!(first.poll().is_none());
+        let mut second = rig.waits();
+        assert_eq!((hand.run(), second.wakes()), (1, 0), "the last one stays");
+        rig.steps.release_first("create");
+        hand.run();
+        assert_eq!(number(&mut first), Some(2), "the oldest borrower is served");
+        rig.steps.go_on("create");
+        hand.run();
+        assert!(number(&mut second).is_some());
+    }
+}
+
+/// The limit of one key: only creations of this key can give way.
+#[test]
+fn a_left_creation_gives_way_to_its_key() {
+    let (steps, hand) = (Steps::default(), Hand::default());
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total_per_key(2);
+    let pool = pool.build_on(hand.clone()).expect("valid");
+    steps.on("create", Step::Held);
+    let begin = |key: &'static str| {
+        let pool = pool.clone();
+        let mut task =
+            Task::new(async move { pool.borrow_async(&key).await.map(Borrowed::into_owned) });
+        assert!(task.poll().is_none());
+        task
+    };
+    drop((begin("other"), begin("full"), begin("full")));
+    let waits = begin("full");
+    assert_eq!((hand.run(), waits.wakes()), (2, 1));
+    assert_eq!((pool.num_active_of(&"full"), pool.num_total()), (1, 3));
+}
+
+/// A close does not wait for it.
+#[test]
+fn a_left_creation_ends_with_the_pool() {
+    for polled in [false, true] {
+        let (rig, hand) = held_on_a_runtime(|b| b);
+        drop(rig.waits());
+        if polled {
+            hand.run();
+        }
+        rig.pool.close();
+        assert_eq!(rig.counts(), (0, 0, 1));
+        assert_eq!(hand.run(), 0);
+        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+    }
+}
+
+/// It finishes in the very poll in which it should give way.
+#[test]
+fn a_left_creation_that_finishes_too_late_is_destroyed() {
+    let (rig, hand) = held_on_a_runtime(|b| b.test_on_create(true));
+    rig.steps.on("validate", Step::Held);
+    drop(rig.waits());
+    rig.steps.go_on("create");
+    assert_eq!((hand.run(), rig.steps.alive()), (1, 1));
+    rig.pool.close();
+    assert_eq!(hand.run(), 0);
+    assert_eq!((rig.steps.alive(), rig.counts()), (0, (0, 0, 0)));
+}
+
+/// It counts for the minimum while it goes on.
+#[test]
+fn a_left_creation_refills_the_idle_list() {
+    let (rig, hand) = held_on_a_runtime(|b| b.min_idle(1));
+    drop(rig.waits());
+    rig.steps.go_on("create");
+    while hand.run() > 1 && rig.pool.num_idle() == 0 {}
+    assert_eq!(rig.pool.num_idle(), 1);
+}
+
+/// The runtime has ended, and drops what it is given: the listener learns it once.
+#[test]
+fn maintenance_that_ended_with_its_runtime_says_so() {
+    let hand = Hand::default();
+    let rig = rig_on(|b| b.max_idle_time(SECOND).min_idle(1), hand.clone());
+    hand.run();
+    assert_eq!(rig.pool.num_idle(), 1);
+    hand.shut_down();
+    for _ in 0..3 {
+        rig.clock.advance(2 * SECOND);
+        drop(rig.lend());
+    }
+    let said = locked(&rig.events).clone();
+    assert!(said.iter().all(|event| event.starts_with("MaintenanceNotStarted")), "{said:?}");
+    assert!((1..=2).contains(&said.len()), "once for each task: {said:?}");
+    // What has expired is not lent.
+    assert!(rig.steps.begun() > 3);
+}
+
+/// Under a paused time each timer ends at once, though the pool's time has not come.
+#[test]
+fn timers_that_end_early_do_not_spin() {
+    let hand = Hand::default();
+    hand.0.time_is_up.store(true, SeqCst);
+    let clock = cabrank::Clock::monotonic();
+    let rig = rig_on(|b| b.clock(clock).max_idle_time(100 * SECOND), hand.clone());
+    drop(rig.lend());
+    assert_eq!((hand.run(), hand.run()), (1, 1), "each poll ends");
+    assert_eq!(rig.counts(), (0, 1, 1));
+}
