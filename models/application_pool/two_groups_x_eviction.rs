@@ -8,7 +8,7 @@ use std::pin::pin;
 ///
 /// Guards that the marked process goes on serving its group (`Processes::first_with_room`). Without that, one endless
 /// session would stop the group that has room (PROP-SERVES-ON). Asserted: a newcomer is served while the process
-/// has a session. A process of its own serves the new group afterwards.
+/// has a session. A process of its own serves the new group afterwards (PROP-NO-GROUP-STARVES).
 #[test]
 fn two_groups_x_eviction() {
     explore("two_groups_x_eviction", &["in line", "late"], |outcomes| {
