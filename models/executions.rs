@@ -138,6 +138,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("resource_create_panic_x_waiter", 28),
     ("resource_creation_cancelled_x_borrow", 2_360),
     ("resource_creation_cancelled_x_return", 2_458),
+    ("resource_creation_x_return", 284),
     ("resource_detach_x_waiter", 10),
     ("resource_drop_x_forgotten", 12),
     ("resource_drop_x_return", 4),

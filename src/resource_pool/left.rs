@@ -5,8 +5,8 @@
 //! the idle list: its resource goes to the oldest waiter, or becomes idle. No borrower polls another's creation.
 //!
 //! A left creation may hang, and a server that was away may have left many that hang. So a borrower that finds no room
-//! makes the one give way that was left first (PROP-RP-GIVES-WAY). The last one stays: otherwise borrowers whose patience is
-//! shorter than a connect would restart it for ever. There are at most `max_idle` of a key.
+//! makes the one give way that was left first (PROP-RP-GIVES-WAY). The last one stays: otherwise borrowers whose patience
+//! is shorter than a connect would restart it for ever. There are at most `max_idle` of a key.
 //!
 //! A left creation that gives way counts as leaving until its task has dropped it.
 
@@ -47,8 +47,8 @@ impl<F: Form> State<F> {
         self.update_line(key);
     }
 
-    /// Grants an idle resource of the key to the oldest borrower that creates. Its loan passes from its creation to the
-    /// resource, so `active` stays.
+    /// Grants an idle resource of the key to the oldest borrower that creates (PROP-RP-FIRST-BACK). Its loan passes from
+    /// its creation to the resource, so `active` stays.
     #[cold]
     pub(super) fn serve_creation(&mut self, key: Key, fx: &mut Effects<F>) {
         let Some(next) = self.next_fresh_idle(key, true, fx) else {

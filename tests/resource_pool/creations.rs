@@ -121,7 +121,7 @@ fn the_first_borrower_after_an_outage_is_served() {
     }
 }
 
-/// Without a runtime, and with one.
+/// Without a runtime, and with one. PROP-RP-FIRST-BACK.
 #[test]
 fn a_borrower_that_creates_takes_what_comes_back_first() {
     let hand = Hand::default();
@@ -269,6 +269,7 @@ fn a_left_creation_ends_with_the_runtime() {
 }
 
 /// A borrower that finds no room makes the oldest left creation give way, but not the last one.
+/// PROP-RP-GIVES-WAY.
 #[test]
 fn left_creations_give_way() {
     for polled in [false, true] {
