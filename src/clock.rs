@@ -326,6 +326,24 @@ mod tests {
         assert_eq!(clock.now().since(before).as_secs(), 5);
     }
 
+    /// A wait may return early, but one that always does keeps a core busy.
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    #[test]
+    fn a_timed_wait_sleeps_and_ends_in_time() {
+        let (clock, begun) = (Clock::monotonic(), Instant::now());
+        let timeout = Duration::from_millis(20);
+        let (mutex, condvar) = (crate::sync::Mutex::new(()), Condvar::new());
+        let (mut guard, deadline) = (mutex.lock(), clock.deadline(timeout));
+        let mut woken = 0;
+        while !clock.has_passed(deadline) {
+            clock.wait(&condvar, &mut guard, deadline);
+            woken += 1;
+        }
+        assert!(begun.elapsed() >= timeout);
+        assert!(begun.elapsed() < Duration::from_millis(900), "it sleeps for too long");
+        assert!(woken < 100, "woken {woken} times in 20 ms");
+    }
+
     #[test]
     fn the_monotonic_clock_runs() {
         let clock = Clock::monotonic();

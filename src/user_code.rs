@@ -131,3 +131,31 @@ impl<T> Drop for UserValue<T> {
         }
     }
 }
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    struct PanicsOnDrop;
+    impl Drop for PanicsOnDrop {
+        fn drop(&mut self) {
+            // Without the panic hook, which would print it.
+            std::panic::resume_unwind(Box::new("in drop"));
+        }
+    }
+
+    /// The drop of what a panic carries is user code, too, and may panic again.
+    #[test]
+    fn a_panic_whose_value_panics_when_it_is_dropped_is_contained() {
+        let thrown = || std::panic::resume_unwind(Box::new(PanicsOnDrop));
+        let said = catch_unwind(|| contain(thrown));
+        assert!(said.is_ok_and(|said| said == Err("a value that is not a string".to_owned())));
+    }
+
+    #[test]
+    fn a_value_that_panics_when_it_is_dropped_is_contained() {
+        drop_contained(PanicsOnDrop);
+        drop(UserValue::new(PanicsOnDrop));
+        assert!(catch_unwind(|| drop(PanicsOnDrop)).is_err());
+    }
+}

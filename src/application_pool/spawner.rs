@@ -313,3 +313,27 @@ impl fmt::Debug for CancelToken {
         f.debug_struct("CancelToken").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cancel_wakes_every_thread_that_waits_for_it() {
+        let token = CancelToken::new();
+        let (done, all_done) = std::sync::mpsc::channel();
+        for _ in 0..3 {
+            let (token, done) = (token.clone(), done.clone());
+            std::thread::spawn(move || {
+                token.wait();
+                done.send(())
+            });
+        }
+        // They sleep by then, or find the token cancelled.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        token.cancel();
+        for _ in 0..3 {
+            assert_eq!(all_done.recv_timeout(std::time::Duration::from_secs(30)), Ok(()));
+        }
+    }
+}

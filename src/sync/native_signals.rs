@@ -97,5 +97,31 @@ mod tests {
             woken += 1;
         }
         assert!(woken < 100, "woken {woken} times in 20 ms");
+        assert!(until.elapsed() < Duration::from_millis(900), "it sleeps for too long");
+    }
+
+    /// Another thread changes the word between the look and the exchange. Here the same thread does, each time.
+    #[test]
+    fn a_contended_update_tries_again() {
+        let (flags, contended) = (Flags::new(0), std::cell::Cell::new(0));
+        let before = flags.update(|word| {
+            if contended.get() < 3 {
+                contended.set(contended.get() + 1);
+                assert_eq!(flags.update(|word| word + 0x10), word);
+            }
+            word | 1
+        });
+        assert_eq!((before, flags.read()), (0x30, 0x31));
+    }
+
+    #[test]
+    fn threads_that_update_a_word_lose_no_change() {
+        let flags = Flags::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10_000).for_each(|_| _ = flags.update(|word| word + 1)));
+            }
+        });
+        assert_eq!(flags.read(), 40_000);
     }
 }

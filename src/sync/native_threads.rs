@@ -139,3 +139,63 @@ impl Thread {
         self.0.state.lock().is_gone
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// Starts a thread that runs until the sender is dropped.
+    fn running() -> (Thread, std::sync::mpsc::Sender<()>) {
+        let (end, ended) = channel::<()>();
+        let (me, thread) = channel();
+        let start = start_joinable("joined", None, move |this| {
+            me.send(this).expect("it is waited for");
+            let _ = ended.recv();
+        });
+        start.expect("a thread");
+        (thread.recv().expect("it says which it is"), end)
+    }
+
+    /// The first of them takes the handle. It wakes all others when the thread is gone.
+    #[test]
+    fn each_of_many_joins_returns() {
+        for _ in 0..20 {
+            let (thread, end) = running();
+            let joins: Vec<_> = (0..4)
+                .map(|_| {
+                    let (thread, (done, is_done)) = (thread.clone(), channel());
+                    std::thread::spawn(move || done.send(thread.join_by(None)));
+                    is_done
+                })
+                .collect();
+            drop(end);
+            for join in joins {
+                assert_eq!(join.recv_timeout(Duration::from_secs(30)), Ok(true));
+            }
+        }
+    }
+
+    /// Returns for how long this thread has run on a processor.
+    #[cfg(target_os = "linux")]
+    fn run_time() -> Duration {
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+        let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+        Duration::from_nanos(nanos.expect("the first number is the time"))
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_join_with_a_deadline_sleeps_and_ends_in_time() {
+        let (thread, end) = running();
+        let (begun, ran) = (Instant::now(), run_time());
+        let timeout = Duration::from_millis(100);
+        assert!(!thread.join_by(Some(begun + timeout)));
+        assert!(begun.elapsed() >= timeout);
+        assert!(begun.elapsed() < timeout + Duration::from_millis(800), "it sleeps for too long");
+        assert!(run_time() - ran < timeout / 2, "it does not sleep");
+        drop(end);
+        assert!(thread.join_by(None));
+    }
+}
