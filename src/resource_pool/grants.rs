@@ -55,7 +55,7 @@ impl<F: Form> State<F> {
             let meta = self.subs[key.index()].metadata.clone();
             self.reset_slot(slot);
             let victim = Dead { slot: None, content: old, meta };
-            return self.to_create(slot, Some(ticket), Some(victim));
+            return self.create_in(slot, Some(ticket), Some(victim));
         };
         self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;

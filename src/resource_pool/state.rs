@@ -278,12 +278,12 @@ impl<F: Form> State<F> {
             Content::Ready(loan) => Step::Take(loan),
             Content::Nothing => {
                 let victim = grant.victim.map(|victim| self.take_victim(victim, fx));
-                self.to_create(grant.slot, ticket, victim)
+                self.create_in(grant.slot, ticket, victim)
             }
         }
     }
 
-    pub(super) fn to_create(
+    pub(super) fn create_in(
         &mut self,
         slot: Key,
         ticket: Option<u64>,
@@ -360,7 +360,7 @@ impl<F: Form> State<F> {
     /// Reuses the slot for a creation by the same borrower.
     fn recreate(&mut self, slot: Key) -> Step<F> {
         self.reset_slot(slot);
-        self.to_create(slot, None, None)
+        self.create_in(slot, None, None)
     }
 
     /// Gives the slot a new serial number and epoch, and restarts its times.

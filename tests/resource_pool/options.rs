@@ -248,7 +248,8 @@ fn an_unset_max_active_follows_the_totals() {
 /// An asynchronous pool without a runtime refuses what only a maintenance can do.
 #[test]
 fn options_that_need_maintenance_are_refused_without_a_runtime() {
-    let cases: [(&str, fn(Building) -> Building); 6] = [
+    type Case = (&'static str, fn(Building) -> Building);
+    let cases: [Case; 6] = [
         ("min_idle", |b| b.min_idle(1)),
         ("max_idle_time", |b| b.max_idle_time(SECOND)),
         ("soft_max_idle_time", |b| b.soft_max_idle_time(SECOND)),

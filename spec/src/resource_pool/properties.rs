@@ -90,7 +90,7 @@ step_properties! {
             let could = |slot: &&Slot| slot.left > 0 && (slot.key == key || !of_key);
             let needs = before.may_lend(key) && (of_key || in_all);
             (needs && before.adding.iter().filter(could).count() > 1)
-                .then(|| after.adding.len() < before.adding.len())
+                .then_some(after.adding.len() < before.adding.len())
         };
     "PROP-RP-CALLED-FOR" "a called waiter finds an idle resource or a place"
         |_, _, _, after| each(after.events.iter().filter_map(|event| match event {

@@ -198,10 +198,9 @@ impl World {
         self.options.fair |= self.options.when_exhausted == WhenExhausted::Fail;
         // The builder refuses limits that can never be reached.
         let Bounds { total, per_key, .. } = self.bounds;
-        let lowest = total.into_iter().chain(per_key).min();
-        let lower = |number: Number| number.map(|number| number.min(lowest.unwrap_or(number)));
-        self.bounds.active = lower(self.bounds.active);
-        self.bounds.idle = self.bounds.idle.map(lower);
+        if let Some(lowest) = total.into_iter().chain(per_key).min() {
+            self.bounds.active = self.bounds.active.map(|number| number.min(lowest));
+        }
         while !self.bounds.are_valid() {
             match (self.bounds.per_key > Some(1), self.bounds.min_idle > 0) {
                 (true, _) => self.bounds.per_key = Some(1),
