@@ -21,13 +21,13 @@ fn chance(one_in: u32) -> bool {
 
 /// Sets random options.
 fn any<P>(builder: Builder<Factory, P>) -> Builder<Factory, P> {
-    let mut builder = builder.max_active(thread_rng().gen_range(1..3));
-    builder = builder.max_total(thread_rng().gen_range(1..4)).fair(!chance(3)).lend_order(
-        match chance(2) {
-            true => LendOrder::OldestFirst,
-            false => LendOrder::NewestFirst,
-        },
-    );
+    let total = thread_rng().gen_range(1..4);
+    // The builder refuses a limit that the total keeps from being reached.
+    let mut builder = builder.max_active(total.min(thread_rng().gen_range(1..3)));
+    builder = builder.max_total(total).fair(!chance(3)).lend_order(match chance(2) {
+        true => LendOrder::OldestFirst,
+        false => LendOrder::NewestFirst,
+    });
     if chance(2) {
         builder = builder.min_idle(1);
     }
@@ -140,7 +140,7 @@ fn resource_keyed_crowd() {
         let per_key = thread_rng().gen_range(1..4);
         let rig = keyed(|builder| {
             let builder = any(builder);
-            if per_key == 1 { builder.max_total_per_key(1) } else { builder }
+            if per_key == 1 { builder.max_total_per_key(1).max_active(1) } else { builder }
         });
         let rig = Arc::new(rig.reentrant());
         any_makes(&rig.factory);
