@@ -130,9 +130,9 @@ configurations! {
     // Two groups, max 2, three clients unless the row says otherwise.
     "two-global" [298_794, 2_177_976, 29]: two(global(2)), failures, detaches, lowered, idle;
     "two-private" [327_030, 2_390_300, 31]: two(private(2)), failures, detaches, lowered, idle;
-    "two-global-deep" [1_640_241, 15_918_891, 36]: two(global(2)),
+    "two-global-deep" [1_669_689, 16_159_659, 36]: two(global(2)),
         failures, detaches, giving_up, limits, idle;
-    "two-private-deep" [1_839_657, 17_642_691, 39]: two(private(2)),
+    "two-private-deep" [1_868_367, 17_877_483, 39]: two(private(2)),
         failures, detaches, giving_up, limits, idle;
     "two-minimum" [136_343, 900_867, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
     "two-restarts" [49_918, 285_050, 25]: two(private(2)), restarts, spawns_fail;
