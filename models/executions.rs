@@ -153,7 +153,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("resource_invalidate_x_waiter", 35),
     ("resource_key_eviction_x_borrow", 441),
     ("resource_key_forgotten_x_borrow", 10_799),
-    ("resource_left_creation_x_borrow", 493),
+    ("resource_orphaned_creation_x_borrow", 493),
     ("resource_lower_x_return", 14),
     ("resource_lower_x_return_x_waiter", 3_884),
     ("resource_new_key_x_new_key", 840),

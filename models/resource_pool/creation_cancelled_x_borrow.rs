@@ -1,7 +1,7 @@
 //! A borrower of an asynchronous pool creates, and gives up, or is served by a resource that comes back, while others
 //! borrow and wait.
 //!
-//! Guards `left.rs` and the futures of `creation.rs`: without them a borrower sleeps for ever beside a resource, or a
+//! Guards `orphans.rs` and the futures of `creation.rs`: without them a borrower sleeps for ever beside a resource, or a
 //! creation that no borrower polls keeps its place.
 //!
 //! Asserted: each borrower is served, and at the end the counts are those of the resources.
@@ -197,9 +197,9 @@ impl Runtime for ByHand {
 /// Guards `State::make_way` and the wait of the task that drives a creation on: the older one gives way, and its place goes
 /// to the borrower. Otherwise the borrower waits for creations that hang.
 #[test]
-fn resource_left_creation_x_borrow() {
+fn resource_orphaned_creation_x_borrow() {
     let expected = ["its task had begun", "its task had not begun"];
-    explore("resource_left_creation_x_borrow", &expected, |outcomes| {
+    explore("resource_orphaned_creation_x_borrow", &expected, |outcomes| {
         let (slow, hand) = (Slow::new(false), ByHand::default());
         let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(2);
         let pool = pool.clock(crate::ManualClock::new().clock()).build_on(hand.clone());

@@ -14,7 +14,6 @@ use super::loan::Loan;
 use super::reserved::{ReservedLoan, ReservedPlace};
 use super::slot::Content;
 use super::state::{Step, ToCreate};
-use super::waiting::deadline;
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
 use crate::section::{Guarded, Patience, now};
@@ -123,7 +122,7 @@ impl<F: Form> Inner<F> {
     ) -> Step<F> {
         self.report(&reserved.loan_mut().meta, event);
         let place = reserved.discard();
-        if self.clock().has_passed(deadline(*patience)) {
+        if self.clock().has_passed(patience.deadline()) {
             return Step::Refused(Refusal::TooLate);
         }
         let slot = place.into_slot();

@@ -1,6 +1,6 @@
 //! Builds a pool.
 
-use super::driving::Drives;
+use super::drives::Drives;
 use super::event::Event;
 use super::factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 use super::inner::{Inner, Listener};
@@ -278,7 +278,7 @@ impl<F: Form, P> Builder<F, P> {
             tested: 0,
             leaving: 0,
             by_age: List::new(),
-            left: List::new(),
+            orphans: List::new(),
             lives: [const { List::new() }; CLASSES],
             lent: List::new(),
             turns: List::new(),

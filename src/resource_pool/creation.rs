@@ -4,7 +4,7 @@
 //! borrower returns. Otherwise a slow connect would hold up a borrower beside idle resources. The wait begins when the
 //! creation first pends, so a creation that is ready at once costs no section.
 //!
-//! `left.rs` says what becomes of a creation that its borrower leaves, or does not need any more.
+//! `orphans.rs` says what becomes of a creation that its borrower leaves, or does not need any more.
 
 use super::error::Failure;
 use super::factory::{Creation, Form};
@@ -103,7 +103,7 @@ impl<'p, F: Form> Future for Creating<'p, F> {
             return this.poll_turn(cx).map(Err);
         };
         if let Some(step) = this.turn.take().and_then(Turn::end) {
-            // Another resource came first, by a hair. This one goes its own way.
+            // Another resource was granted first: this creation is an orphan.
             this.creation = Some(Box::pin(ready(made)));
             this.leave();
             return Poll::Ready(Err(step));
@@ -124,13 +124,13 @@ impl<F: Form> Drop for Creating<'_, F> {
 pub(super) struct InCreation<'p, F: Form> {
     refilling: Option<Refilling<'p, F>>,
     creation: Option<Creation<F>>,
-    /// It was left before. Then it ends with this future.
-    left: bool,
+    /// It is an orphan already. Then it ends with this future.
+    orphaned: bool,
 }
 
 impl<'p, F: Form> InCreation<'p, F> {
-    pub(super) fn new(refilling: Refilling<'p, F>, creation: Creation<F>, left: bool) -> Self {
-        InCreation { refilling: Some(refilling), creation: Some(creation), left }
+    pub(super) fn new(refilling: Refilling<'p, F>, creation: Creation<F>, orphaned: bool) -> Self {
+        InCreation { refilling: Some(refilling), creation: Some(creation), orphaned }
     }
 }
 
@@ -151,7 +151,7 @@ impl<F: Form> Drop for InCreation<'_, F> {
         else {
             return;
         };
-        if self.left || has_failed() {
+        if self.orphaned || has_failed() {
             drop_contained(creation);
             return;
         }

@@ -1,4 +1,4 @@
-//! Drives a creation on, on the runtime that the pool was built with, after its borrower has left it (`left.rs`).
+//! Drives a creation on, on the runtime that the pool was built with, after its borrower has left (`orphans.rs`).
 
 use super::creation::InCreation;
 use super::error::Failure;
@@ -8,44 +8,27 @@ use super::refill::Refilling;
 use super::slot::Meta;
 use super::waiting::WaitToGiveWay;
 use crate::collections::slab_list::Key;
-use crate::periodic_executor::{BoxFuture, Runtime};
 use crate::section::{Guarded, Patience};
 use crate::sync::has_failed;
-use crate::user_code::{UserValue, contain, drop_contained};
+use crate::user_code::{contain, drop_contained};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The runtime of a pool.
-pub(super) struct Drives {
-    spawn: Box<dyn Fn(BoxFuture<()>) + Send + Sync>,
-    sleep: Box<dyn Fn(Instant) -> BoxFuture<()> + Send + Sync>,
-}
-
-impl Drives {
-    pub(super) fn new<R: Runtime>(runtime: Arc<UserValue<R>>) -> Self {
-        let spawns = runtime.clone();
-        Drives {
-            spawn: Box::new(move |task| spawns.spawn(task)),
-            sleep: Box::new(move |at| Box::pin(runtime.sleep_until(at))),
-        }
-    }
-}
-
-/// A left creation, until its task begins. The runtime may drop the task before that.
-struct Left<F: Form> {
+/// An orphaned creation, until its task begins. The runtime may drop the task before that.
+struct Orphan<F: Form> {
     pool: Arc<Inner<F>>,
     slot: Option<Key>,
     meta: Meta<F>,
     creation: Option<Creation<F>>,
 }
 
-impl<F: Form> Left<F> {
+impl<F: Form> Orphan<F> {
     async fn run(mut self) {
         let slot = self.slot.take().expect("taken here only");
         let creation = self.creation.take().expect("taken here only");
@@ -54,7 +37,7 @@ impl<F: Form> Left<F> {
     }
 }
 
-impl<F: Form> Drop for Left<F> {
+impl<F: Form> Drop for Orphan<F> {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
         // The creation goes before its place: until then it still occupies it.
@@ -64,21 +47,21 @@ impl<F: Form> Drop for Left<F> {
 }
 
 impl<F: Form> Inner<F> {
-    /// Returns whether the pool drives left creations on.
+    /// Returns whether the pool drives orphaned creations on.
     pub(super) fn drives(&self) -> bool {
         self.runtime.get().is_some()
     }
 
-    /// Spawns a task for a left creation. If there can be none, the creation is dropped.
+    /// Spawns a task for an orphaned creation. If there can be none, the creation is dropped.
     pub(super) fn drive(&self, slot: Key, meta: Meta<F>, creation: Creation<F>) {
         let (Some(runtime), Some(pool)) = (self.runtime.get(), self.me.upgrade()) else {
             unreachable!("a borrower has the pool, and the state was asked whether it drives")
         };
-        let left = Left { pool, slot: Some(slot), meta, creation: Some(creation) };
-        let _ = contain(|| (runtime.spawn)(Box::pin(left.run())));
+        let orphan = Orphan { pool, slot: Some(slot), meta, creation: Some(creation) };
+        let _ = contain(|| (runtime.spawn)(Box::pin(orphan.run())));
     }
 
-    /// Completes a left creation, unless it gives way.
+    /// Completes an orphaned creation, unless it gives way.
     async fn complete(&self, slot: Key, meta: &Meta<F>, creation: InCreation<'_, F>) {
         let mut gives_way = self.turn(WaitToGiveWay::new(slot), Patience::Task);
         let mut fill = pin!(self.finish(creation));

@@ -10,7 +10,7 @@ use std::task::Waker;
 
 /// A resource that has left the pool.
 pub(crate) struct Dead<F: Form> {
-    /// Its slot, which is given back after the destruction, if it still counts.
+    /// Its slot, which is released after the destruction, unless another resource has its place.
     pub(super) slot: Option<Key>,
     pub(super) content: Content<F>,
     pub(super) meta: Meta<F>,
@@ -21,7 +21,7 @@ pub(crate) enum Effect<F: Form> {
     Wake(Wake),
     /// Maintenance of this key is due.
     WakeMaintenance(MaintenanceTask, Meta<F>),
-    /// The maintenance may have to end.
+    /// The last maintenance may be finished: ends its executor.
     StopMaintenance,
     Destroy(Dead<F>),
     /// Drops the pool's own reference to a key.

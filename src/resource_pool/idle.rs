@@ -323,8 +323,8 @@ impl<F: Form> State<F> {
         }
         self.update_line(key);
         self.clear_key(key, fx);
-        while let Some(slot) = self.subs[key.index()].left.front() {
-            self.drop_left(slot, fx);
+        while let Some(slot) = self.subs[key.index()].orphans.front() {
+            self.drop_orphan(slot, fx);
         }
         self.watch_minimum(key, fx);
         self.forget_if_empty(key, fx);

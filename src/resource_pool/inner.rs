@@ -1,6 +1,6 @@
 //! The part that all handles of one pool share: its state, and the user's values that serve it.
 
-use super::driving::Drives;
+use super::drives::Drives;
 use super::effects::{Dead, Effects};
 use super::event::Event;
 use super::factory::Form;

@@ -19,7 +19,7 @@ impl<F: Form> State<F> {
         "INV-RP-LIFETIME" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
         "INV-RP-CLOSED" "a closed pool has no waiter, and no idle resource that is not tested" closed;
         "INV-RP-IDLE-ORDER" "each list of idle resources is ordered by their return, and complete" idle_order;
-        "INV-RP-WAITING" "waiting, creating, retrying and left are the numbers of such borrowers and creations" waiting;
+        "INV-RP-WAITING" "waiting, creating, retrying and orphans are the numbers of such borrowers and creations" waiting;
         "INV-RP-LINE" "the eligible keys stand in line, by the tickets of their oldest waiters" line;
         "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits, and no resource of a key while a borrower of it creates and waits" exact_wake_up;
         "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging;
@@ -135,8 +135,8 @@ fn waiting<F: Form>(state: &State<F>) -> bool {
     let waiting: usize = state.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
     let retrying: usize = state.subs.iter().map(|(_, sub)| sub.retrying).sum();
     let creating: usize = state.subs.iter().map(|(_, sub)| sub.creating.len()).sum();
-    let left: usize = state.subs.iter().map(|(_, sub)| sub.left.len()).sum();
-    let counted = state.creating == creating && state.left.len() == left;
+    let orphans: usize = state.subs.iter().map(|(_, sub)| sub.orphans.len()).sum();
+    let counted = state.creating == creating && state.orphans.len() == orphans;
     counted && state.waiting == waiting && state.retrying == retrying
 }
 

@@ -55,8 +55,8 @@
 //!   to the next waiter. In a pool with a runtime ([`build_on`](Builder::build_on)) it goes on instead, up to
 //!   [`create_timeout`](Builder::create_timeout), if fewer than `max_idle` are idle or being created for the idle list. Its
 //!   resource goes to the oldest waiter, or becomes idle.
-//! - A creation that goes on without its borrower gives way to a borrower that finds no room: the oldest first, and the
-//!   last one not. So after an outage that left many of them hanging, the next borrower creates at once.
+//! - A creation that goes on without its borrower gives way to a borrower that finds no room: the oldest first; the last
+//!   one never does. So after an outage that left many of them hanging, the next borrower creates at once.
 //! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
 //!
 //! # Panics
@@ -110,6 +110,7 @@
 mod borrow;
 mod builder;
 mod creation;
+mod drives;
 mod driving;
 mod due;
 mod effects;
@@ -127,7 +128,6 @@ mod invariants;
 mod invariants_tests;
 mod keyed;
 mod keys;
-mod left;
 mod line;
 mod loan;
 mod maintenance;
@@ -135,6 +135,7 @@ mod maintenance_task;
 #[cfg(doctest)]
 mod misuse;
 mod options;
+mod orphans;
 mod pool;
 mod refill;
 mod reserved;

@@ -8,7 +8,7 @@
 //! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
 //! expired before it reaches the idle list counts as a failure.
 //!
-//! If a future of `add` or of the maintenance is dropped, its creation is left (`left.rs`): also when a runtime drops
+//! If a future of `add` or of the maintenance is dropped, its creation is left (`orphans.rs`): also when a runtime drops
 //! its tasks. A close interrupts no creation of a caller: its resource is destroyed once created.
 //!
 //! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A heap
@@ -208,7 +208,7 @@ impl<F: Form> State<F> {
             self.drop_late(slot, content, fx);
             return Arrival::Expired;
         }
-        self.end_left(slot);
+        self.end_orphan(slot);
         self.subs[key.index()].adding -= 1;
         if let Content::Nothing = content {
             self.remove(slot);

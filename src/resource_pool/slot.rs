@@ -4,11 +4,11 @@
 //! |---|---|---|---|
 //! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`*; `creating` while its borrower creates it and waits | active |
 //! | `Idle` | in the slot; with its tester during a test | `idle`, `by_age`, `lives`* | idle |
-//! | `Adding` | empty until it is created | `lives`*; both named `left` if its borrower left it | adding |
+//! | `Adding` | empty until it is created | `lives`*; both named `orphans` if its borrower left it | adding |
 //! | `Marked` | in the slot, or with the borrower that destroys it; its place in the total is another key's | `lives`*, because it may be spared | leaving, of its key only |
 //! | `Replaced` | in the slot; its places are those of a newer resource of its key | `lives`*, likewise | – |
 //! | `Reclaimed` | with a borrower that has abandoned it | – | – |
-//! | `Leaving` | being destroyed, or a left creation that is dropped | – | leaving |
+//! | `Leaving` | being destroyed, or an orphaned creation that is dropped | – | leaving |
 //!
 //! *: only in pools whose options need this list.
 
@@ -88,7 +88,7 @@ pub(crate) struct Slot<F: Form> {
 }
 
 linked!(
-    /// The idle resources of one key, in order of their return; or its left creations, the first one first.
+    /// The idle resources of one key, in order of their return; or its orphaned creations, the oldest first.
     InIdle, Slot<F: Form>, idle
 );
 linked!(
@@ -142,8 +142,8 @@ pub(crate) struct Sub<F: Form> {
     /// The one key of a pool without keys, which is never forgotten.
     pub(super) permanent: bool,
     pub(super) idle: List<InIdle>,
-    /// Those of `adding` that their borrowers left, the first one first.
-    pub(super) left: List<InIdle>,
+    /// Those of `adding` whose borrowers have left, the oldest first.
+    pub(super) orphans: List<InIdle>,
     /// Creations whose borrowers also wait for a resource that comes back.
     pub(super) creating: IndexedHeap<u64, InCreating>,
     /// How often it was cleared.
@@ -180,7 +180,7 @@ impl<F: Form> Sub<F> {
             made: false,
             permanent: false,
             idle: List::new(),
-            left: List::new(),
+            orphans: List::new(),
             creating: IndexedHeap::default(),
             cleared: 0,
             tested: 0,

@@ -29,7 +29,7 @@ pub(crate) enum Outcome {
     /// A resource or place may be free: retry.
     Retry,
     Closed,
-    /// The creation that was left makes room for a borrower.
+    /// The orphaned creation makes room for a borrower.
     GivesWay,
 }
 
@@ -95,8 +95,8 @@ pub(crate) struct State<F: Form> {
     /// Resources that leave and are not destroyed yet.
     pub(super) leaving: usize,
     pub(super) by_age: List<InAge>,
-    /// The creations that were left and go on, the first one first.
-    pub(super) left: List<InAge>,
+    /// The orphaned creations, the oldest first.
+    pub(super) orphans: List<InAge>,
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,

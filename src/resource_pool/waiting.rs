@@ -1,4 +1,4 @@
-//! The waits of the pool: a borrower's for its turn, in a queue or beside its creation; a left creation's for a call to
+//! The waits of the pool: a borrower's for its turn, in a queue or beside its creation; an orphaned creation's for a call to
 //! give way; and a caller's for the end of a closed pool.
 
 use super::effects::Effects;
@@ -7,7 +7,6 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::slot::Place;
 use super::state::{Outcome, State, Step, WaitForTurn};
-use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Wake};
 use crate::section::{Patience, Wait};
@@ -88,7 +87,7 @@ impl<F: Form> Wait<Inner<F>> for WaitWhileCreating {
     }
 }
 
-/// The task of a left creation, which may have to give way. It joins the waiters when it first looks.
+/// The task of an orphaned creation, which may have to give way. It joins the waiters when it first looks.
 pub(super) struct WaitToGiveWay {
     slot: Key,
     waiter: Option<Key>,
@@ -167,13 +166,5 @@ impl<F: Form> Wait<Inner<F>> for WaitForEnd {
             let (_, waker) = state.waiters.cancel(&mut state.closing, waiter);
             fx.drop_waker(waker);
         }
-    }
-}
-
-/// Returns when a caller with this patience gives up.
-pub(super) fn deadline(patience: Patience) -> Deadline {
-    match patience {
-        Patience::Thread(deadline) => deadline,
-        Patience::None | Patience::Task => Deadline::Never,
     }
 }

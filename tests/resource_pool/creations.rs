@@ -1,5 +1,5 @@
 //! Creations: a borrower that creates also waits; a creation that is left ends at once, or goes on where the pool has a
-//! runtime; left creations give way.
+//! runtime; orphaned creations give way.
 
 use crate::common::locked;
 use crate::shared::SECOND;
@@ -192,7 +192,7 @@ fn a_closed_pool_lends_nothing_beside_a_creation() {
 }
 
 #[test]
-fn a_left_creation_goes_on_where_there_is_a_runtime() {
+fn an_orphaned_creation_goes_on_where_there_is_a_runtime() {
     let (rig, hand) = held_on_a_runtime(|b| b.max_active(1));
     let first = rig.waits();
     let mut second = rig.waits();
@@ -221,7 +221,7 @@ fn a_left_creation_goes_on_where_there_is_a_runtime() {
 
 /// Otherwise, each cancelled borrower would leave one more.
 #[test]
-fn left_creations_are_bounded() {
+fn orphaned_creations_are_bounded() {
     let (rig, hand) = held_on_a_runtime(|b| b.max_idle(2));
     for _ in 0..5 {
         drop(rig.waits());
@@ -254,7 +254,7 @@ fn a_time_limit_needs_a_runtime() {
 
 /// The runtime drops its tasks, or takes no more.
 #[test]
-fn a_left_creation_ends_with_the_runtime() {
+fn an_orphaned_creation_ends_with_the_runtime() {
     for polled in [false, true] {
         let (rig, hand) = held_on_a_runtime(|b| b);
         drop(rig.waits());
@@ -268,10 +268,10 @@ fn a_left_creation_ends_with_the_runtime() {
     }
 }
 
-/// A borrower that finds no room makes the oldest left creation give way, but not the last one.
+/// A borrower that finds no room makes the oldest orphaned creation give way, but not the last one.
 /// PROP-RP-GIVES-WAY.
 #[test]
-fn left_creations_give_way() {
+fn orphaned_creations_give_way() {
     for polled in [false, true] {
         let (rig, hand) = held_on_a_runtime(|b| b.max_total(2));
         let (one, two) = (rig.waits(), rig.waits());
@@ -296,7 +296,7 @@ fn left_creations_give_way() {
 
 /// The limit of one key: only creations of this key can give way.
 #[test]
-fn a_left_creation_gives_way_to_its_key() {
+fn an_orphaned_creation_gives_way_to_its_key() {
     let (steps, hand) = (Steps::default(), Hand::default());
     let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total_per_key(2);
     let pool = pool.build_on(hand.clone()).expect("valid");
@@ -316,7 +316,7 @@ fn a_left_creation_gives_way_to_its_key() {
 
 /// A close does not wait for it.
 #[test]
-fn a_left_creation_ends_with_the_pool() {
+fn an_orphaned_creation_ends_with_the_pool() {
     for polled in [false, true] {
         let (rig, hand) = held_on_a_runtime(|b| b);
         drop(rig.waits());
@@ -332,7 +332,7 @@ fn a_left_creation_ends_with_the_pool() {
 
 /// It finishes in the very poll in which it should give way.
 #[test]
-fn a_left_creation_that_finishes_too_late_is_destroyed() {
+fn an_orphaned_creation_that_finishes_too_late_is_destroyed() {
     let (rig, hand) = held_on_a_runtime(|b| b.test_on_create(true));
     rig.steps.on("validate", Step::Held);
     drop(rig.waits());
@@ -345,7 +345,7 @@ fn a_left_creation_that_finishes_too_late_is_destroyed() {
 
 /// It counts for the minimum while it goes on.
 #[test]
-fn a_left_creation_refills_the_idle_list() {
+fn an_orphaned_creation_refills_the_idle_list() {
     let (rig, hand) = held_on_a_runtime(|b| b.min_idle(1));
     drop(rig.waits());
     rig.steps.go_on("create");

@@ -94,7 +94,7 @@ configurations! {
         1, of_one(3), FAIR, active(2).and_total(2), [], [GiveUp Leave Await Close];
     "rp-await-barging" "the same, and newcomers may barge"
         1, of_one(3), BARGING, active(2).and_total(2), [], [GiveUp Leave Await];
-    "rp-gives-way" "max_total 2: left creations give way to waiters"
+    "rp-gives-way" "max_total 2: orphaned creations give way to waiters"
         1, of_one(3), FAIR, total(2), [], [GiveUp Leave ClearAll];
     "rp-minimum" "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp Add Age AgeHard];
@@ -121,7 +121,7 @@ configurations! {
         2, of_four(), BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
     "rp-keyed-cancel" "2 keys share max_total 2: borrowers leave creations, the pool is cleared and closed"
         2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail ActivateFail Cancel GiveUp ClearAll Close];
-    "rp-keyed-await" "2 keys share max_total 2, each with at most 2: borrowers that create take what comes back first, and left creations give way"
+    "rp-keyed-await" "2 keys share max_total 2, each with at most 2: borrowers that create take what comes back first, and orphaned creations give way"
         2, of_two(), FAIR, total(2).per_key(2), [], [GiveUp Leave Await];
     "rp-keyed-test" "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
         2, of_two(), FAIR, total(2).idle(1, 2), [], [GiveUp Invalidate Test Age];

@@ -301,7 +301,7 @@ impl ResourcePool {
         lent.flat_map(At::slots_mut).chain(&mut self.adding).for_each(|slot| slot.old = true);
     }
 
-    // open --> closed; waiters are refused, idle resources and left creations leave
+    // open --> closed; waiters are refused, idle resources and orphaned creations leave
     pub(crate) fn close(&mut self) {
         self.closed = true;
         if !self.planted(CloseLeavesWaiters) {

@@ -81,7 +81,7 @@ step_properties! {
                 })
             }))
         };
-    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes a left creation give way, unless only one could"
+    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes an orphaned creation give way, unless only one could"
         |_, before, action, after| {
             let Action::Borrow { client, key, waits: true } = *action else { return None };
             let At::Waiting(_) = after.clients[client] else { return None };

@@ -170,7 +170,7 @@ impl Mirror {
                     self.calls[client] = None
                 }
                 Event::Refused(client, why) => self.ended[client] = Some(why),
-                // Its borrower drops a left creation later.
+                // Its borrower drops an orphaned creation later.
                 Event::Leaves(id) if self.left.contains(&Some(id)) => {}
                 Event::Leaves(id) => self.leaving.push_back(id),
                 // It may have been granted to another waiter at once.

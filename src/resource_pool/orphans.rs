@@ -1,14 +1,14 @@
-//! Creations whose borrowers are gone: cancelled, or served by a resource that came back first.
+//! Orphaned creations: their borrowers were cancelled, or served by a resource that came back first.
 //!
 //! A pool without a runtime drops such a creation at once, so what it holds is free, and its place goes to the next
 //! waiter. A pool with a runtime drives it on (`driving.rs`), up to `create_timeout`. It then counts as a creation for
 //! the idle list: its resource goes to the oldest waiter, or becomes idle. No borrower polls another's creation.
 //!
-//! A left creation may hang, and a server that was away may have left many that hang. So a borrower that finds no room
-//! makes the one give way that was left first (PROP-RP-GIVES-WAY). The last one stays: otherwise borrowers whose patience
-//! is shorter than a connect would restart it for ever. There are at most `max_idle` of a key.
+//! After an outage many orphaned creations may hang. So a borrower without room makes the oldest one give way
+//! (PROP-RP-GIVES-WAY). The last one stays: otherwise borrowers whose patience is shorter than a connect would restart
+//! it for ever. There are at most `max_idle` of a key.
 //!
-//! A left creation that gives way counts as leaving until its task has dropped it.
+//! An orphaned creation that gives way counts as leaving until its task has dropped it.
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
@@ -59,7 +59,7 @@ impl<F: Form> State<F> {
         self.creating -= 1;
         let waiter = self.slots[slot.index()].waiter.take().expect("it waits");
         self.end_loan(slot);
-        self.become_left(slot);
+        self.orphan(slot);
         self.remove_idle(next);
         self.slots[next.index()].place = Place::Lent;
         self.subs[key.index()].active += 1;
@@ -72,19 +72,19 @@ impl<F: Form> State<F> {
         self.update_line(key);
     }
 
-    /// Turns the place of a borrower's creation into that of a left one.
-    fn become_left(&mut self, slot: Key) {
+    /// Turns the place of a borrower's creation into that of an orphaned one.
+    fn orphan(&mut self, slot: Key) {
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Adding;
         let key = entry.key;
         self.subs[key.index()].adding += 1;
-        self.push_left(slot);
+        self.push_orphan(slot);
     }
 
-    fn push_left(&mut self, slot: Key) {
+    fn push_orphan(&mut self, slot: Key) {
         let key = self.slots[slot.index()].key;
-        self.subs[key.index()].left.push_back(&mut self.slots, slot);
-        self.left.push_back(&mut self.slots, slot);
+        self.subs[key.index()].orphans.push_back(&mut self.slots, slot);
+        self.orphans.push_back(&mut self.slots, slot);
     }
 
     /// Leaves a borrower's creation. Returns whether the pool drives it on; if not, the caller drops it, and then gives
@@ -100,7 +100,7 @@ impl<F: Form> State<F> {
             Place::Adding => {}
             Place::Lent => {
                 self.end_loan(slot);
-                self.become_left(slot);
+                self.orphan(slot);
                 self.counts_changed(key, fx);
                 self.make_way_for_line(key, fx);
                 if self.limits.min_idle > 0 {
@@ -118,26 +118,26 @@ impl<F: Form> State<F> {
         if !drives || self.closed {
             return false;
         }
-        self.push_left(slot);
+        self.push_orphan(slot);
         self.make_way_for_line(self.slots[slot.index()].key, fx);
         true
     }
 
-    /// Ends a left creation. Returns the task that drives it on, if it has begun.
-    pub(super) fn end_left(&mut self, slot: Key) -> Option<Key> {
+    /// Ends an orphaned creation. Returns the task that drives it on, if it has begun.
+    pub(super) fn end_orphan(&mut self, slot: Key) -> Option<Key> {
         let entry = &mut self.slots[slot.index()];
         if !entry.age.is_linked() {
             return None;
         }
         let (key, waiter) = (entry.key, entry.waiter.take());
-        self.subs[key.index()].left.remove(&mut self.slots, slot);
-        self.left.remove(&mut self.slots, slot);
+        self.subs[key.index()].orphans.remove(&mut self.slots, slot);
+        self.orphans.remove(&mut self.slots, slot);
         waiter
     }
 
-    /// Has a left creation dropped by its task. Its place counts until then.
-    pub(super) fn drop_left(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let waiter = self.end_left(slot);
+    /// Has an orphaned creation dropped by its task. Its place counts until then.
+    pub(super) fn drop_orphan(&mut self, slot: Key, fx: &mut Effects<F>) {
+        let waiter = self.end_orphan(slot);
         self.end_life(slot);
         let entry = &mut self.slots[slot.index()];
         entry.place = Place::Leaving;
@@ -154,21 +154,21 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Makes a left creation give way to a waiter of the key, if only the totals keep the waiter from creating.
+    /// Makes an orphaned creation give way to a waiter of the key, if only the totals keep the waiter from creating.
     pub(super) fn make_way(&mut self, key: Key, fx: &mut Effects<F>) {
         let sub = &self.subs[key.index()];
         if sub.queue.is_empty() || !self.may_lend(sub) {
             return;
         }
         let (first, number) = if sub.total >= self.limits.max_total_per_key {
-            (sub.left.front(), sub.left.len())
+            (sub.orphans.front(), sub.orphans.len())
         } else if self.total >= self.limits.max_total {
-            (self.left.front(), self.left.len())
+            (self.orphans.front(), self.orphans.len())
         } else {
             return;
         };
         if let Some(first) = first.filter(|_| number > 1) {
-            self.drop_left(first, fx);
+            self.drop_orphan(first, fx);
         }
     }
 
