@@ -39,8 +39,9 @@ It has answered <strong>${answered}</strong> ${answered === 1 ? 'request' : 'req
 <li><a href="/stream">/stream</a>: ten lines, one every 200 ms</li>
 <li><a href="/upload">/upload</a>: returns your upload</li>
 <li><a href="/env">/env</a>: the request as the application sees it</li>
-<li><a href="/crash" rel="nofollow">/crash</a>: kills its own process; reload this page, and another process answers</li>
 </ul>
+<form method="post" action="/crash"><p><button>crash</button> kills the process that gets it. Reload this page, and another process
+answers.</p></form>
 <p>After a change of the code, run <code>touch tmp/restart.txt</code>.</p>`));
 }
 
@@ -73,7 +74,12 @@ function upload(request, response) {
 <p>A large upload: <code>curl -T FILE http://…/upload | cmp - FILE</code></p>`));
 }
 
-function crash() {
+function crash(request, response) {
+  // A server may send a GET whose process has died to the next process, which would die as well.
+  if (request.method !== 'POST') {
+    answer(response, 405, 'text/plain', 'POST kills this process\n');
+    return;
+  }
   process.kill(process.pid, 'SIGKILL');
 }
 

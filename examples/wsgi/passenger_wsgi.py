@@ -45,8 +45,9 @@ It has answered <strong>{answered}</strong> {"request" if answered == 1 else "re
 <li><a href="/stream">/stream</a>: ten lines, one every 200 ms</li>
 <li><a href="/upload">/upload</a>: returns your upload</li>
 <li><a href="/env">/env</a>: the request as the application sees it</li>
-<li><a href="/crash" rel="nofollow">/crash</a>: kills its own process; reload this page, and another process answers</li>
 </ul>
+<form method="post" action="/crash"><p><button>crash</button> kills the process that gets it. Reload this page, and another process
+answers.</p></form>
 <p>After a change of the code, run <code>touch tmp/restart.txt</code>.</p>""")
     return answer(start_response, "200 OK", "text/html; charset=utf-8", body)
 
@@ -88,6 +89,9 @@ def upload(environ, start_response):
 
 
 def crash(environ, start_response):
+    # A server may send a GET whose process has died to the next process, which would die as well.
+    if environ["REQUEST_METHOD"] != "POST":
+        return answer(start_response, "405 Method Not Allowed", "text/plain", b"POST kills this process\n")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
