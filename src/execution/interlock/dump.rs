@@ -59,7 +59,7 @@ pub struct WaitDump {
     /// Where in the source it waits.
     pub at: &'static Location<'static>,
     /// How long it has waited.
-    pub since: Duration,
+    pub waited: Duration,
     /// The executions that keep it from going on: see [`Dump::blockers`].
     pub blocked_by: BlockedBy,
     /// The backtrace of the wait (feature `backtrace`).
@@ -97,8 +97,8 @@ impl OwnerDump {
         // A call that was granted, and has not gone on yet, does not wait.
         let waiter = owner.waiter.as_deref().filter(|waiter| !waiter.granted);
         let wait = waiter.zip(BlockedBy::of(owner.mode, state)).map(|(waiter, blocked_by)| {
-            let (at, since) = (waiter.at, now.since(waiter.since));
-            WaitDump { at, since, blocked_by, backtrace: waiter.backtrace.clone() }
+            let (at, waited) = (waiter.at, now.since(waiter.since));
+            WaitDump { at, waited, blocked_by, backtrace: waiter.backtrace.clone() }
         });
         OwnerDump {
             id: owner.id,
@@ -203,7 +203,8 @@ impl fmt::Display for Title<'_> {
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (number, generation) = (self.owners.len(), self.generation);
-        writeln!(f, "load interlock: {number} executions, generation {generation}")?;
+        let s = if number == 1 { "" } else { "s" };
+        writeln!(f, "load interlock: {number} execution{s}, generation {generation}")?;
         for owner in &self.owners {
             write!(f, "  {} {}: ", Title(owner), owner.state)?;
             match &owner.thread {
@@ -212,7 +213,7 @@ impl fmt::Display for Dump {
             }
             write!(f, ", entered {:.1?} ago at {}", owner.age, owner.entered_at)?;
             if let Some(wait) = &owner.wait {
-                write!(f, "\n      waits since {:.1?} at {}", wait.since, wait.at)?;
+                write!(f, "\n      has waited {:.1?} at {}", wait.waited, wait.at)?;
                 write!(f, ", blocked by {}", wait.blocked_by)?;
                 if let Some(backtrace) = &wait.backtrace {
                     write!(f, "\n{backtrace}")?;

@@ -33,9 +33,9 @@ fn the_dump_says_where_each_waits_since_when_and_for_which_others() {
         "load interlock: 3 executions, generation 0\n  \
         0.1 “GET /users” runs: thread {}, entered 3.0s ago at {}\n  \
         1.2 waits to unload: thread {}, entered 2.0s ago at {}\n      \
-        waits since 2.0s at {}, blocked by all that run\n  \
+        has waited 2.0s at {}, blocked by all that run\n  \
         2.3 waits to enter: a task, entered 1.0s ago at {}\n      \
-        waits since 1.0s at {}, blocked by all that wait to unload\n  \
+        has waited 1.0s at {}, blocked by all that wait to unload\n  \
         all that run: 0.1 “GET /users”\n  \
         all that wait to unload: 1.2\n",
         thread(first),

@@ -112,7 +112,7 @@ impl SideBySide {
                 state: owner.state,
                 permits: owner.permits,
                 views: owner.views,
-                waits: owner.wait.as_ref().map(|wait| wait.since),
+                waits: owner.wait.as_ref().map(|wait| wait.waited),
             };
             executions.insert(name, execution);
         }
