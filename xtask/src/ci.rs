@@ -3,7 +3,7 @@
 //! `.ci/run` installs what the steps need, and calls this. The last lines say which step failed and how much disk
 //! is left, because a log may be long, and only its end be kept.
 
-use crate::{Outcome, prose, shell};
+use crate::{Outcome, prose, say, shell};
 use std::time::Instant;
 
 /// Lines of bash under one name.
@@ -28,7 +28,7 @@ const STEPS: &[Step] = &[
         about: "the README's test command",
         is_deep: false,
         lines: "
-            timeout 900 cargo test --workspace
+            timeout 1500 cargo test --workspace
             timeout 600 cargo test -p cabrank-spec --features explore --test stateright",
     },
     Step {
@@ -189,7 +189,7 @@ const STEPS: &[Step] = &[
 pub(crate) fn run(args: &[String]) -> Outcome {
     if args.iter().any(|arg| arg == "--list") {
         for Step { name, about, is_deep, .. } in STEPS {
-            println!("{name:<11} {about}{}", if *is_deep { " (deep)" } else { "" });
+            say(&format!("{name:<11} {about}{}", if *is_deep { " (deep)" } else { "" }));
         }
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Prints the counts that pages would otherwise keep by hand.
 
-use crate::{Outcome, tracked_files};
+use crate::{Outcome, say, tracked_files};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,11 +11,11 @@ pub(crate) fn run() -> Outcome {
     let pinned = read("models/executions.rs")?;
     let pinned: Vec<u64> =
         executions.captures_iter(&pinned).map(|found| number(&found[2])).collect();
-    println!(
+    say(&format!(
         "loom: {} models, {} executions, each pinned in models/executions.rs",
         pinned.len(),
         pinned.iter().sum::<u64>()
-    );
+    ));
 
     let test = Regex::new(r"#\[(tokio::)?test\b").expect("a valid pattern");
     let mut tests: BTreeMap<&str, usize> = BTreeMap::new();
@@ -26,7 +26,7 @@ pub(crate) fn run() -> Outcome {
         *tests.entry(folder.unwrap_or("examples")).or_default() +=
             test.find_iter(&read(&file)?).count();
     }
-    println!("shuttle: {} models", tests.get("models").unwrap_or(&0));
+    say(&format!("shuttle: {} models", tests.get("models").unwrap_or(&0)));
     let mut faults = 0;
     for file in tracked_files("faults.txt")? {
         let text = read(&file)?;
@@ -35,15 +35,15 @@ pub(crate) fn run() -> Outcome {
             |line: &&str| !line.is_empty() && !line.starts_with(['#', ' ']) && line.contains(": ");
         faults += text.lines().filter(is_fault).count();
     }
-    println!("faults: {faults}");
+    say(&format!("faults: {faults}"));
     for (folder, count) in
         tests.iter().filter(|(folder, count)| **count > 0 && **folder != "models")
     {
-        println!("tests in {folder}/: {count}");
+        say(&format!("tests in {folder}/: {count}"));
     }
 
     let (with, all) = examples()?;
-    println!("public functions in src/ with an example: {with} of {all}");
+    say(&format!("public functions in src/ with an example: {with} of {all}"));
 
     let row =
         Regex::new(r#""[\w ,-]+",? [\[(]?([\d_]+), ([\d_]+), \d+[\])]"#).expect("a valid pattern");
@@ -60,7 +60,9 @@ pub(crate) fn run() -> Outcome {
             states += number(&found[1]);
             steps += number(&found[2]);
         }
-        println!("spec, {system}: {configurations} configurations, {states} states, {steps} steps");
+        say(&format!(
+            "spec, {system}: {configurations} configurations, {states} states, {steps} steps"
+        ));
     }
     Ok(())
 }

@@ -102,9 +102,13 @@ fn main() -> ExitCode {
         "prose" => prose::run(&args),
         name => match SCRIPTS.iter().find(|script| script.name == name) {
             Some(script) => shell(script.lines, &args),
-            None => {
+            None if name == "help" => {
                 help();
-                return ExitCode::from(if name == "help" { 0 } else { 2 });
+                return ExitCode::SUCCESS;
+            }
+            None => {
+                eprintln!("there is no command {name}: cargo xtask lists them");
+                return ExitCode::from(2);
             }
         },
     };
@@ -118,18 +122,18 @@ fn main() -> ExitCode {
 }
 
 fn help() {
-    println!("cargo xtask COMMAND [ARGUMENT…]\n");
+    say("cargo xtask COMMAND [ARGUMENT…]\n");
     for Script { name, about, .. } in SCRIPTS {
-        println!("  {name:<9} {about}");
+        say(&format!("  {name:<9} {about}"));
     }
-    println!("  prose     the rates of hard sentences, by folder; --list [PATH…] prints each");
-    println!(
+    say(&format!("  prose     the rates of hard sentences, by folder; --list [PATH…] prints each"));
+    say(&format!(
         "  graph     which module of src/ of the current directory uses which; --cycles for those alone"
-    );
-    println!("  figures   counts of states, executions, models, faults, tests and examples");
-    println!(
+    ));
+    say(&format!("  figures   counts of states, executions, models, faults, tests and examples"));
+    say(&format!(
         "  ci        what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all"
-    );
+    ));
 }
 
 /// Prints a line, and ends quietly where the reader has gone, as `head` does.

@@ -31,6 +31,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let list = args.iter().any(|arg| arg == "--list");
     let only: Vec<&String> = args.iter().filter(|arg| *arg != "--list").collect();
     let wanted = |path: &str| only.is_empty() || only.iter().any(|part| path.contains(*part));
+    let files = tracked_files("")?;
+    if let Some(part) = only.iter().find(|part| !files.iter().any(|file| file.contains(**part))) {
+        return Err(format!("no file has {part} in its path"));
+    }
     let patterns = Patterns::new();
     let mut rows: BTreeMap<String, Rates> = BTreeMap::new();
     for path in tracked_files(".rs")? {
