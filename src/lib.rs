@@ -92,4 +92,3 @@ pub use resource_pool::{KeyedResourcePool, ResourcePool};
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 #[path = "../models/mod.rs"]
 mod models;
-//

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How the message of a panic begins that a model's user code throws on purpose.
+/// Begins the message of each panic that a model throws on purpose.
 ///
 /// Under a model, [`catch`] contains only these: any other panic is a failed assertion or the tool's own report.
 #[cfg(feature = "in-memory")]

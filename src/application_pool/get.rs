@@ -59,7 +59,7 @@ impl<S: Spawner> ApplicationPool<S> {
         now(self.inner().get(options, THREAD)).map_err(|error| *error)
     }
 
-    /// [`get`](Self::get), for at most `timeout`.
+    /// Gets a session as [`get`](Self::get) does, and waits for at most `timeout`.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -85,8 +85,8 @@ impl<S: Spawner> ApplicationPool<S> {
         now(self.inner().get(options, self.patience(timeout))).map_err(|error| *error)
     }
 
-    /// [`get`](Self::get), if a process has room right now. Otherwise asks for one to be spawned, if the pool has
-    /// room for it: a get that does not wait evicts no other process.
+    /// Gets a session as [`get`](Self::get) does, if a process has room right now. Otherwise asks for one to be
+    /// spawned, if the pool has room for it: a get that does not wait evicts no other process.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -105,8 +105,8 @@ impl<S: Spawner> ApplicationPool<S> {
         now(self.inner().get(options, Patience::None)).map_err(|error| *error)
     }
 
-    /// [`get`](Self::get) as a future, for any runtime. It has no timeout of its own: drop it, or
-    /// wrap it into one of the runtime's. It calls `Process::connect` within a poll.
+    /// Gets a session as [`get`](Self::get) does, in a future for any runtime. The future has no timeout of its
+    /// own: drop it, or wrap it into one of the runtime's. It calls `Process::connect` within a poll.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -131,7 +131,7 @@ impl<S: Spawner> ApplicationPool<S> {
         self.inner().get(options, Patience::Task).await.map_err(|error| *error)
     }
 
-    /// [`get`](Self::get) without the connection: for callers that connect on their own.
+    /// Gets a process as [`get`](Self::get) does, without the connection: for callers that connect on their own.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -152,7 +152,7 @@ impl<S: Spawner> ApplicationPool<S> {
         now(self.inner().checkout(options, THREAD)).map_err(|error| *error)
     }
 
-    /// [`checkout`](Self::checkout), for at most `timeout`.
+    /// Checks out a process as [`checkout`](Self::checkout) does, and waits for at most `timeout`.
     ///
     /// # Errors
     /// Those of [`checkout`](Self::checkout), and [`GetError::TimedOut`].
@@ -164,7 +164,7 @@ impl<S: Spawner> ApplicationPool<S> {
         now(self.inner().checkout(options, self.patience(timeout))).map_err(|error| *error)
     }
 
-    /// [`checkout`](Self::checkout), if a process has room right now.
+    /// Checks out a process as [`checkout`](Self::checkout) does, if one has room right now.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

@@ -258,8 +258,8 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Gets that wait fail with [`GetError::Closed`](super::GetError::Closed). Idle processes are shut down now, busy
     /// ones when their sessions have ended. Spawns in flight are cancelled.
     ///
-    /// Called from within a spawn, `shut_down` or the observer, it does not wait. A thread that ends, and drops
-    /// a thread-local value that calls this, may not wait either.
+    /// Called from within a spawn, `shut_down` or the observer, it does not wait. In a destructor of a
+    /// thread-local it may return without waiting.
     ///
     /// Dropping the last handle closes the pool without waiting.
     ///

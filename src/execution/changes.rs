@@ -38,7 +38,7 @@ impl Changes {
     pub(crate) fn are_pending(&self) -> bool {
         self.pending.load(SeqCst)
     }
-    /// Marks a change as pending, or leaves a reload to the next execution.
+    /// Marks a change as pending, so that the next execution reloads.
     pub(crate) fn note(&self) {
         self.pending.store(true, SeqCst);
     }

@@ -239,7 +239,7 @@ impl<'scope> Execution<'scope> {
         let caller = self.executor.thread();
         now(self.complete_by(caller))
     }
-    /// [`complete`](Self::complete) as a future.
+    /// Completes as [`complete`](Self::complete) does, in a future.
     ///
     /// # Cancel safety
     /// Dropping the future drops the execution. Its hooks are still completed, and failures go to the reporter only.

@@ -80,7 +80,7 @@ impl Executor {
         let body = async |execution: &mut Execution<'_>| body(execution);
         now(Execution::wrap(self, None, body, caller))
     }
-    /// [`wrap`](Self::wrap) as a future, for any runtime. The executor is active whenever the body is polled.
+    /// Wraps a body as [`wrap`](Self::wrap) does, in a future for any runtime. The executor is active whenever the body is polled.
     ///
     /// # Cancel safety
     /// Dropping the future drops the body, completes the hooks on the dropping thread, and leaves. The drop never
@@ -106,8 +106,8 @@ impl Executor {
         now(Execution::start(Cow::Owned(self.clone()), None, self.thread()))
             .map(ExecutionGuard::new)
     }
-    /// [`run`](Self::run) as a future, for an execution that may move between threads: a streamed response, for
-    /// example, outlives the call that began it.
+    /// Begins an execution as [`run`](Self::run) does, in a future. The execution may move between threads: a
+    /// streamed response, for example, outlives the call that began it.
     ///
     /// The executor is active only inside [`Execution::within`] and [`within_async`](Execution::within_async). An
     /// execution that begins inside a thread's execution is a view of that one, and may load on that thread only.

@@ -102,7 +102,7 @@ impl Reloader {
         let body = async |execution: &mut Execution<'_>| body(execution);
         now(self.wrap_by(body, caller))
     }
-    /// [`wrap`](Self::wrap) as a future. The polling thread calls the hooks and the reload's steps.
+    /// Wraps a body as [`wrap`](Self::wrap) does, in a future. The polling thread calls the hooks and the reload's steps.
     ///
     /// # Cancel safety
     /// As [`Executor::wrap_async`]. Failures are reported. The next execution makes a missed reload.
@@ -125,7 +125,8 @@ impl Reloader {
     pub fn run(&self) -> Result<ExecutionGuard, ExecutionError> {
         now(self.start(self.executor.thread())).map(ExecutionGuard::new)
     }
-    /// [`run`](Self::run) as a future, for an execution that may move between threads: see [`Executor::run_async`].
+    /// Begins an execution as [`run`](Self::run) does, in a future. The execution may move between threads: see
+    /// [`Executor::run_async`].
     ///
     /// # Cancel safety
     /// As [`wrap_async`](Self::wrap_async).

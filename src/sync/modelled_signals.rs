@@ -1,7 +1,7 @@
 //! The signals without a lock, as the models see them: each operation is one step on one object that the
 //! scheduler knows.
 //!
-//! Each operation is a read-modify-write, also a read. The slot of the waker is an exchange, as `AtomicWaker`
+//! Each operation is a read-modify-write, even a read. The slot of the waker is an exchange, as `AtomicWaker`
 //! promises. No time passes under either tool. Parking under shuttle also ends spuriously.
 
 #[cfg(feature = "loom")]

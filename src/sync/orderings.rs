@@ -9,6 +9,9 @@
 //! - They read a word by a read-modify-write, because a load can end loom's search early (`models/README.md`). So
 //!   no model sees a stale read, and a caller that reads with [`FLAGS_READ`] must tolerate one.
 //! - shuttle treats each ordering as the strongest.
+//! - Some words stand outside the facade, because no decision about a wait or a place depends on them: hints that are
+//!   checked again under a lock (`quiet` of the interlock, `group_hint`), settings (`interval`), and counters of
+//!   changes that are read at the next look (`changes.rs`, `reload_state.rs`, `restart_files.rs`, `maintenance.rs`).
 //! - The slot of a waker (`atomic-waker`), locks, parking and reference counts have the orderings of their crates.
 
 use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed};

@@ -72,7 +72,7 @@ pub(crate) async fn hold(
     if expected && (was_signalled || clean) {
         tracing::debug!(pid = info.pid, "App {} has exited: {status}", info.pid);
     } else {
-        tracing::warn!(pid = info.pid, "App {} ended unexpectedly: {status}", info.pid);
+        tracing::warn!(pid = info.pid, "process {} ended unexpectedly: {status}", info.pid);
     }
 }
 

@@ -142,7 +142,7 @@ fn connections_to_a_killed_process_are_not_reused() {
     for _ in 0..3 {
         let pid: u32 = before.split(' ').next().unwrap().parse().unwrap();
         signal(pid, "KILL");
-        agent.logs(&format!("App {pid} ended unexpectedly"));
+        agent.logs(&format!("process {pid} ended unexpectedly"));
         let reply = agent.client().request("POST", "/", &[], b"abc").unwrap();
         assert_eq!(reply.status, 200, "{}", reply.text());
         let after = reply.text();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
-    /// It is a future. Otherwise the thread blocks.
+    /// Whether a task waits. Otherwise the thread blocks.
     pub(super) is_task: bool,
     /// The limit of each of its waits.
     pub(super) limit: Option<Duration>,

@@ -133,8 +133,8 @@ impl Interlock {
         let _within = running.frame().enter();
         Ok(f(&mut running))
     }
-    /// [`run`](Self::run) for a task, on any runtime. The body is in the execution whenever it is polled, on any
-    /// thread.
+    /// Calls an asynchronous body as [`run`](Self::run) does, on any runtime. The body is in the execution whenever
+    /// it is polled, on any thread.
     ///
     /// # Cancel safety
     /// A dropped future ends the execution.
@@ -159,7 +159,7 @@ impl Interlock {
         let caller = Caller::thread(self.0.acquire_timeout);
         now(self.unload_by(caller, async move |unloading: &mut Unloading<'_>| f(unloading)))
     }
-    /// [`unload`](Self::unload) as a future, for any runtime.
+    /// Unloads as [`unload`](Self::unload) does, in a future for any runtime.
     ///
     /// # Cancel safety
     /// A dropped future ends the wait or the section.

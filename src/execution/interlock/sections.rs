@@ -59,7 +59,7 @@ impl Running<'_> {
         let caller = Caller::thread(self.limit);
         now(self.load_by(caller, async move |loading: &mut Loading<'_>| f(loading)))
     }
-    /// [`load`](Self::load) as a future, for any runtime.
+    /// Loads as [`load`](Self::load) does, in a future for any runtime.
     ///
     /// # Cancel safety
     /// A dropped future ends the section or the wait. The share comes back at once, or once the present holder
@@ -100,7 +100,7 @@ impl Running<'_> {
         let caller = Caller::thread(self.limit);
         now(self.permit_by(caller, async move || f()))
     }
-    /// [`permit_loads`](Self::permit_loads) around a future.
+    /// Permits loads as [`permit_loads`](Self::permit_loads) does, around a future.
     ///
     /// Branches of one task share one execution: while one branch permits loads, all do.
     ///
