@@ -81,7 +81,7 @@ impl Pool {
 
     /// Finds or makes the client's group, and gives it the options of this get. For a new group, the
     /// restart file that the get saw is the baseline (E23).
-    fn group_of(&mut self, client: ClientId) {
+    pub(crate) fn group_of(&mut self, client: ClientId) {
         let Client { group: id, options, look, .. } = self.clients[client];
         let dir = self.config().options(id, options).restart_dir;
         let (written_e4, written_e23) = (self.written(E4), self.written(E23));

@@ -44,6 +44,10 @@ impl Pool {
             true => Ending::Refused,
         };
         let group = self.clients[client].group;
+        if ending == Ending::Refused && !self.closed {
+            // Before the process leaves: other options than the group's settle it, and this get is not in line yet.
+            self.group_of(client);
+        }
         self.end_session(client, ending);
         if ends {
             return self.fails(client, Failure::Connect);

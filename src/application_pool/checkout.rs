@@ -102,6 +102,10 @@ impl<S: Spawner> State<S> {
         patience: Patience,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
+        if !self.closed {
+            // Before the process leaves: other options than the group's settle it, and this get is not in line yet.
+            self.group_of(options, look, fx);
+        }
         let found = self.end_session(refused, Ending::Refused, fx);
         let checkout = self.checkout_without_lock(options, look, turn, patience, fx);
         if found == Found::Live {
