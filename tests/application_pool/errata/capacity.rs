@@ -268,6 +268,26 @@ fn each_group_that_waits_takes_one_place_at_its_deadline() {
     assert_eq!(rig.pool.counts().draining, 2);
 }
 
+/// A get whose process refused the connection waits for its group's first process, before the growth of another group. Its
+/// options are not the group's any more, which settles the group.
+#[test] // E38
+fn a_refused_get_with_other_options_comes_before_the_growth_of_a_group() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.idle(&app("a"), 1);
+    let busy = rig.get(&app("b"));
+    let growth = rig.queue_get(&app("b"));
+    rig.spawner.processes()[0].kill();
+    let gate = rig.gate_at(Call::Connect);
+    let refused = rig.start_get(&app("a"));
+    gate.await_arrivals(1);
+    assert!(matches!(rig.pool.try_get(&app("a")), Err(GetError::WouldBlock)));
+    gate.open();
+    assert_eq!(refused.session().request("r"), "r from /srv/a");
+    assert!(growth.is_pending());
+    drop(busy);
+    drop(growth.session());
+}
+
 #[test] // E18
 fn the_victim_is_the_least_busy_of_the_group_furthest_above_its_minimum() {
     let rig = Rig::new(|b| b.max(4));
