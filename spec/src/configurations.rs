@@ -136,7 +136,7 @@ configurations! {
         failures, detaches, giving_up, limits, idle;
     "two-minimum" [136_343, 900_867, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
     "two-restarts" [49_918, 285_050, 25]: two(private(2)), restarts, spawns_fail;
-    "two-restarts-deep" [2_901_236, 23_755_507, 38]: two(private(2)), failures, restarts, deletes;
+    "two-restarts-deep" [3_249_830, 26_450_011, 33]: two(private(2)), failures, restarts, deletes;
     "two-rolling" [695_090, 4_276_495, 39]: two(rolling(global(2))), restarts, deletes;
     "two-rolling-deep" [3_885_766, 32_634_584, 44]: two(rolling_first(global(2))), failures, restarts;
     "two-groups-detached" [488_791, 4_525_205, 28]: two(global(2)), failures, endings;
