@@ -1,7 +1,7 @@
 //! A get finds that the process has crashed while another session of it is closed (errata E16, E31).
 //!
-//! Guards `connect`: a get that cannot connect ends its lease as failed. If the lease did not end, the process would
-//! drain for ever. If it did not fail, the get would meet the crashed process again until it gave up. Asserted:
+//! Guards `State::checkout_again`: a get that cannot connect ends its session as refused, which detaches the process.
+//! Otherwise the get would meet the crashed process again until it gave up. Asserted:
 //! another process serves the get, and the crashed one is shut down once. User code does not re-enter the pool: loom
 //! would need more than a minute.
 

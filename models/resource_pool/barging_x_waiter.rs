@@ -72,8 +72,7 @@ fn resource_barging_x_races() {
 }
 
 /// In an unfair pool with keys and a total, a newcomer takes a resource ahead of two waiters of its key. Guards
-/// `State::update_line` in `State::grant`. Otherwise a key that cannot be served stands in line before keys that
-/// can (INV-RP-LINE).
+/// `State::update_line`: a key whose waiter can be served is in line, and no other key is (INV-RP-LINE).
 ///
 /// Asserted: all three borrowers get the resource. The factory does not re-enter the pool: loom would need more
 /// than a minute.

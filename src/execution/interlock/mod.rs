@@ -98,8 +98,8 @@ use std::time::Duration;
 ///
 /// ```
 /// let interlock = cabrank::Interlock::new();
-/// let loaded = interlock.run(|running| running.load(|_loading| "no other execution runs here"))?;
-/// # loaded.map(drop)
+/// let alone = interlock.run(|running| running.load(|_loading| "no other execution runs here"))??;
+/// # Ok::<(), cabrank::execution::interlock::AcquireError>(())
 /// ```
 #[derive(Clone)]
 pub struct Interlock(Arc<Inner>);
