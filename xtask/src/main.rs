@@ -126,14 +126,14 @@ fn help() {
     for Script { name, about, .. } in SCRIPTS {
         say(&format!("  {name:<9} {about}"));
     }
-    say(&format!("  prose     the rates of hard sentences, by folder; --list [PATH…] prints each"));
-    say(&format!(
-        "  graph     which module of src/ of the current directory uses which; --cycles for those alone"
-    ));
-    say(&format!("  figures   counts of states, executions, models, faults, tests and examples"));
-    say(&format!(
-        "  ci        what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all"
-    ));
+    say("  prose     the rates of hard sentences, by folder; --list [PATH…] prints each");
+    say(
+        "  graph     which module of src/ of the current directory uses which; --cycles for those alone",
+    );
+    say("  figures   counts of states, executions, models, faults, tests and examples");
+    say(
+        "  ci        what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all",
+    );
 }
 
 /// Prints a line, and ends quietly where the reader has gone, as `head` does.
