@@ -196,7 +196,7 @@ class Wsgi(LoaderTest):
         self.assertEqual((environ["SCRIPT_NAME"], environ["wsgi.input_terminated"]), ("", True))
         self.assertEqual((environ["wsgi.multithread"], environ["wsgi.multiprocess"]), (False, True))
         self.assertFalse({"PASSENGER_CONNECT_PASSWORD", "HTTP_CONTENT_LENGTH"} & set(environ))
-        self.assertTrue(session(loader, PATH_INFO="/crash").cut)
+        self.assertTrue(session(loader, REQUEST_METHOD="POST", PATH_INFO="/crash").cut)
         self.assertEqual(loader.process.wait(DEADLINE), -signal.SIGKILL)
 
     def test_bodies(self):
@@ -451,7 +451,8 @@ class Node(LoaderTest):
             vanishing.sendall(b"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
         self.assertEqual(self.ask(conn)[0], 200)
         with self.assertRaises((ConnectionError, http.client.HTTPException)):
-            self.ask(conn, "/crash")
+            conn.request("POST", "/crash")
+            conn.getresponse()
         self.assertEqual(loader.process.wait(DEADLINE), -signal.SIGKILL)
 
     def upload(self, conn, body):
