@@ -13,7 +13,8 @@
 //! 1. The section that finds that the caller must wait also puts it into the queue.
 //! 2. The section that grants an outcome stores it in the state, and wakes the waiter afterwards.
 //! 3. A waiter looks for its outcome under the lock. A thread releases the lock only by going to sleep
-//!    on its condition variable; a task stores its waker before the lock is released.
+//!    on its condition variable; a task stores its waker before the lock is released. A look that has effects ends
+//!    as a section does: the thread runs them, and looks again.
 //! 4. A waiter gives up in a section of its own. If an outcome was granted meanwhile, [`Wait::give_up`] gives it
 //!    back, and another waiter may get it.
 //!
@@ -86,10 +87,12 @@ pub(crate) trait Guarded {
     fn effects(&self) -> Self::Effects;
     /// Ends each section, under the lock: grants what has become free.
     fn settle(&self, state: &mut Self::State, fx: &mut Self::Effects);
+    /// Returns whether the list holds no effect, and owns no memory.
+    fn is_empty(fx: &Self::Effects) -> bool;
     /// Runs the effects, without the lock. If one panics, the others still run.
     ///
-    /// Takes every value out of the list, because the caller then forgets the list ([`mem::forget`]). So a section
-    /// without effects costs one comparison, and runs no destructor.
+    /// Leaves the list empty, because the caller then forgets it ([`mem::forget`]). So a section without effects costs
+    /// one comparison, and runs no destructor.
     fn run(&self, fx: &mut Self::Effects);
 
     /// Runs `section` under the lock, and its effects after it.
@@ -121,13 +124,21 @@ fn end_section<G: Guarded + ?Sized>(
     mut state: MutexGuard<'_, G::State>,
     fx: &mut G::Effects,
 ) {
-    owner.settle(&mut state, fx);
+    settle(owner, &mut state, fx);
+    drop(state);
+    if !G::is_empty(fx) {
+        owner.run(fx);
+    }
+}
+
+/// Settles the state, and asserts the invariants.
+#[inline]
+fn settle<G: Guarded + ?Sized>(owner: &G, state: &mut G::State, fx: &mut G::Effects) {
+    owner.settle(state, fx);
     #[cfg(debug_assertions)]
-    if let Some(broken) = broken(G::INVARIANTS, &state).next() {
+    if let Some(broken) = broken(G::INVARIANTS, state).next() {
         panic!("{broken}");
     }
-    drop(state);
-    owner.run(fx);
 }
 
 /// One invariant of a state: its name in `spec/`, what it says, and whether it holds.
@@ -182,8 +193,8 @@ pub(crate) trait Wait<G: Guarded + ?Sized>: Unpin + Sized {
     /// The result of giving up.
     type GivenUp;
 
-    /// Takes the outcome, if it was granted. Otherwise changes nothing, except that the first call may join the
-    /// queue.
+    /// Takes the outcome, if it was granted. Otherwise the first call may join the queue, and a call that was woken in
+    /// vain may join it again; both may have effects. A repeated call changes nothing.
     fn take(&mut self, state: &mut G::State, fx: &mut G::Effects) -> Option<Self::Outcome>;
     /// Returns how this waiter is woken. Called only while it has no outcome.
     fn wake<'s>(&self, state: &'s mut G::State) -> &'s mut Wake;
@@ -278,6 +289,15 @@ fn block<G: Guarded + ?Sized, W: Wait<G>>(
         }
         if clock.has_passed(deadline) {
             break Err(wait.give_up(&mut state, &mut fx));
+        }
+        // The sleep releases the lock, so it ends a section: the wait may have joined a queue again, and have left what
+        // is free to another waiter. That waiter's wake-up must not wait for this thread's.
+        settle(owner, &mut state, &mut fx);
+        if !G::is_empty(&fx) {
+            drop(state);
+            owner.run(&mut fx);
+            state = lock.lock();
+            continue;
         }
         let condvar = wait.wake(&mut state).thread().expect("a thread waits").clone();
         clock.wait(&condvar, &mut state, deadline);

@@ -104,6 +104,35 @@ fn resource_barging_x_keyed_waiters() {
     });
 }
 
+/// In an unfair pool, a thread retries too late, and what is free then belongs to a waiter of another key.
+///
+/// Guards `block`: the thread wakes the other waiter before it sleeps again. Otherwise a waiter sleeps beside a free
+/// resource until the thread is woken once more (PROP-RP-EVERY-BARGING-BORROW-ENDS).
+///
+/// Asserted: the waiter of the other key is served while the newcomer keeps its loan. The factory does not re-enter the
+/// pool: loom would need more than a minute.
+#[test]
+fn resource_barging_x_late_retry() {
+    let expected = ["the thread came first", "the newcomer overtook it"];
+    explore("resource_barging_x_late_retry", &expected, |outcomes| {
+        let rig = keyed(|b| b.max_total(2).max_total_per_key(1).fair(false));
+        let (lent, of_third) = (rig.lend(Name("a")), rig.lend(Name("c")));
+        let pool = rig.pool.clone();
+        let thread = spawn(move || use_one_of(&pool, Name("a")));
+        let mut other = Box::pin(rig.pool.borrow_async(&Name("b")));
+        assert!(rig.reentry().poll_once(other.as_mut()).is_pending());
+        drop(lent);
+        let newcomer = rig.pool.try_borrow(&Name("a"));
+        drop(of_third);
+        drop(rig.reentry().block_on(other).expect("a resource"));
+        let overtook = newcomer.is_ok();
+        outcomes.note(if overtook { "the newcomer overtook it" } else { "the thread came first" });
+        drop(newcomer);
+        thread.join().expect("no panic");
+        rig.end();
+    });
+}
+
 /// A waiter of one key retries, while another thread clears the idle resource that the retry could evict. Guards
 /// `State::update_line` in `State::evict`. Otherwise the cleared key stands in line although it cannot be served
 /// (INV-RP-LINE).

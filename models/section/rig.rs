@@ -50,6 +50,9 @@ impl Guarded for Permits {
             fx.push(Effect::Wake(state.waiters.resolve_front(&mut state.queue, ())));
         }
     }
+    fn is_empty(fx: &Vec<Effect>) -> bool {
+        fx.is_empty()
+    }
     fn run(&self, fx: &mut Vec<Effect>) {
         for effect in std::mem::take(fx) {
             match effect {

@@ -49,10 +49,12 @@ impl<S: Spawner> Guarded for Arc<Inner<S>> {
         state.end_section(fx);
     }
     #[inline]
+    fn is_empty(fx: &Effects<S>) -> bool {
+        fx.is_empty()
+    }
+    #[inline]
     fn run(&self, fx: &mut Effects<S>) {
-        if !fx.is_empty() {
-            fx.run(self);
-        }
+        fx.run(self);
     }
 }
 

@@ -18,9 +18,10 @@ impl<S: Spawner> Effects<S> {
             // A panic of user code has no caller here to report to. It must only not spread.
             let _ = contain(|| effect.run(pool));
         }
-        if self.disposals > 0 {
+        let disposals = take(&mut self.disposals);
+        if disposals > 0 {
             pool.critical(|state, fx| {
-                state.disposing -= self.disposals;
+                state.disposing -= disposals;
                 state.notify_if_ended(fx);
             });
         }

@@ -197,6 +197,9 @@ impl<T: Send + 'static> Guarded for Core<T> {
         Effects::default()
     }
     fn settle(&self, _: &mut Ending<T>, _: &mut Effects) {}
+    fn is_empty(fx: &Effects) -> bool {
+        fx.wakes.is_empty() && fx.given_up.is_none()
+    }
     fn run(&self, fx: &mut Effects) {
         for wake in take(&mut fx.wakes) {
             let _ = contain(|| wake.wake());

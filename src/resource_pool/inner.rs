@@ -60,10 +60,12 @@ impl<F: Form> Guarded for Inner<F> {
         }
     }
     #[inline]
+    fn is_empty(fx: &Effects<F>) -> bool {
+        fx.is_empty()
+    }
+    #[inline]
     fn run(&self, fx: &mut Effects<F>) {
-        if !fx.is_empty() {
-            fx.run(self);
-        }
+        fx.run(self);
     }
 }
 

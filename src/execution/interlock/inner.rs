@@ -56,10 +56,11 @@ impl Guarded for Inner {
         }
     }
     #[inline]
+    fn is_empty(fx: &Effects) -> bool {
+        fx.is_empty()
+    }
     fn run(&self, fx: &mut Effects) {
-        if !fx.is_empty() {
-            take(fx).into_iter().for_each(Effect::run);
-        }
+        take(fx).into_iter().for_each(Effect::run);
     }
 }
 
