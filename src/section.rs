@@ -156,6 +156,25 @@ pub(crate) fn broken<T>(all: &[Invariant<T>], state: &T) -> impl Iterator<Item =
     broken.map(|i| format!("{} does not hold: {}", i.name, i.says))
 }
 
+/// Asserts that each break is reported by the name of its invariant, and that each invariant has a break.
+///
+/// `report` breaks a good state, and returns the messages.
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+pub(crate) fn check_breaks<T, B>(
+    all: &[Invariant<T>],
+    breaks: impl IntoIterator<Item = (&'static str, B)>,
+    report: impl Fn(B) -> Vec<String>,
+) {
+    let mut left: Vec<_> = all.iter().map(|invariant| invariant.name).collect();
+    for (nth, (name, spoil)) in breaks.into_iter().enumerate() {
+        let reported = report(spoil);
+        let by_name = reported.iter().any(|line| line.starts_with(&format!("{name} ")));
+        assert!(by_name, "{name} (break {nth}) was broken, and reported: {reported:#?}");
+        left.retain(|other| *other != name);
+    }
+    assert!(left.is_empty(), "without a break: {left:?}");
+}
+
 /// A table of invariants: on each line a name, what it says, and a function of the state.
 #[cfg(any(test, debug_assertions))]
 macro_rules! invariants {
