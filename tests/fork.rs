@@ -1,5 +1,5 @@
-//! A child that is forked from a process with executors. A program of its own, because a child has only the thread
-//! that forks: in a test harness that would be one of several.
+//! A child that is forked from a process with executors and an interlock. A program of its own, because a child has
+//! only the thread that forks: in a test harness that would be one of several.
 //!
 //! POSIX allows little to the child of a process with several threads. This child allocates and takes locks, which
 //! glibc's and musl's allocators permit, and only locks that no other thread holds at the fork.
@@ -15,11 +15,15 @@ fn main() {}
 
 #[cfg(unix)]
 mod unix {
-    use cabrank::PeriodicExecutor;
+    use cabrank::execution::interlock::AcquireError;
     use cabrank::periodic_executor::{Joined, OpenError, Phase, Registry, ShutdownAtExit};
+    use cabrank::{Interlock, ManualClock, PeriodicExecutor};
+    use std::future::{Future, pending};
     use std::panic::AssertUnwindSafe;
+    use std::pin::{Pin, pin};
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::sync::{Arc, Barrier};
+    use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -31,7 +35,7 @@ mod unix {
         (PeriodicExecutor::builder(None).name(name).build(target), calls)
     }
 
-    fn before_long(condition: impl Fn() -> bool) {
+    fn before_long(mut condition: impl FnMut() -> bool) {
         while !condition() {
             std::thread::yield_now();
         }
@@ -55,9 +59,24 @@ mod unix {
         busy.open().expect("a thread");
         entered.wait();
         let (built, _) = calls_once("built");
+        // The first wait ends at its limit. From then on the timer sleeps until the limit of the second one.
+        let clock = ManualClock::new();
+        let builder = Interlock::builder().clock(clock.clock());
+        let interlock = builder.acquire_timeout(LONG).build();
+        let mut unload = pin!(interlock.unload_async(async |_| pending::<()>().await));
+        let [mut first, mut second] = [0; 2].map(|_| Box::pin(interlock.run_async(async |_| ())));
+        assert!(poll(unload.as_mut()).is_pending());
+        assert!(poll(first.as_mut()).is_pending());
+        clock.advance(LONG / 2);
+        assert!(poll(second.as_mut()).is_pending());
+        clock.advance(LONG / 2);
+        before_long(|| poll(first.as_mut()).is_ready());
         match fork::fork().expect("a child") {
             fork::Fork::Child => {
-                let in_child = AssertUnwindSafe(|| child(&open, &busy, &built));
+                let in_child = AssertUnwindSafe(|| {
+                    child(&open, &busy, &built);
+                    child_of_an_interlock(&interlock);
+                });
                 let checked = std::panic::catch_unwind(in_child);
                 std::process::exit(i32::from(checked.is_err()));
             }
@@ -72,6 +91,17 @@ mod unix {
         inside.wait();
         assert_eq!(busy.join(), Ok(Joined::Finished));
         assert_eq!(Registry::of_the_process().len(), 1);
+    }
+
+    /// In the child, a wait with a limit does not rely on the timer's thread.
+    fn child_of_an_interlock(interlock: &Interlock) {
+        let mut waits = pin!(interlock.run_async(async |_| ()));
+        let ended = poll(waits.as_mut());
+        assert!(matches!(ended, Poll::Ready(Err(AcquireError::TimedOut(_)))), "{ended:?}");
+    }
+
+    fn poll<T>(future: Pin<&mut impl Future<Output = T>>) -> Poll<T> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
     }
 
     /// In the child, no call returns late, and none claims that an executor of the parent runs.

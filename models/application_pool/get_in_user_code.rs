@@ -1,8 +1,8 @@
 //! User code that the pool calls makes a get, which would have to wait.
 //!
-//! Guards that such a get waits for no outcome (`Inner::wait`). The thread of the call has evicted the process, and starts
-//! the spawn in its place only after the call. If the get waited for that place, both would wait for ever. Asserted:
-//! the get in the call is refused, and the one that evicted the process is served.
+//! Guards that such a get waits for no outcome (`Inner::wait`). The thread of the call has evicted the process, and
+//! starts the spawn in its place only after the call. If the get waited for that place, both would wait for ever.
+//! Asserted: the get in the call is refused, and the one that evicted the process is served.
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;

@@ -43,8 +43,8 @@ fn kept_turn_x_get() {
 
 /// Two gets meet a crashed process, and either is connected to it first.
 ///
-/// Guards that one section detaches the process and looks for another (`State::checkout_again`). Between two sections, the
-/// new process could be granted to the get that came later. Asserted: the get that was given the crashed process is
+/// Guards that one section detaches the process and looks for another (`State::checkout_again`). Between two sections,
+/// the new process could be granted to the get that came later. Asserted: the get that was given the crashed process is
 /// served first.
 #[test]
 fn refused_get_x_get() {

@@ -60,8 +60,8 @@ fn endless_session_x_deadline() {
 /// Of two busy processes, one is freed while a get of its own group and a get for another group wait.
 ///
 /// Guards in `State::close_session` that a freed process makes room before it serves its own group. Without that, gets
-/// of its group keep the place for ever (PROP-ENDLESS-SESSIONS). Asserted: the get for the other group is served if it is
-/// in line at the close.
+/// of its group keep the place for ever (PROP-ENDLESS-SESSIONS). Asserted: the get for the other group is served if it
+/// is in line at the close.
 #[test]
 fn freed_process_x_own_waiter() {
     explore("freed_process_x_own_waiter", &["in line", "late"], |outcomes| {

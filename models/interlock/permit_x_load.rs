@@ -67,6 +67,37 @@ fn interlock_permit_x_two_loads() {
     });
 }
 
+/// A thread in two executions begins a third one in the permit block of the second, while another thread loads.
+///
+/// Guards `Inner::refuse_in_other`: a waiting load waits for the first execution, which its own thread stops. Asserted:
+/// the third execution runs, or fails at once; and the load ends.
+#[test]
+fn interlock_permit_x_third_run() {
+    explore("interlock_permit_x_third_run", &["it failed", "it ran"], |outcomes| {
+        let (interlock, code) = (Interlock::new(), LoadedCode::new());
+        let theirs = (interlock.clone(), code.clone());
+        let second = |first: &mut Running<'_>| first.permit_loads(|| thread_owner(&interlock));
+        let run = |first: &mut Running<'_>| {
+            let mut second = second(first).expect("no other owner is in its way");
+            let _inside = second.frame().enter();
+            let load = spawn(move || {
+                let (interlock, code) = theirs;
+                let load = interlock.run(|r| r.load(|_| code.alone("load")));
+                load.expect("no limit").expect("no limit");
+            });
+            let third = second.permit_loads(|| interlock.run(|_| code.runs()));
+            (load, third.expect("no limit"))
+        };
+        let (load, third) = interlock.run(run).expect("no limit");
+        load.join().expect("no panic");
+        outcomes.note(match third {
+            Ok(()) => "it ran",
+            Err(AcquireError::Deadlock(_)) => "it failed",
+            Err(other) => panic!("{other}"),
+        });
+    });
+}
+
 /// Runs two futures to their ends, side by side.
 async fn both(a: impl Future<Output = ()>, b: impl Future<Output = ()>) {
     let (mut a, mut b) = (pin!(a), pin!(b));

@@ -39,8 +39,8 @@ fn resource_barging_x_waiter() {
 
 /// In an unfair pool, a newcomer borrows and returns twice while a borrower waits.
 ///
-/// Guards `State::is_served_directly`: a waiter that has lost its races is granted what comes back. (In the models it may
-/// lose one.) Otherwise newcomers overtake it again and again (PROP-RP-BOUNDED-OVERTAKING).
+/// Guards `State::is_served_directly`: a waiter that has lost its races is granted what comes back. (In the models it
+/// may lose one.) Otherwise newcomers overtake it again and again (PROP-RP-BOUNDED-OVERTAKING).
 ///
 /// Asserted: the waiter is polled at most three times: to wait, to lose, and with its grant.
 #[test]

@@ -1,8 +1,8 @@
 //! A borrower of an asynchronous pool creates, and gives up, or is served by a resource that comes back, while others
 //! borrow and wait.
 //!
-//! Guards `orphans.rs` and the futures of `creation.rs`: without them a borrower sleeps for ever beside a resource, or a
-//! creation that no borrower polls keeps its place.
+//! Guards `orphans.rs` and the futures of `creation.rs`: without them a borrower sleeps for ever beside a resource, or
+//! a creation that no borrower polls keeps its place.
 //!
 //! Asserted: each borrower is served, and at the end the counts are those of the resources.
 
@@ -32,8 +32,8 @@ impl Slow {
         let gate = Arc::new(Mutex::new((is_open, None)));
         Slow { reentry: Reentry::default(), begun: Arc::default(), gate }
     }
-    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter the
-    /// pool.
+    /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter
+    /// the pool.
     fn pool(
         is_open: bool,
         configure: impl FnOnce(Builder<Async<Slow>, SlowPool>) -> Builder<Async<Slow>, SlowPool>,
@@ -194,8 +194,8 @@ impl Runtime for ByHand {
 
 /// Two creations that hang were left and go on. Then a borrower finds no room.
 ///
-/// Guards `State::make_way` and the wait of the task that drives a creation on: the older one gives way, and its place goes
-/// to the borrower. Otherwise the borrower waits for creations that hang.
+/// Guards `State::make_way` and the wait of the task that drives a creation on: the older one gives way, and its place
+/// goes to the borrower. Otherwise the borrower waits for creations that hang.
 #[test]
 fn resource_orphaned_creation_x_borrow() {
     let expected = ["its task had begun", "its task had not begun"];

@@ -137,7 +137,7 @@ impl<'scope> Execution<'scope> {
         let refused = |error| Failure::new(Stage::Enter, error);
         let (running, step) = interlock.begin(caller).map_err(refused)?;
         // A reload runs executions in its own steps.
-        let may_run = running.is_view() || self.reloading.is_some();
+        let may_run = running.is_view || self.reloading.is_some();
         let running = self.running.insert(running);
         if step == Step::Wait {
             running.wait(*caller).await.map_err(refused)?;
@@ -185,7 +185,7 @@ async fn hold<'e>(
     let may = |running: &&mut Running<'_>| {
         // Its own frames are not on the stack here. A user may have swapped its share for one of another interlock.
         let interlock = executor.interlock().filter(|interlock| !interlock.is_inside());
-        !running.is_view() && interlock.is_some_and(|interlock| interlock.has(running))
+        !running.is_view && interlock.is_some_and(|interlock| interlock.has(running))
     };
     let refused = || Failure::new(Stage::Unload, Refused::InsideExecution);
     let running = running.as_mut().filter(may).ok_or_else(refused)?;

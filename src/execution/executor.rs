@@ -80,11 +80,11 @@ impl Executor {
         let body = async |execution: &mut Execution<'_>| body(execution);
         now(Execution::wrap(self, None, body, caller))
     }
-    /// Wraps a body as [`wrap`](Self::wrap) does, in a future for any runtime. The executor is active whenever the body is polled.
+    /// Wraps a body as [`wrap`](Self::wrap) does, in a future. The executor is active whenever the body is polled.
     ///
     /// # Cancel safety
-    /// Dropping the future drops the body, completes the hooks on the dropping thread, and leaves. The drop never
-    /// waits.
+    /// Dropping the future drops the body, completes the hooks on the dropping thread, and leaves. The drop waits only
+    /// where a hook does.
     #[track_caller]
     pub fn wrap_async<R, F>(&self, body: F) -> impl Future<Output = Result<R, ExecutionError>>
     where
@@ -97,7 +97,8 @@ impl Executor {
     /// Runs the hooks, and returns a guard that completes them. For bodies that are not a closure.
     ///
     /// Until the guard is completed or dropped, the executor is active on this thread. A nested guard ends with the
-    /// outermost one in this respect.
+    /// outermost one in this respect. Keep no guard across an `.await`: other tasks of the thread would be in its
+    /// execution. Use [`wrap_async`](Self::wrap_async) there.
     ///
     /// # Errors
     /// Those of [`wrap`](Self::wrap) before the body. The hooks that had run were completed.

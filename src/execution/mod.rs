@@ -21,10 +21,10 @@
 //!
 //! # Origin
 //! Rails' executor and reloader, with these differences:
-//! - In Rails a raising complete callback skips the others, including the interlock's. Completing twice calls everything
-//!   twice, and on another thread it leaves the first one active. Here an execution ends once and completely.
-//! - In Rails a change may be reloaded twice, a failed reload is forgotten, and an execution may reload code that the one
-//!   around it uses. Here a reload inside an execution fails with [`Refused`].
+//! - In Rails a raising complete callback skips the others, including the interlock's. Completing twice calls all
+//!   of them twice, and on another thread it leaves the first one active. Here an execution ends once.
+//! - In Rails a change may be reloaded twice, a failed reload is forgotten, and an execution may reload code that the
+//!   one around it uses. Here a reload inside an execution fails with [`Refused`].
 //! - In Rails each complete callback of a chain runs in the order of definition. Here they run in strict reverse order.
 //!   Where Rails resets an execution (`run!(reset: true)`), complete it here, and run another one.
 

@@ -102,7 +102,7 @@ impl Reloader {
         let body = async |execution: &mut Execution<'_>| body(execution);
         now(self.wrap_by(body, caller))
     }
-    /// Wraps a body as [`wrap`](Self::wrap) does, in a future. The polling thread calls the hooks and the reload's steps.
+    /// Wraps a body as [`wrap`](Self::wrap) does, in a future. The polling thread calls the hooks and the steps.
     ///
     /// # Cancel safety
     /// As [`Executor::wrap_async`]. Failures are reported. The next execution makes a missed reload.
@@ -152,7 +152,7 @@ impl Reloader {
         };
         let running = interlock.enter_by(caller).await;
         let mut running = running.map_err(|error| Failure::new(Stage::Enter, error))?;
-        if let Some(refused) = reload_failed(interlock).filter(|_| !running.is_view()) {
+        if let Some(refused) = reload_failed(interlock).filter(|_| !running.is_view) {
             return Err(Failure::new(Stage::Enter, refused));
         }
         let frame = running.frame();

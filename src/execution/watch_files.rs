@@ -57,7 +57,8 @@ impl Stamp {
     fn is_settled(&self, now: SystemTime) -> bool {
         // A time in the future has no age yet.
         let is_old = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > GRANULE);
-        self.modified.is_some_and(is_old) && self.changed.is_none_or(is_old)
+        // Each edit sets the time of the change. A program may set the time of the modification to any value.
+        self.changed.or(self.modified).is_some_and(is_old)
     }
 }
 

@@ -33,11 +33,11 @@ impl Site {
             let path = file?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.ends_with(".html") {
-                templates.add_template_owned(name.to_owned(), fs::read_to_string(&path)?)?;
+                templates.add_template_owned(name.to_owned(), read(&path)?)?;
             }
         }
         let lua = Lua::new();
-        let plugin = fs::read_to_string(dir.join("plugin.lua"))?;
+        let plugin = read(&dir.join("plugin.lua"))?;
         let greet = lua.load(plugin).set_name("@plugin.lua").eval()?;
         Ok(Site { templates, greet, _lua: lua })
     }
@@ -46,6 +46,12 @@ impl Site {
         let greeting: String = self.greet.call(visitor)?;
         Ok(self.templates.get_template(template)?.render(context! { visitor, greeting })?)
     }
+}
+
+/// Reads a file. The error names it.
+fn read(path: &std::path::Path) -> Result<String, BoxError> {
+    Ok(fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?)
 }
 
 #[derive(Clone)]

@@ -10,6 +10,7 @@ use crate::section::Guarded;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+const HERE: &str = "another execution that this thread is in would have to go on first";
 const HOLDS: &str = "this thread or task holds the interlock, and would wait for itself";
 
 impl Inner {
@@ -51,7 +52,11 @@ impl Inner {
             }
             (id, step)
         });
-        Ok((self.share(id, false, caller), step))
+        let running = self.share(id, false, caller);
+        if step == Step::Wait {
+            self.refuse_in_other(id, caller, true)?;
+        }
+        Ok((running, step))
     }
     /// Returns one more view of this owner. Returns `None` if it has ended: a frame may have been leaked.
     #[cold]
@@ -80,6 +85,16 @@ impl Inner {
     #[inline]
     fn share<'s>(self: &Arc<Self>, id: OwnerId, is_view: bool, caller: &Caller) -> Running<'s> {
         Running { home: self.clone(), id, is_view, limit: caller.limit, scope: PhantomData }
+    }
+    /// Refuses a wait of a thread that is in another execution. With `but_permits`, permit blocks do not count.
+    pub(super) fn refuse_in_other(
+        self: &Arc<Self>,
+        id: OwnerId,
+        caller: &Caller,
+        but_permits: bool,
+    ) -> Result<(), AcquireError> {
+        let stops = !caller.is_task && ambient::in_other(self.address(), id, but_permits);
+        if stops { Err(self.deadlock(id, HERE, caller.at)) } else { Ok(()) }
     }
     /// Refuses a wait for another owner that holds in a section around this call.
     pub(super) fn refuse_under_holder(

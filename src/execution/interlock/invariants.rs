@@ -1,9 +1,9 @@
 //! The invariants of the interlock, by name: the documentation's promises hold, the counters match the owners, and no
 //! owner waits that may go on.
 //!
-//! Only they, dumps and errors may look at all owners under the lock. The machine in `spec/` knows its owners' programs,
-//! which the code does not. `INV-ILK-SHARES` and `INV-ILK-ENTRY` therefore compare an owner's mode with its permit
-//! blocks and its waiter here.
+//! Only they, dumps and errors may look at all owners under the lock. The machine in `spec/` knows its owners'
+//! programs, which the code does not. `INV-ILK-SHARES` and `INV-ILK-ENTRY` therefore compare an owner's mode with its
+//! permit blocks and its waiter here.
 
 use super::modes::{Mode, Owner, Purpose, Queue};
 use super::state::State;

@@ -38,10 +38,11 @@
 //!   pass the unload, because the block may wait for them. A newcomer's own block lets the next ones pass.
 //! - A leaked guard or future keeps its share for ever. A time limit ends the waits of the others, and the
 //!   [dump](Interlock::dump) names the owner.
-//! - A blocking call in a task blocks the thread, so it may wait for ever for a holder that is a task of that thread.
+//! - A call in a task that blocks its thread may wait for ever for another task of that thread. So may a future that a
+//!   thread blocks on inside an execution, and a call in a thread-local's destructor.
 //! - The borrow checker sees one view only. A handle of another view keeps the old value while that is loaded again. A
 //!   [`Loaded::clear`] beside a handle panics.
-//! - In a forked child there is no thread for the time limits of tasks: a limited wait of a task times out at once.
+//! - In a forked child, a limited wait of a task times out at once if the parent had one: the timer thread is gone.
 //! - Concurrent branches of one task share one execution. While one branch waits or holds, a load or a permit of
 //!   another fails with a deadlock. [`Loaded::get`] then returns `None`, and also while a branch permits loads.
 //!

@@ -21,7 +21,8 @@ use std::time::Duration;
 pub struct Running<'scope> {
     pub(super) home: Arc<Inner>,
     pub(super) id: OwnerId,
-    pub(super) is_view: bool,
+    /// Whether it is a view of an execution that began before.
+    pub(crate) is_view: bool,
     /// The time limit of its waits.
     pub(super) limit: Option<Duration>,
     pub(super) scope: PhantomData<fn(&'scope ()) -> &'scope ()>,
@@ -60,11 +61,6 @@ impl Running<'_> {
     /// dropped.
     pub(crate) async fn wait(&self, caller: Caller) -> Result<(), AcquireError> {
         self.home.wait(self.id, caller).await
-    }
-    /// Returns whether this is a view of an execution that began before.
-    #[inline]
-    pub(crate) fn is_view(&self) -> bool {
-        self.is_view
     }
     /// Returns the frame that a thread enters while the execution's body runs or is polled.
     #[inline]

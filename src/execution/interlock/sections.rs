@@ -14,8 +14,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-const HERE: &str = "another execution that this thread is in would have to go on first";
-
 /// The right to load values: no other execution runs.
 pub struct Loading<'a> {
     /// Absent where there is no interlock.
@@ -141,11 +139,8 @@ impl Running<'_> {
         caller: Caller,
     ) -> Result<Held<'_>, AcquireError> {
         let (id, in_section) = (self.id, self.in_section());
-        // A thread that blocks stops all executions that it is in. In a permit block they let others load.
-        let but_permits = purpose == Purpose::Load;
-        if !caller.is_task && ambient::in_other(self.home.address(), id, but_permits) {
-            return Err(self.home.deadlock(id, HERE, caller.at));
-        }
+        // An execution in a permit block lets others load, but not unload.
+        self.home.refuse_in_other(id, &caller, purpose == Purpose::Load)?;
         self.open(Kind::Section, caller, |state| state.acquire(id, purpose, in_section)).await
     }
     /// Begins a section by a step that only the owner's own thread may take.

@@ -22,7 +22,7 @@ impl Inner {
             state.deadlines.insert((due, id));
             state.timer_sleeps_until.is_none_or(|until| due < until)
         });
-        if is_earlier && self.wake_timer().is_err() {
+        if self.wake_timer(is_earlier).is_err() {
             // A limit that cannot be kept has passed: the wait ends at the first poll.
             self.state.amend(|state| {
                 let waiter = state.owner_mut(id).waiter.as_mut().expect("the task waits");
@@ -30,7 +30,8 @@ impl Inner {
             });
         }
     }
-    fn wake_timer(self: &Arc<Self>) -> Result<(), OpenError> {
+    /// Opens the timer, and wakes it if it sleeps too long. Fails in a forked child, which has not the timer's thread.
+    fn wake_timer(self: &Arc<Self>, sleeps_too_long: bool) -> Result<(), OpenError> {
         let timer = self.timer.get_or_init(|| {
             PeriodicExecutor::builder(None)
                 .name("cabrank interlock")
@@ -40,7 +41,9 @@ impl Inner {
                 .build_weak_ref(Arc::downgrade(self), Inner::end_waits)
         });
         timer.open()?;
-        timer.wake();
+        if sleeps_too_long {
+            timer.wake();
+        }
         Ok(())
     }
     /// Wakes the tasks whose limit has passed. Returns until when the timer sleeps.

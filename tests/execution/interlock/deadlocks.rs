@@ -12,7 +12,7 @@
 //! advances once the program waits, so that no result depends on the machine's load.
 
 use crate::common::task::block_on;
-use crate::common::{SECOND, SOON};
+use crate::common::{SECOND, SOON, before_long};
 use crate::interlock::actor::{deadlock, start, timed_out};
 use crate::polling::{poll, yield_once};
 use cabrank::execution::interlock::{AcquireError, Running};
@@ -180,6 +180,19 @@ const PROGRAMS: &[(&str, End, Program)] = &[
     }),
     ("an unload in a permit block", Refusal, |rig| in_permit(rig, Rig::unload)),
     ("a reload in a permit block", Refusal, |rig| in_permit(rig, Rig::reload)),
+    // A load waits for the first execution, which this thread is in.
+    ("a run in a permit block in another execution", Refusal, |rig| {
+        let mut first = rig.executor.run()?;
+        let permits = first.running().expect("an interlock");
+        let mut second = permits.permit_loads(|| rig.executor.run())??;
+        let theirs = rig.clone();
+        let load = start(move || theirs.load());
+        before_long(|| rig.interlock.dump().owners.iter().any(|owner| owner.wait.is_some()));
+        let third = second.running().expect("an interlock").permit_loads(|| rig.run())?;
+        drop((first, second));
+        load.done()?;
+        Ok(third?)
+    }),
     // A thread that the execution waits for.
     ("a join of a run", Reentrant, |rig| in_run(rig, |rig, _| joins(rig, Rig::run))),
     ("a join of a load", Limit, |rig| in_run(rig, |rig, _| joins(rig, Rig::load))),
@@ -326,7 +339,7 @@ fn the_error_of_the_guides_deadlock_names_both() -> Result<(), ExecutionError> {
         let theirs = rig.clone();
         let child = start(move || theirs.load());
         let waits = |owner: &cabrank::execution::interlock::OwnerDump| owner.wait.is_some();
-        crate::common::before_long(|| rig.interlock.dump().owners.iter().any(waits));
+        before_long(|| rig.interlock.dump().owners.iter().any(waits));
         clock.advance(SECOND);
         let blocked = timed_out(child.done());
         let victim = blocked.dump.owner(blocked.victim).expect("it waited");

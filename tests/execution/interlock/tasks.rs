@@ -125,7 +125,7 @@ fn a_task_permits_loads_at_its_awaits() {
     interlock.unload(|_| ()).expect("the permit block and its task are gone");
 }
 
-/// Whichever thread polls it, and whether it awaits or blocks.
+/// The same holds on each thread that polls it, and whether it awaits or blocks.
 #[test]
 fn executions_nest_inside_a_task() -> Result<(), AcquireError> {
     let interlock = Interlock::new();
