@@ -1,9 +1,9 @@
 //! The cost of a sleeping periodic executor, and its delays, beside an executor that polls as PyMongo's does, in
 //! the same run.
 //!
-//! `cargo bench -p cabrank-benches --bench periodic`. Wake-ups are the voluntary context switches that Linux counts for each
-//! thread. The polling executor is PyMongo's loop: after each call it sleeps half a second at a time, and
-//! looks at its flags in between.
+//! `cargo bench -p cabrank-benches --bench periodic`. Wake-ups are the voluntary context switches that Linux counts for
+//! each thread. The polling executor is PyMongo's loop: after each call it sleeps half a second at a time, and looks at
+//! its flags in between.
 
 use cabrank::PeriodicExecutor;
 use cabrank::periodic_executor::Phase;

@@ -5,8 +5,8 @@
 //! the ratio to the library's list. The contenders take turns in short rounds; medians are compared.
 //!
 //! - `slab_list`: the library's. Links are slab keys inside the entry; the caller names an element by its key.
-//! - `pointers`: intrusive-collections at its best. The elements lie in one allocation that never moves; the caller names
-//!   an element by its address, which is unsafe.
+//! - `pointers`: intrusive-collections at its best. The elements lie in one allocation that never moves; the caller
+//!   names an element by its address, which is unsafe.
 //! - `pointers, by key`: intrusive-collections as a pool would use it. A slab of `Rc`s turns a key into an
 //!   address. The elements must not lie in the slab itself, which moves them when it grows.
 

@@ -1,7 +1,7 @@
 //! The goals of the resource pool, and whether this run reached them.
 //!
-//! Like is compared with like: a pool that serves in order with the peers that do, one that barges with the others.
-//! Two pools are compared round by round. It is a tie if neither is faster in [`MOST`] of the rounds. In 25 rounds, equal
+//! Like is compared with like: a pool that serves in order with the peers that do, one that barges with the others. Two
+//! pools are compared round by round. It is a tie if neither is faster in [`MOST`] of the rounds. In 25 rounds, equal
 //! pools pass that mark by chance once in twenty runs.
 
 use crate::contenders::{BARGING, BARGING_TASKS, POOL, TASKS, is_peer};

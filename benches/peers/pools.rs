@@ -1,7 +1,7 @@
 //! cabrank's resource pool beside its peers, in one run.
 //!
-//! `cargo bench`, in this directory, lets criterion time each pool under each load. It then runs all of them in turn, in
-//! short rounds, because machines are shared and noisy. The table at the end compares the medians of those rounds.
+//! `cargo bench`, in this directory, lets criterion time each pool under each load. It then runs all of them in turn,
+//! in short rounds, because machines are shared and noisy. The table at the end compares the medians of those rounds.
 //!
 //! - `cargo bench -- --write` puts the table and its plot into `benches/`.
 //! - `-- --table` leaves criterion's part out.

@@ -265,7 +265,8 @@ impl Share<'_> {
     }
 }
 
-/// Runs `work` once on each of the load's threads. One of them is the caller's: with a single thread, only the work runs.
+/// Runs `work` once on each of the load's threads. One of them is the caller's: with a single thread, only the work
+/// runs.
 fn side_by_side(load: &Load, operations: u32, work: impl Fn(&mut Share<'_>) + Sync) -> Round {
     let (threads, arrived) = (load.threads, AtomicUsize::new(0));
     let waits = if load.hold.is_some() { operations as usize } else { 0 };

@@ -91,8 +91,8 @@ impl<S: Spawner> Builder<S> {
     /// Default: 60 s.
     ///
     /// In a full pool, a group without a process waits for another group's place at most as long. If no process has
-    /// become idle by then, the pool detaches a busy one. Where `max_draining` allows no further process, it waits until
-    /// that one is shut down.
+    /// become idle by then, the pool detaches a busy one. Where `max_draining` allows no further process, it waits
+    /// until that one is shut down.
     pub fn drain_timeout(mut self, drain_timeout: Duration) -> Self {
         self.drain_timeout = drain_timeout;
         self

@@ -118,9 +118,9 @@ pub enum GetError {
     /// `try_get` would have had to wait.
     WouldBlock,
     /// User code that the pool has called would have had to wait for this pool: a spawn, a `shut_down`, a hook of a
-    /// cancelled spawn, a waker or the observer. What it waits for may need its own thread. A later get, outside such a call,
-    /// finds the process that this one asked for. A thread that ends, and drops a thread-local value that calls `get`,
-    /// may have this error, too.
+    /// cancelled spawn, a waker or the observer. The process may depend on that very thread. A later get, outside such
+    /// a call, finds the process that this one asked for. A thread that ends, and drops a thread-local value that calls
+    /// `get`, may have this error, too.
     InCallback,
     /// A spawn failed, and the group has no process.
     Spawn(SpawnError),

@@ -223,7 +223,8 @@ impl<S: Spawner> Inner<S> {
                 Err(error) => error,
             };
             if error.is_local() || attempt == MAX_ATTEMPTS {
-                // The process seems to have crashed, or the caller's side is at fault (erratum E31: PROP-LOCAL-FAILURE).
+                // The process seems to have crashed, or the caller's side is at fault (erratum E31:
+                // PROP-LOCAL-FAILURE).
                 lease.end(if error.is_local() { Ending::Unused } else { Ending::Failed });
                 return Err(Box::new(GetError::Connect(error)));
             }

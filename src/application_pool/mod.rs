@@ -31,8 +31,8 @@
 //! # Limits
 //! - A [`Snapshot`] is one consistent picture: its section copies plain numbers of all processes. No other
 //!   section's length depends on how many there are.
-//! - A group without a process waits at most `drain_timeout` for the place of another. A get waits longer if sessions that
-//!   do not end hold every process of its own group: use `get_timeout`.
+//! - A group without a process waits at most `drain_timeout` for the place of another. A get waits longer if sessions
+//!   that do not end hold every process of its own group: use `get_timeout`.
 //! - The search for an idle process to evict or to clean passes over processes that a minimum
 //!   protects.
 //! - The pool keeps a group's record (its restart file's state, its last error) until

@@ -197,8 +197,8 @@ impl<F: Form, P> Builder<F, P> {
     }
     /// Limits how long a creation takes, by the runtime's timer. Default: 30 seconds.
     ///
-    /// The limit holds for every creation, also for one that [goes on](super#creations) without its borrower. It needs a
-    /// runtime: only [`build_on`](Self::build_on) accepts it. With a manual clock there is no limit.
+    /// The limit holds for every creation, also for one that [goes on](super#creations) without its borrower. It needs
+    /// a runtime: only [`build_on`](Self::build_on) accepts it. With a manual clock there is no limit.
     pub fn create_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.create_timeout = time.into();
         self
@@ -389,9 +389,9 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
     ///
     /// A creation whose borrower has left goes on there: see [creations](super#creations).
     ///
-    /// If the runtime has ended, the pool reports [`Event::MaintenanceNotStarted`] once. It then drops creations that are
-    /// left, evicts what a borrower finds expired, and refills nothing. If the runtime's timer panics, the pool reports [`Event::MaintenanceNotStarted`]. It then does what is due
-    /// when something else becomes due.
+    /// If the runtime has ended, the pool reports [`Event::MaintenanceNotStarted`] once. It then drops creations that
+    /// are left, evicts what a borrower finds expired, and refills nothing. If the runtime's timer panics, the pool
+    /// reports [`Event::MaintenanceNotStarted`]. It then does what is due when something else becomes due.
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.

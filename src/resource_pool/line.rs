@@ -28,8 +28,8 @@ use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Arrival, Queue};
 use crate::section::Patience;
 
-/// How many races a waiter may lose in an unfair pool: a newcomer overtakes it, or it retries too late. More of them make a busy pool faster, and its slowest
-/// borrower slower.
+/// How many races a waiter may lose in an unfair pool: a newcomer overtakes it, or it retries too late. A higher number
+/// makes a busy pool faster, and its slowest borrower slower.
 pub(super) const RACES: u32 =
     if cfg!(all(test, any(feature = "loom", feature = "shuttle"))) { 1 } else { 8 };
 
@@ -68,7 +68,7 @@ impl<F: Form> State<F> {
     #[cold]
     fn serve_line(&mut self, fx: &mut Effects<F>) {
         while let Some(key) = self.first_in_line() {
-            // What is free belongs to the waiters that retry.
+            // The waiters that retry come first to all that is free.
             if !self.options.fair && self.free() <= self.retrying {
                 return;
             }

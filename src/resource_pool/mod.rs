@@ -49,14 +49,14 @@
 //! - A loan begins with activation, then the test. A return begins with the test, then passivation.
 //!
 //! # Creations
-//! - A borrower of an asynchronous pool that creates is still a waiter: it takes whichever comes first, its own resource
-//!   or one that another borrower returns. The oldest borrower goes first, whether it creates or not.
-//! - A creation whose borrower was cancelled, or served before, is dropped at once, with all that it holds. Its place goes
-//!   to the next waiter. In a pool with a runtime ([`build_on`](Builder::build_on)) it goes on instead, up to
-//!   [`create_timeout`](Builder::create_timeout), if fewer than `max_idle` are idle or being created for the idle list. Its
-//!   resource goes to the oldest waiter, or becomes idle.
-//! - A creation that goes on without its borrower gives way to a borrower that finds no room: the oldest first; the last
-//!   one never does. So after an outage that left many of them hanging, the next borrower creates at once.
+//! - A borrower of an asynchronous pool that creates is still a waiter: it takes whichever comes first, its own
+//!   resource or one that another borrower returns. The oldest borrower goes first, whether it creates or not.
+//! - A creation whose borrower was cancelled, or served before, is dropped at once, with all that it holds. Its place
+//!   goes to the next waiter. In a pool with a runtime ([`build_on`](Builder::build_on)) it goes on instead, up to
+//!   [`create_timeout`](Builder::create_timeout), if fewer than `max_idle` are idle or being created for the idle list.
+//!   Its resource goes to the oldest waiter, or becomes idle.
+//! - A creation that goes on without its borrower gives way to a borrower that finds no room: the oldest first; the
+//!   last one never does. So after an outage that left many of them hanging, the next borrower creates at once.
 //! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
 //!
 //! # Panics

@@ -47,8 +47,8 @@ impl<F: Form> State<F> {
         self.update_line(key);
     }
 
-    /// Grants an idle resource of the key to the oldest borrower that creates (PROP-RP-FIRST-BACK). Its loan passes from
-    /// its creation to the resource, so `active` stays.
+    /// Grants an idle resource of the key to the oldest borrower that creates (PROP-RP-FIRST-BACK). Its loan passes
+    /// from its creation to the resource, so `active` stays.
     #[cold]
     pub(super) fn serve_creation(&mut self, key: Key, fx: &mut Effects<F>) {
         let Some(next) = self.next_fresh_idle(key, true, fx) else {

@@ -8,11 +8,11 @@
 //! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
 //! expired before it reaches the idle list counts as a failure.
 //!
-//! If a future of `add` or of the maintenance is dropped, its creation is left (`orphans.rs`): also when a runtime drops
-//! its tasks. A close interrupts no creation of a caller: its resource is destroyed once created.
+//! If a future of `add` or of the maintenance is dropped, its creation is left (`orphans.rs`): also when a runtime
+//! drops its tasks. A close interrupts no creation of a caller: its resource is destroyed once created.
 //!
-//! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A heap
-//! costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
+//! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A
+//! heap costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
 
 use super::creation::InCreation;
 use super::effects::{Dead, Effect, Effects};

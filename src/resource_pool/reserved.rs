@@ -8,8 +8,8 @@ use crate::collections::slab_list::Key;
 use crate::section::Guarded;
 use crate::sync::has_failed;
 
-/// A place that is reserved for a resource that is being created. Its drop gives the place back: after an error, a panic or
-/// a cancelled future.
+/// A place that is reserved for a resource that is being created. Its drop gives the place back: after an error, a
+/// panic or a cancelled future.
 pub(crate) struct ReservedPlace<'p, F: Form> {
     pool: &'p Inner<F>,
     /// Absent once the place is used or given back.

@@ -92,7 +92,8 @@ impl<F: ResourceFactory> ResourcePool<F> {
     ///
     /// # Errors
     /// - [`BorrowError::Closed`] if the pool is closed;
-    /// - [`BorrowError::Create`], [`BorrowError::Invalid`] or [`BorrowError::Activate`] if no resource could be created;
+    /// - [`BorrowError::Create`], [`BorrowError::Invalid`] or [`BorrowError::Activate`] if no resource could be
+    ///   created;
     /// - [`BorrowError::Exhausted`] or [`BorrowError::TimedOut`], depending on the options.
     ///
     /// # Panics

@@ -1,5 +1,5 @@
-//! The waits of the pool: a borrower's for its turn, in a queue or beside its creation; an orphaned creation's for a call to
-//! give way; and a caller's for the end of a closed pool.
+//! The waits of the pool: a borrower's for its turn, in a queue or beside its creation; an orphaned creation's for a
+//! call to give way; and a caller's for the end of a closed pool.
 
 use super::effects::Effects;
 use super::error::Refusal;

@@ -368,7 +368,7 @@ fn maintenance_that_ended_with_its_runtime_says_so() {
     let said = locked(&rig.events).clone();
     assert!(said.iter().all(|event| event.starts_with("MaintenanceNotStarted")), "{said:?}");
     assert!((1..=2).contains(&said.len()), "once for each task: {said:?}");
-    // What has expired is not lent.
+    // No expired resource was lent.
     assert!(rig.steps.begun() > 3);
 }
 

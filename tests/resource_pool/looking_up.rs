@@ -146,8 +146,8 @@ fn a_look_up_that_panics_lets_go() {
     assert_eq!((pool.num_total(), pool.num_keys()), (0, 0));
 }
 
-/// A look-up holds a key whose last resource goes meanwhile. The key begins again: it has no minimum before another one of
-/// its resources was created.
+/// A look-up holds a key whose last resource goes meanwhile. The key begins again: it has no minimum before another one
+/// of its resources was created.
 #[test]
 fn a_held_key_begins_again() {
     end_the_run_when_the_library_panics();

@@ -331,7 +331,7 @@ impl Config {
         for at in 0..s.adding.len() {
             let left = s.adding[at].left > 0;
             out.push(Action::Added { at });
-            // What was left may be dropped.
+            // An orphaned creation may be dropped.
             if self.may(May::CreateFail) || left {
                 out.push(Action::AddFails { at });
             }

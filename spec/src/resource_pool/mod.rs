@@ -29,10 +29,10 @@
 //!
 //! # The order of service
 //! A borrower gets an idle resource of its key. Otherwise it creates one, where there is room; or in the place of the
-//! least recently used idle resource of another key ([`serving`]). Otherwise it waits. A key is *eligible* if a borrower
-//! waits for it and its own limits leave room for one more. A resource or place that becomes free goes to the oldest
-//! waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is only
-//! called to retry; once it has lost some races, it is served directly.
+//! least recently used idle resource of another key ([`serving`]). Otherwise it waits. A key is *eligible* if a
+//! borrower waits for it and its own limits leave room for one more. A resource or place that becomes free goes to the
+//! oldest waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is
+//! only called to retry; once it has lost some races, it is served directly.
 //!
 //! A served borrower keeps its place: if its resource is broken it takes the next one, or creates one if the idle list
 //! is empty. A waiter picks up its grant when it is awake. If the granted resource has expired by then, the borrower
@@ -45,10 +45,10 @@
 //!   serve the first one, too.
 //! * A resource that exceeds a lowered limit is never idle. It leaves at once, or on its return. So every idle resource
 //!   may be evicted.
-//! * A creation whose creator has left goes on as an addition, or is dropped: the machine leaves that open. It may never
-//!   finish. So all but one give way to a borrower that waits for a place.
-//! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops it
-//!   and takes the next.
+//! * A creation whose creator has left goes on as an addition, or is dropped: the machine leaves that open. It may
+//!   never finish. So all but one give way to a borrower that waits for a place.
+//! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops
+//!   it and takes the next.
 //!
 //! # Reading it
 //! Start with [`state`], [`serving`], [`borrow`] and [`idle`] (about 700 lines). [`invariants`] and [`properties`]

@@ -27,8 +27,8 @@ impl ResourcePool {
             || self.planted(MaxActiveIgnored)
     }
 
-    /// Returns the idle resource of a key that is lent next: the newest, or the oldest if the pool is `fifo`. Resources under
-    /// test are passed over.
+    /// Returns the idle resource of a key that is lent next: the newest, or the oldest if the pool is `fifo`. Resources
+    /// under test are passed over.
     pub(crate) fn next_idle(&self, key: Key) -> Option<usize> {
         let takeable = |idle: &Idle| idle.test == Test::No || self.planted(TestedIsTaken);
         let is_there = |at: &usize| self.idle[*at].slot.key == key && takeable(&self.idle[*at]);
@@ -219,7 +219,7 @@ impl ResourcePool {
     pub(crate) fn settle(&mut self) {
         while !self.closed || self.planted(ClosedLends) {
             let (waits, creates) = (self.first_in_line(), self.first_creating());
-            // What is free belongs to the called waiters.
+            // The called waiters come first to all that is free.
             if !self.options.fair && self.free() <= self.called(|_| true) {
                 return;
             }

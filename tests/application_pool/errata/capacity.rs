@@ -269,8 +269,8 @@ fn each_group_that_waits_takes_one_place_at_its_deadline() {
     assert_eq!(rig.pool.counts().draining, 2);
 }
 
-/// A get whose process refused the connection waits for its group's first process, before the growth of another group. Its
-/// options are not the group's any more, which settles the group.
+/// A get whose process refused the connection waits for its group's first process, before the growth of another group.
+/// Its options are not the group's any more, which settles the group.
 #[test] // E38
 fn a_refused_get_with_other_options_comes_before_the_growth_of_a_group() {
     let rig = Rig::new(|b| b.max(2));
