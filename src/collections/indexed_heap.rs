@@ -1,20 +1,20 @@
-//! A binary heap of slab elements that know their places in it: a priority queue with change and removal.
+//! A binary heap of slab elements that know their index in it: a priority queue with change and removal.
 //!
 //! Each element has a rank, such as a time. Any element can get another rank, or leave, in O(log n), because it
-//! stores its place in the heap; a list would need a search. The element of the lowest rank is found in O(1).
+//! stores its index in the heap; a list would need a search. The element of the lowest rank is found in O(1).
 //! The heap keeps its memory, so it does not allocate after warm-up.
 
 use crate::collections::slab_list::Key;
 use slab::Slab;
 use std::marker::PhantomData;
 
-/// An element's place in one heap, or outside of it.
+/// The index of an element in one heap, if it is in the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place(Option<u32>);
+pub(crate) struct HeapIndex(Option<u32>);
 
 /// An element that can be in the heap named `L`.
-pub(crate) trait Placed<L> {
-    fn place(&mut self) -> &mut Place;
+pub(crate) trait InHeap<L> {
+    fn index(&mut self) -> &mut HeapIndex;
 }
 
 /// A heap of elements of a slab. The caller passes the slab to each operation.
@@ -48,8 +48,8 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
     }
 
     /// Inserts the element with this rank, or changes its rank; with `None`, removes it.
-    pub(crate) fn set<T: Placed<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: Option<R>) {
-        match (slab[key.index()].place().0, rank) {
+    pub(crate) fn set<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: Option<R>) {
+        match (slab[key.index()].index().0, rank) {
             (None, None) => {}
             (None, Some(rank)) => {
                 self.heap.push((rank, key));
@@ -60,7 +60,7 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
                 self.settle(slab, at as usize);
             }
             (Some(at), None) => {
-                slab[key.index()].place().0 = None;
+                slab[key.index()].index().0 = None;
                 self.heap.swap_remove(at as usize);
                 if (at as usize) < self.heap.len() {
                     self.settle(slab, at as usize);
@@ -69,18 +69,18 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
         }
     }
     /// Removes the element of the lowest rank.
-    pub(crate) fn pop_first<T: Placed<L>>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
+    pub(crate) fn pop_first<T: InHeap<L>>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
         let (_, key) = self.first()?;
         self.set(slab, key, None);
         Some(key)
     }
 
     /// Moves an element up or down, to where its rank belongs.
-    fn settle<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
+    fn settle<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
         let at = self.rise(slab, at);
         self.sink(slab, at);
     }
-    fn rise<T: Placed<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) -> usize {
+    fn rise<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) -> usize {
         while at > 0 {
             let above = (at - 1) / 2;
             if self.heap[above].0 <= self.heap[at].0 {
@@ -89,10 +89,10 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
             self.swap(slab, at, above);
             at = above;
         }
-        self.note_place(slab, at);
+        self.note_index(slab, at);
         at
     }
-    fn sink<T: Placed<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) {
+    fn sink<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) {
         loop {
             let below =
                 [2 * at + 1, 2 * at + 2].into_iter().filter(|below| *below < self.heap.len());
@@ -103,17 +103,17 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
             self.swap(slab, at, least);
             at = least;
         }
-        self.note_place(slab, at);
+        self.note_index(slab, at);
     }
-    fn swap<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize, other: usize) {
+    fn swap<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, at: usize, other: usize) {
         #[cfg(test)]
         crate::steps::step();
         self.heap.swap(at, other);
-        self.note_place(slab, at);
+        self.note_index(slab, at);
     }
-    fn note_place<T: Placed<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
+    fn note_index<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
         let (_, key) = self.heap[at];
-        slab[key.index()].place().0 = u32::try_from(at).ok();
+        slab[key.index()].index().0 = u32::try_from(at).ok();
     }
 }
 
@@ -124,9 +124,9 @@ mod tests {
 
     enum Here {}
     #[derive(Default)]
-    struct Element(Place);
-    impl Placed<Here> for Element {
-        fn place(&mut self) -> &mut Place {
+    struct Element(HeapIndex);
+    impl InHeap<Here> for Element {
+        fn index(&mut self) -> &mut HeapIndex {
             &mut self.0
         }
     }

@@ -10,7 +10,7 @@
 //!
 //! The owner runs each [`Wake`] after it has released the lock: a task's waker is user code.
 
-use crate::collections::indexed_heap::{self, IndexedHeap, Placed};
+use crate::collections::indexed_heap::{HeapIndex, InHeap, IndexedHeap};
 use crate::collections::slab_list::{Key, Links, List};
 use crate::sync::Condvar;
 use slab::Slab;
@@ -41,7 +41,7 @@ pub(crate) struct Queue {
 #[derive(Debug)]
 struct Waiter<T> {
     links: Links,
-    retrying: indexed_heap::Place,
+    retrying: HeapIndex,
     wake: Wake,
     outcome: Option<T>,
     /// The order of arrival over all queues.
@@ -74,8 +74,8 @@ pub(crate) enum InQueue {}
 /// Names the heap of one queue.
 #[derive(Debug)]
 pub(crate) enum Retrying {}
-impl<T> Placed<Retrying> for Waiter<T> {
-    fn place(&mut self) -> &mut indexed_heap::Place {
+impl<T> InHeap<Retrying> for Waiter<T> {
+    fn index(&mut self) -> &mut HeapIndex {
         &mut self.retrying
     }
 }
@@ -163,7 +163,7 @@ impl<T> Waiters<T> {
         key
     }
     fn insert(&mut self, wake: Wake, ticket: u64) -> Key {
-        let (links, retrying) = (Links::default(), indexed_heap::Place::default());
+        let (links, retrying) = (Links::default(), HeapIndex::default());
         let waiter = Waiter { links, retrying, wake, outcome: None, ticket, lost: 0 };
         Key::new(self.slab.insert(waiter))
     }

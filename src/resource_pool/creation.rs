@@ -9,7 +9,7 @@
 use super::error::Failure;
 use super::factory::{Creation, Form};
 use super::inner::Inner;
-use super::refill::Refilling;
+use super::refilling::Refilling;
 use super::reserved::ReservedPlace;
 use super::slot::Content;
 use super::state::Step;

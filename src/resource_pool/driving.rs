@@ -4,7 +4,7 @@ use super::creation::InCreation;
 use super::error::Failure;
 use super::factory::{Creation, Form};
 use super::inner::Inner;
-use super::refill::Refilling;
+use super::refilling::Refilling;
 use super::slot::Meta;
 use super::waiting::WaitToGiveWay;
 use crate::collections::slab_list::Key;

@@ -9,7 +9,7 @@ use super::effects::{Effect, Effects};
 use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{InAge, InIdle, Meta, Place};
+use super::slot::{InAge, InIdle, Meta, SlotState};
 use super::state::State;
 use crate::clock::{Span, Time};
 use crate::collections::slab_list::{Key, List};
@@ -132,7 +132,7 @@ impl<F: Form> State<F> {
             Some(Expired::Life(slot)) => {
                 self.end_life(slot);
                 self.slots[slot.index()].expired = true;
-                if self.slots[slot.index()].place == Place::Idle {
+                if self.slots[slot.index()].state == SlotState::Idle {
                     self.evict(slot, fx);
                 }
             }
@@ -310,7 +310,8 @@ impl<F: Form> State<F> {
     /// checks them.
     #[cfg(any(test, debug_assertions))]
     pub(super) fn maintenance_knows_due_times(&self) -> bool {
-        let idle = self.slots.iter().filter(|(_, slot)| slot.place == Place::Idle && !slot.tested);
+        let idle =
+            self.slots.iter().filter(|(_, slot)| slot.state == SlotState::Idle && !slot.tested);
         let lives = idle.filter_map(|(index, slot)| {
             self.ends_at(Key::new(index)).filter(|_| slot.life.is_linked())
         });

@@ -12,7 +12,7 @@
 
 use super::effects::{Dead, Effects};
 use super::factory::Form;
-use super::slot::{Content, Place};
+use super::slot::{Content, SlotState};
 use super::state::State;
 use crate::collections::slab_list::Key;
 
@@ -23,9 +23,9 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[victim.index()];
         let key = entry.key;
         if key == newcomers {
-            return self.uncount(victim, Place::Replaced);
+            return self.uncount(victim, SlotState::Replaced);
         }
-        entry.place = Place::Marked;
+        entry.state = SlotState::Marked;
         let sub = &mut self.subs[key.index()];
         entry.cleared = sub.cleared;
         sub.leaving += 1;
@@ -35,7 +35,7 @@ impl<F: Form> State<F> {
     /// Gives the victim to the newcomer's borrower, which destroys it.
     pub(super) fn take_victim(&mut self, victim: Key, fx: &mut Effects<F>) -> Dead<F> {
         let entry = &mut self.slots[victim.index()];
-        if entry.place == Place::Replaced {
+        if entry.state == SlotState::Replaced {
             return self.remove_uncounted(victim, fx);
         }
         let content = entry.content.take();
@@ -51,7 +51,7 @@ impl<F: Form> State<F> {
         let (key, content) = (entry.key, entry.content.take());
         let sub = &mut self.subs[key.index()];
         entry.expired |= entry.cleared != sub.cleared;
-        if entry.place == Place::Marked {
+        if entry.state == SlotState::Marked {
             sub.leaving -= 1;
         } else {
             sub.outside -= 1;
@@ -69,7 +69,7 @@ impl<F: Form> State<F> {
     /// Puts a spared victim back in the order of return, which scans past older and tested resources.
     fn reinsert_idle(&mut self, slot: Key, content: Content<F>) {
         let entry = &mut self.slots[slot.index()];
-        entry.place = Place::Idle;
+        entry.state = SlotState::Idle;
         entry.content = content;
         let (key, nth) = (entry.key, entry.nth_idle);
         self.idle += 1;

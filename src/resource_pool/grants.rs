@@ -1,4 +1,5 @@
-//! Grants: resources and places that are reserved for a waiter until it picks them up.
+//! Grants: resources and places that are reserved for a waiter until it picks them up; and how a borrower whose resource
+//! is outdated or has failed gets another one.
 //!
 //! A waiter picks its grant up when its thread or task runs next, which may be much later. By then the pool may have
 //! been cleared, or the resource may have expired. So the waiter checks its grant as a borrower checks an idle
@@ -11,8 +12,9 @@
 //! idle and its idle time starts then, as after a loan.
 
 use super::effects::{Dead, Effects};
+use super::error::Refusal;
 use super::factory::Form;
-use super::slot::{Content, Place};
+use super::slot::{Content, SlotState};
 use super::state::{Grant, State, Step};
 use crate::collections::slab_list::Key;
 
@@ -58,11 +60,60 @@ impl<F: Form> State<F> {
             return self.create_in(slot, Some(ticket), Some(victim));
         };
         self.remove_idle(next);
-        self.slots[next.index()].place = Place::Lent;
+        self.slots[next.index()].state = SlotState::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, Some(ticket), fx);
         // `active` stays: the new loan counts instead of the old one.
         self.leave(slot, old, fx);
         self.counts_changed(key, fx);
         step
+    }
+
+    /// Replaces a resource that failed and was destroyed. Its borrower keeps its turn (PROP-RP-KEEPS-PLACE).
+    pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
+        let key = self.slots[slot.index()].key;
+        if self.closed {
+            self.give_back_place(slot, fx);
+            return Step::Refused(Refusal::Closed);
+        }
+        let Some(next) = self.next_fresh_idle(key, true, fx) else {
+            return self.recreate(slot);
+        };
+        self.remove_idle(next);
+        self.slots[next.index()].state = SlotState::Lent;
+        let step = self.pick_up(Grant { slot: next, victim: None }, None, fx);
+        // Both slots are loans of this borrower. Only the place of the old one is given back.
+        self.remove(slot);
+        self.left(key, fx);
+        step
+    }
+
+    /// Reuses the slot for a creation by the same borrower.
+    fn recreate(&mut self, slot: Key) -> Step<F> {
+        self.reset_slot(slot);
+        self.create_in(slot, None, None)
+    }
+
+    /// Gives the slot a new serial number and epoch, and restarts its times.
+    pub(super) fn reset_slot(&mut self, slot: Key) {
+        self.serials += 1;
+        let entry = &mut self.slots[slot.index()];
+        (entry.serial, entry.epoch) = (self.serials, self.epoch);
+        if self.timed {
+            self.begin_creation_time(slot);
+        }
+    }
+
+    /// Notes that the creation begins now, and its lifetime with it.
+    ///
+    /// The place may have been reserved long before: a waiter may pick its grant up late, or a victim may be
+    /// destroyed first.
+    pub(super) fn begin_creation_time(&mut self, slot: Key) {
+        self.end_life(slot);
+        let now = self.clock.now();
+        let entry = &mut self.slots[slot.index()];
+        (entry.created, entry.since) = (now, now);
+        // Before the creation only a lifetime could have expired the slot.
+        entry.expired = false;
+        self.begin_life(slot);
     }
 }

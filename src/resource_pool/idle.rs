@@ -3,7 +3,7 @@
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
 use super::options::LendOrder;
-use super::slot::{Content, Place, Slot};
+use super::slot::{Content, Slot, SlotState};
 use super::state::{CLASSES, Outcome, State};
 use crate::clock::Time;
 use crate::collections::slab_list::{Key, List};
@@ -78,7 +78,7 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn end_loan(&mut self, slot: Key) -> bool {
         let entry = &self.slots[slot.index()];
-        if entry.place == Place::Reclaimed {
+        if entry.state == SlotState::Reclaimed {
             return false;
         }
         let key = entry.key;
@@ -106,8 +106,8 @@ impl<F: Form> State<F> {
 
     /// Frees the place of a borrower whose creation failed, or that left it or detached its resource.
     pub(super) fn give_back_place(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let Slot { key, place, .. } = self.slots[slot.index()];
-        if matches!(place, Place::Adding | Place::Leaving) {
+        let Slot { key, state, .. } = self.slots[slot.index()];
+        if matches!(state, SlotState::Adding | SlotState::Leaving) {
             self.added(slot, Content::Nothing, fx);
             return;
         }
@@ -133,7 +133,7 @@ impl<F: Form> State<F> {
     pub(super) fn reclaim(&mut self, slot: Key, fx: &mut Effects<F>) {
         self.end_loan(slot);
         self.end_life(slot);
-        self.uncount(slot, Place::Reclaimed);
+        self.uncount(slot, SlotState::Reclaimed);
         let key = self.slots[slot.index()].key;
         self.left(key, fx);
     }
@@ -148,7 +148,7 @@ impl<F: Form> State<F> {
             return self.counts_changed(key, fx);
         }
         let entry = &mut self.slots[slot.index()];
-        entry.place = Place::Idle;
+        entry.state = SlotState::Idle;
         entry.since = now;
         self.times_idle += 1;
         entry.nth_idle = self.times_idle;
@@ -207,7 +207,7 @@ impl<F: Form> State<F> {
 
     #[cold]
     fn trim_one(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
-        let is_idle = |slot: &Key| self.slots[slot.index()].place == Place::Idle;
+        let is_idle = |slot: &Key| self.slots[slot.index()].state == SlotState::Idle;
         let last = last.filter(is_idle);
         if let Some(surplus) = last.or_else(|| self.oldest_of(key)) {
             self.evict(surplus, fx);
@@ -241,7 +241,7 @@ impl<F: Form> State<F> {
     pub(super) fn leave(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
         self.end_life(slot);
         let entry = &mut self.slots[slot.index()];
-        entry.place = Place::Leaving;
+        entry.state = SlotState::Leaving;
         let key = entry.key;
         let sub = &mut self.subs[key.index()];
         sub.leaving += 1;
@@ -255,9 +255,9 @@ impl<F: Form> State<F> {
 
     /// Frees the place of a resource that left, or of a victim of another key, once it is destroyed.
     pub(super) fn destroyed(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let Slot { key, place, .. } = self.slots[slot.index()];
+        let Slot { key, state, .. } = self.slots[slot.index()];
         self.subs[key.index()].leaving -= 1;
-        self.leaving -= usize::from(place == Place::Leaving);
+        self.leaving -= usize::from(state == SlotState::Leaving);
         self.remove(slot);
         self.left(key, fx);
     }

@@ -2,7 +2,7 @@
 
 use super::factory::Form;
 use super::options::WhenExhausted;
-use super::slot::{Content, InAge, InIdle, Place, Slot, Sub};
+use super::slot::{Content, InAge, InIdle, Slot, SlotState, Sub};
 use super::state::State;
 use crate::collections::slab_list::{Key, List};
 use crate::section::{Invariant, invariants};
@@ -14,7 +14,7 @@ impl<F: Form> State<F> {
         "INV-RP-MAX-ACTIVE" "at most max_active resources of a key are lent, unless the limit was lowered" max_active;
         "INV-RP-MAX-TOTAL-PER-KEY" "at most max_total_per_key resources of a key exist, unless the limit was lowered" max_total_per_key;
         "INV-RP-MAX-IDLE" "at most max_idle resources of a key are idle, besides those that are tested or that a retrying waiter is on its way to" max_idle;
-        "INV-RP-ONE-PLACE" "a slot has content exactly if its place says so" one_place;
+        "INV-RP-ONE-PLACE" "a slot has content exactly if its state says so" one_place;
         "INV-RP-EPOCH" "no idle resource is older than the last clear_all" epoch;
         "INV-RP-LIFETIME" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
         "INV-RP-CLOSED" "a closed pool has no waiter, and no idle resource that is not tested" closed;
@@ -25,9 +25,9 @@ impl<F: Form> State<F> {
         "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging;
     };
 
-    fn count(&self, of: Option<Key>, is: impl Fn(Place) -> bool) -> usize {
+    fn count(&self, of: Option<Key>, is: impl Fn(SlotState) -> bool) -> usize {
         let slots = self.slots.iter().map(|(_, slot)| slot);
-        slots.filter(|slot| of.is_none_or(|key| key == slot.key) && is(slot.place)).count()
+        slots.filter(|slot| of.is_none_or(|key| key == slot.key) && is(slot.state)).count()
     }
     /// Returns whether limits hold exactly: they are unchanged, and abandoned loans keep their places.
     fn exact(&self) -> bool {
@@ -48,22 +48,22 @@ impl<F: Form> State<F> {
 }
 
 fn counts<F: Form>(state: &State<F>) -> bool {
-    let counted = |place| !matches!(place, Place::Replaced | Place::Reclaimed);
-    let leaves = |place| matches!(place, Place::Leaving | Place::Marked);
-    let in_total = |place| counted(place) && place != Place::Marked;
+    let counted = |slot| !matches!(slot, SlotState::Replaced | SlotState::Reclaimed);
+    let leaves = |slot| matches!(slot, SlotState::Leaving | SlotState::Marked);
+    let in_total = |slot| counted(slot) && slot != SlotState::Marked;
     state.total == state.count(None, in_total)
-        && state.active == state.count(None, |place| place == Place::Lent)
-        && state.idle == state.count(None, |place| place == Place::Idle)
-        && state.leaving == state.count(None, |place| place == Place::Leaving)
+        && state.active == state.count(None, |slot| slot == SlotState::Lent)
+        && state.idle == state.count(None, |slot| slot == SlotState::Idle)
+        && state.leaving == state.count(None, |slot| slot == SlotState::Leaving)
         && state.tested == state.slots.iter().filter(|(_, slot)| slot.tested).count()
         && state.all_keys(|key, sub| {
             let of = Some(key);
             sub.total == state.count(of, counted)
-                && sub.active == state.count(of, |place| place == Place::Lent)
-                && sub.idle.len() == state.count(of, |place| place == Place::Idle)
-                && sub.adding == state.count(of, |place| place == Place::Adding)
+                && sub.active == state.count(of, |slot| slot == SlotState::Lent)
+                && sub.idle.len() == state.count(of, |slot| slot == SlotState::Idle)
+                && sub.adding == state.count(of, |slot| slot == SlotState::Adding)
                 && sub.leaving == state.count(of, leaves)
-                && sub.outside == state.count(of, |place| !counted(place))
+                && sub.outside == state.count(of, |slot| !counted(slot))
         })
 }
 
@@ -90,28 +90,29 @@ fn max_idle<F: Form>(state: &State<F>) -> bool {
 fn one_place<F: Form>(state: &State<F>) -> bool {
     state.all_slots(|slot| {
         let here = !matches!(slot.content, Content::Nothing);
-        match slot.place {
-            Place::Idle => here != slot.tested,
-            Place::Replaced => here,
-            Place::Adding | Place::Leaving => !here,
+        match slot.state {
+            SlotState::Idle => here != slot.tested,
+            SlotState::Replaced => here,
+            SlotState::Adding | SlotState::Leaving => !here,
             // With the borrower, or granted and not picked up yet.
-            Place::Lent | Place::Reclaimed | Place::Marked => true,
+            SlotState::Lent | SlotState::Reclaimed | SlotState::Marked => true,
         }
     })
 }
 
 fn epoch<F: Form>(state: &State<F>) -> bool {
-    state.all_slots(|slot| slot.epoch == state.epoch || slot.tested || slot.place != Place::Idle)
+    state
+        .all_slots(|slot| slot.epoch == state.epoch || slot.tested || slot.state != SlotState::Idle)
 }
 
 fn lifetime<F: Form>(state: &State<F>) -> bool {
-    let lives = |place| matches!(place, Place::Idle | Place::Lent | Place::Adding);
+    let lives = |slot| matches!(slot, SlotState::Idle | SlotState::Lent | SlotState::Adding);
     state.lifetimes.is_none()
-        || state.all_slots(|slot| !lives(slot.place) || slot.expired || slot.life.is_linked())
+        || state.all_slots(|slot| !lives(slot.state) || slot.expired || slot.life.is_linked())
 }
 
 fn closed<F: Form>(state: &State<F>) -> bool {
-    let left = |slot: &Slot<F>| slot.place == Place::Idle && !slot.tested;
+    let left = |slot: &Slot<F>| slot.state == SlotState::Idle && !slot.tested;
     !state.closed || state.waiting == 0 && state.all_slots(|slot| !left(slot))
 }
 

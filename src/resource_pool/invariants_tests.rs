@@ -1,7 +1,7 @@
 //! Breaks every invariant on purpose, in a pool in which all of them hold, and checks that its assertion fires.
 
 use super::factory::ResourceFactory;
-use super::slot::Place;
+use super::slot::SlotState;
 use super::state::State;
 use super::{Borrowed, KeyedResourcePool, ResourcePool};
 use crate::clock::{ManualClock, Time};
@@ -79,12 +79,12 @@ fn of_one(fair: bool, spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     pool.inner().state.break_state(|state| look(state, spoil))
 }
 
-fn slot(state: &TheState, place: Place) -> usize {
-    let found = state.slots.iter().find(|(_, slot)| slot.place == place);
-    found.expect("a slot in this place").0
+fn slot(all: &TheState, state: SlotState) -> usize {
+    let found = all.slots.iter().find(|(_, slot)| slot.state == state);
+    found.expect("a slot in this state").0
 }
-fn sub(state: &TheState, place: Place) -> usize {
-    state.slots[slot(state, place)].key.index()
+fn sub(all: &TheState, state: SlotState) -> usize {
+    all.slots[slot(all, state)].key.index()
 }
 
 type Break = fn(&mut TheState);
@@ -103,12 +103,12 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].leaving += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].outside += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| {
-            let lent = slot(s, Place::Lent);
-            s.slots[lent].place = Place::Reclaimed;
+            let lent = slot(s, SlotState::Lent);
+            s.slots[lent].state = SlotState::Reclaimed;
         }),
         ("INV-RP-COUNTS", In::Keyed, |s| {
-            let idle = slot(s, Place::Idle);
-            s.slots[idle].place = Place::Marked;
+            let idle = slot(s, SlotState::Idle);
+            s.slots[idle].state = SlotState::Marked;
         }),
         ("INV-RP-MAX-TOTAL", In::Keyed, |s| s.limits.max_total = 3),
         ("INV-RP-MAX-ACTIVE", In::Fair, |s| s.limits.max_active = 0),
@@ -116,20 +116,20 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         ("INV-RP-CLOSED", In::Keyed, |s| s.closed = true),
         ("INV-RP-MAX-IDLE", In::Keyed, |s| s.limits.max_idle = Some(1)),
         ("INV-RP-ONE-PLACE", In::Keyed, |s| {
-            let idle = slot(s, Place::Idle);
+            let idle = slot(s, SlotState::Idle);
             drop(s.slots[idle].content.take());
         }),
         ("INV-RP-ONE-PLACE", In::Keyed, |s| {
-            let idle = slot(s, Place::Idle);
+            let idle = slot(s, SlotState::Idle);
             s.slots[idle].tested = true;
         }),
         ("INV-RP-EPOCH", In::Keyed, |s| s.epoch += 1),
         ("INV-RP-LIFETIME", In::Keyed, |s| {
-            let lent = Key::new(slot(s, Place::Lent));
+            let lent = Key::new(slot(s, SlotState::Lent));
             s.end_life(lent);
         }),
         ("INV-RP-IDLE-ORDER", In::Keyed, |s| {
-            let first = s.subs[sub(s, Place::Idle)].idle.front().expect("two are idle");
+            let first = s.subs[sub(s, SlotState::Idle)].idle.front().expect("two are idle");
             s.slots[first.index()].since = Time::default().plus(Duration::from_secs(5));
         }),
         ("INV-RP-IDLE-ORDER", In::Keyed, |s| {

@@ -108,6 +108,7 @@
 //! `cargo run -p cabrank-spec -- erratum elixir-late-grant` shows one step by step.
 
 mod borrow;
+mod build;
 mod builder;
 mod creation;
 mod drives;
@@ -138,6 +139,7 @@ mod options;
 mod orphans;
 mod pool;
 mod refill;
+mod refilling;
 mod reserved;
 mod run_effects;
 mod set_limits;

@@ -12,7 +12,7 @@
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
-use super::slot::{Place, Slot};
+use super::slot::{Slot, SlotState};
 use super::state::{Grant, Outcome, State};
 use crate::collections::slab_list::Key;
 
@@ -61,7 +61,7 @@ impl<F: Form> State<F> {
         self.end_loan(slot);
         self.orphan(slot);
         self.remove_idle(next);
-        self.slots[next.index()].place = Place::Lent;
+        self.slots[next.index()].state = SlotState::Lent;
         self.subs[key.index()].active += 1;
         self.active += 1;
         let grant = Outcome::Granted(Grant { slot: next, victim: None });
@@ -75,7 +75,7 @@ impl<F: Form> State<F> {
     /// Turns the place of a borrower's creation into that of an orphaned one.
     fn orphan(&mut self, slot: Key) {
         let entry = &mut self.slots[slot.index()];
-        entry.place = Place::Adding;
+        entry.state = SlotState::Adding;
         let key = entry.key;
         self.subs[key.index()].adding += 1;
         self.push_orphan(slot);
@@ -90,15 +90,15 @@ impl<F: Form> State<F> {
     /// Leaves a borrower's creation. Returns whether the pool drives it on; if not, the caller drops it, and then gives
     /// its place back.
     pub(super) fn leave_creation(&mut self, slot: Key, drives: bool, fx: &mut Effects<F>) -> bool {
-        let Slot { place, key, epoch, .. } = self.slots[slot.index()];
+        let Slot { state, key, epoch, .. } = self.slots[slot.index()];
         let sub = &self.subs[key.index()];
-        let beside = sub.idle.len() + sub.adding - usize::from(place == Place::Adding);
+        let beside = sub.idle.len() + sub.adding - usize::from(state == SlotState::Adding);
         if !drives || self.closed || epoch != self.epoch || beside >= self.limits.max_idle() {
             return false;
         }
-        match place {
-            Place::Adding => {}
-            Place::Lent => {
+        match state {
+            SlotState::Adding => {}
+            SlotState::Lent => {
                 self.end_loan(slot);
                 self.orphan(slot);
                 self.counts_changed(key, fx);
@@ -140,7 +140,7 @@ impl<F: Form> State<F> {
         let waiter = self.end_orphan(slot);
         self.end_life(slot);
         let entry = &mut self.slots[slot.index()];
-        entry.place = Place::Leaving;
+        entry.state = SlotState::Leaving;
         let key = entry.key;
         let sub = &mut self.subs[key.index()];
         sub.adding -= 1;

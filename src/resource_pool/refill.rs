@@ -14,22 +14,14 @@
 //! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A
 //! heap costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
 
-use super::creation::InCreation;
 use super::effects::{Dead, Effect, Effects};
 use super::error::AddError;
-use super::event::Event;
-use super::factory::{Creation, Form};
-use super::inner::Inner;
-use super::keys::Select;
-use super::loan::Loan;
+use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta, Place, Slot, Standing, Sub};
+use super::slot::{Content, Meta, Slot, SlotState, Standing, Sub};
 use super::state::State;
 use crate::clock::Time;
 use crate::collections::slab_list::Key;
-use crate::section::Guarded;
-use crate::sync::has_failed;
-use crate::user_code::drop_contained;
 use std::time::Duration;
 
 /// The back-off after a first failure.
@@ -40,7 +32,7 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 pub(super) struct Vacancy<F: Form> {
     pub(super) slot: Key,
     pub(super) key: Key,
-    meta: Meta<F>,
+    pub(super) meta: Meta<F>,
 }
 
 /// The next step of a refill.
@@ -169,7 +161,7 @@ impl<F: Form> State<F> {
         at_once.or_else(|| self.backing_off.first())
     }
 
-    fn begin_add(
+    pub(super) fn begin_add(
         &mut self,
         key: Key,
         fx: &mut Effects<F>,
@@ -189,7 +181,7 @@ impl<F: Form> State<F> {
         if self.total >= self.limits.max_total || sub.total >= self.limits.max_total_per_key {
             return None;
         }
-        let slot = self.reserve(key, Place::Adding);
+        let slot = self.reserve(key, SlotState::Adding);
         self.subs[key.index()].adding += 1;
         if self.waiting > 0 {
             self.update_line(key);
@@ -202,8 +194,8 @@ impl<F: Form> State<F> {
 
     /// Ends a creation for the idle list: `content` is empty if it failed.
     pub(super) fn added(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) -> Arrival {
-        let Slot { key, place, .. } = self.slots[slot.index()];
-        if place == Place::Leaving {
+        let Slot { key, state, .. } = self.slots[slot.index()];
+        if state == SlotState::Leaving {
             // It gave way meanwhile, and counts as leaving.
             self.drop_late(slot, content, fx);
             return Arrival::Expired;
@@ -280,143 +272,5 @@ impl<F: Form> State<F> {
         };
         let later = keys().filter(|sub| sub.standing.is_some_and(|s| s.later.is_some()));
         right && self.backing_off.iter().all(stands) && later.count() == self.backing_off.len()
-    }
-}
-
-/// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
-pub(super) struct Refilling<'p, F: Form> {
-    pool: &'p Inner<F>,
-    slot: Option<Key>,
-    resource: Option<F::Resource>,
-    meta: Meta<F>,
-    /// The key that is refilled, which notes the result; `None` for an `add`.
-    refills: Option<Key>,
-}
-
-impl<'p, F: Form> Refilling<'p, F> {
-    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>, refills: Option<Key>) -> Self {
-        Refilling { pool, slot: Some(slot), resource: None, meta, refills }
-    }
-    /// Leaves the creation to the pool, or drops it before its place is given back.
-    pub(super) fn leave(mut self, creation: Creation<F>) {
-        let (slot, drives) =
-            (self.slot.expect("taken only when `self` is consumed"), self.pool.drives());
-        match self.pool.critical(|state, fx| state.leave_addition(slot, drives, fx)) {
-            true => {
-                let slot = self.take_slot();
-                self.pool.drive(slot, self.meta.clone(), creation);
-            }
-            false => drop_contained(creation),
-        }
-    }
-    /// Notes the failure before a resource is destroyed or a listener notified: user code may call `maintain`.
-    fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
-        if let Some(key) = self.refills {
-            self.pool.critical(|state, fx| state.note_refill(key, false, fx));
-        }
-        error
-    }
-    fn put(mut self) -> Arrival {
-        let slot = self.take_slot();
-        let resource = self.resource.take().expect("created before");
-        let loan = Loan::new(slot, self.meta.clone(), resource);
-        self.pool.critical(|state, fx| {
-            let arrival = state.added(slot, Content::Ready(loan), fx);
-            if let Some(key) = self.refills {
-                state.note_refill(key, arrival == Arrival::InTime, fx);
-            }
-            arrival
-        })
-    }
-    /// Takes the slot: from here on the caller frees it.
-    fn take_slot(&mut self) -> Key {
-        self.slot.take().expect("taken only when `self` is consumed")
-    }
-}
-
-impl<F: Form> Drop for Refilling<'_, F> {
-    fn drop(&mut self) {
-        let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
-        if let Some(resource) = self.resource.take() {
-            self.pool.dispose(&self.meta, resource);
-        }
-        self.pool.critical(|state, fx| state.added(slot, Content::Nothing, fx));
-    }
-}
-
-impl<F: Form> Inner<F> {
-    /// Refills all keys below `min_idle`, one resource at a time (PROP-RP-REFILLED).
-    pub(super) async fn refill(&self) {
-        loop {
-            let vacancy = match self.critical(|state, fx| state.next_refill(fx)) {
-                NextRefill::This(vacancy) => vacancy,
-                NextRefill::Again => continue,
-                NextRefill::Nothing => return,
-            };
-            let (meta, key) = (vacancy.meta.clone(), vacancy.key);
-            if let Err(error) = self.fill(vacancy, Some(key)).await {
-                self.report_add(&meta, error);
-            }
-        }
-    }
-
-    /// Reports the failure of a creation for the idle list that no caller awaits.
-    pub(super) fn report_add(&self, meta: &Meta<F>, error: AddError<F::Error>) {
-        match error {
-            AddError::Create(failure) => self.report(meta, Event::CreateFailed(failure)),
-            AddError::Passivate(failure) => self.report(meta, Event::PassivateFailed(failure)),
-            AddError::Invalid => self.report(meta, Event::Invalid),
-            AddError::Closed | AddError::Full => {}
-        }
-    }
-
-    /// Creates a resource in a reserved slot.
-    async fn fill(
-        &self,
-        vacancy: Vacancy<F>,
-        refills: Option<Key>,
-    ) -> Result<(), AddError<F::Error>> {
-        let Vacancy { slot, meta, .. } = vacancy;
-        self.begin_creation_time(slot);
-        let creation = self.creation(&meta);
-        let refilling = Refilling::new(self, slot, meta, refills);
-        self.finish(InCreation::new(refilling, creation, false)).await
-    }
-
-    /// Completes a creation for the idle list. Its lifetime may end before it is idle.
-    pub(super) async fn finish(
-        &self,
-        creation: InCreation<'_, F>,
-    ) -> Result<(), AddError<F::Error>> {
-        let (mut refilling, made) = creation.await;
-        let metadata = &*refilling.meta;
-        let resource = match made {
-            Ok(resource) => refilling.resource.insert(resource),
-            Err(failure) => return Err(refilling.failed(AddError::Create(failure))),
-        };
-        if self.options.test_on_create {
-            match self.factory.validate(metadata, resource).await {
-                Ok(true) => {}
-                Ok(false) => return Err(refilling.failed(AddError::Invalid)),
-                Err(message) => {
-                    let error = refilling.failed(AddError::Invalid);
-                    self.report(&refilling.meta, Event::ValidatePanicked(message));
-                    return Err(error);
-                }
-            }
-        }
-        if let Err(failure) = self.factory.passivate(metadata, resource).await {
-            return Err(refilling.failed(AddError::Passivate(*failure)));
-        }
-        match refilling.put() {
-            Arrival::InTime | Arrival::Expired => Ok(()),
-            Arrival::Closed => Err(AddError::Closed),
-        }
-    }
-
-    /// Creates a resource for the idle list.
-    pub(super) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
-        let begun = key.select(self, |state, key, fx| state.begin_add(key, fx));
-        self.fill(begun?, None).await
     }
 }

@@ -1,6 +1,6 @@
 //! The entries of one resource (`Slot`) and of one key (`Sub`).
 //!
-//! | place | content | in the lists | counts as |
+//! | state | content | in the lists | counts as |
 //! |---|---|---|---|
 //! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`*; `creating` while its borrower creates it and waits | active |
 //! | `Idle` | in the slot; with its tester during a test | `idle`, `by_age`, `lives`* | idle |
@@ -15,7 +15,7 @@
 use super::factory::Form;
 use super::loan::Loan;
 use crate::clock::Time;
-use crate::collections::indexed_heap::{self, IndexedHeap, Placed};
+use crate::collections::indexed_heap::{HeapIndex, InHeap, IndexedHeap};
 use crate::collections::slab_list::{Key, Links, List, linked};
 use crate::collections::wait_queue::Queue;
 use crate::user_code::UserValue;
@@ -29,7 +29,7 @@ pub(crate) type Shared<T> = Arc<UserValue<T>>;
 pub(crate) type Meta<F> = Shared<<F as Form>::Metadata>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SlotState {
     Lent,
     Idle,
     Adding,
@@ -52,7 +52,7 @@ impl<F: Form> Content<F> {
 }
 
 pub(crate) struct Slot<F: Form> {
-    pub(super) place: Place,
+    pub(super) state: SlotState,
     pub(super) key: Key,
     pub(super) content: Content<F>,
     /// Identifies the resource: the slab reuses its keys.
@@ -79,7 +79,7 @@ pub(crate) struct Slot<F: Form> {
     pub(super) lent: Links,
     pub(super) turn: Links,
     /// Its place among the creations of its key whose borrowers wait as well.
-    pub(super) creating: indexed_heap::Place,
+    pub(super) creating: HeapIndex,
     /// The call that borrowed it, and the borrower's label, where loans may look abandoned.
     pub(super) borrowed_at: Option<&'static Location<'static>>,
     pub(super) label: Option<Box<str>>,
@@ -111,8 +111,8 @@ linked!(
 /// The creations of a key whose borrowers also wait, by their tickets.
 #[derive(Debug)]
 pub(crate) enum InCreating {}
-impl<F: Form> Placed<InCreating> for Slot<F> {
-    fn place(&mut self) -> &mut indexed_heap::Place {
+impl<F: Form> InHeap<InCreating> for Slot<F> {
+    fn index(&mut self) -> &mut HeapIndex {
         &mut self.creating
     }
 }
@@ -153,12 +153,12 @@ pub(crate) struct Sub<F: Form> {
     pub(super) queue: Queue,
     /// Waiters that were woken to retry and have not done so yet; only in an unfair pool.
     pub(super) retrying: usize,
-    pub(super) in_line: indexed_heap::Place,
+    pub(super) in_line: HeapIndex,
     pub(super) below_minimum: Links,
     /// Its list or heap among the keys below their minimum, or `None` at the minimum.
     pub(super) standing: Option<Standing>,
-    pub(super) backing_off: indexed_heap::Place,
-    pub(super) spare: indexed_heap::Place,
+    pub(super) backing_off: HeapIndex,
+    pub(super) spare: HeapIndex,
     /// The end of the back-off after a failure.
     pub(super) back_off_until: Option<Time>,
     pub(super) failures: u32,
@@ -186,11 +186,11 @@ impl<F: Form> Sub<F> {
             tested: 0,
             queue: Queue::default(),
             retrying: 0,
-            in_line: indexed_heap::Place::default(),
+            in_line: HeapIndex::default(),
             below_minimum: Links::default(),
             standing: None,
-            backing_off: indexed_heap::Place::default(),
-            spare: indexed_heap::Place::default(),
+            backing_off: HeapIndex::default(),
+            spare: HeapIndex::default(),
             back_off_until: None,
             failures: 0,
         }
@@ -225,8 +225,8 @@ linked!(
 /// The keys that back off after a failure, by the end of the back-off.
 #[derive(Debug)]
 pub(crate) enum BackingOff {}
-impl<F: Form> Placed<BackingOff> for Sub<F> {
-    fn place(&mut self) -> &mut indexed_heap::Place {
+impl<F: Form> InHeap<BackingOff> for Sub<F> {
+    fn index(&mut self) -> &mut HeapIndex {
         &mut self.backing_off
     }
 }
@@ -234,8 +234,8 @@ impl<F: Form> Placed<BackingOff> for Sub<F> {
 /// The eligible keys, by the ticket of their oldest waiter.
 #[derive(Debug)]
 pub(crate) enum InLine {}
-impl<F: Form> Placed<InLine> for Sub<F> {
-    fn place(&mut self) -> &mut indexed_heap::Place {
+impl<F: Form> InHeap<InLine> for Sub<F> {
+    fn index(&mut self) -> &mut HeapIndex {
         &mut self.in_line
     }
 }
@@ -243,8 +243,8 @@ impl<F: Form> Placed<InLine> for Sub<F> {
 /// The keys above `min_idle`, by their oldest idle resource.
 #[derive(Debug)]
 pub(crate) enum Spare {}
-impl<F: Form> Placed<Spare> for Sub<F> {
-    fn place(&mut self) -> &mut indexed_heap::Place {
+impl<F: Form> InHeap<Spare> for Sub<F> {
+    fn index(&mut self) -> &mut HeapIndex {
         &mut self.spare
     }
 }

@@ -1,7 +1,7 @@
 //! A consistent snapshot of a pool.
 
 use super::factory::Form;
-use super::slot::{Place, Shared};
+use super::slot::{Shared, SlotState};
 use super::state::State;
 use std::collections::HashMap;
 use std::fmt;
@@ -157,19 +157,19 @@ impl<F: Form> State<F> {
         let now = self.clock.now();
         let snapshot = |slot: &super::slot::Slot<F>| ResourceSnapshot {
             id: slot.serial,
-            state: match slot.place {
-                Place::Idle if slot.tested => ResourceState::Tested,
-                Place::Idle => ResourceState::Idle,
-                Place::Lent => ResourceState::Lent,
-                Place::Adding => ResourceState::BeingCreated,
-                Place::Reclaimed => ResourceState::Abandoned,
-                Place::Marked | Place::Replaced => ResourceState::MarkedForEviction,
-                Place::Leaving => ResourceState::Leaving,
+            state: match slot.state {
+                SlotState::Idle if slot.tested => ResourceState::Tested,
+                SlotState::Idle => ResourceState::Idle,
+                SlotState::Lent => ResourceState::Lent,
+                SlotState::Adding => ResourceState::BeingCreated,
+                SlotState::Reclaimed => ResourceState::Abandoned,
+                SlotState::Marked | SlotState::Replaced => ResourceState::MarkedForEviction,
+                SlotState::Leaving => ResourceState::Leaving,
             },
             age: self.timed.then(|| now.since(slot.created)),
             since: self.timed.then(|| now.since(slot.since)),
         };
-        let others = self.slots.iter().filter(|(_, slot)| slot.place != Place::Idle);
+        let others = self.slots.iter().filter(|(_, slot)| slot.state != SlotState::Idle);
         let keys = self.subs.iter().map(|(_, sub)| {
             let idle = sub.idle.iter(&self.slots);
             KeySnapshot {

@@ -8,8 +8,8 @@ use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
-    BackingOff, BelowMinimum, Content, InAge, InLent, InLine, InLives, InTurn, Meta, OfHash, Place,
-    Slot, Spare, Sub,
+    BackingOff, BelowMinimum, Content, InAge, InLent, InLine, InLives, InTurn, Meta, OfHash, Slot,
+    SlotState, Spare, Sub,
 };
 use crate::clock::{Clock, Span, Time};
 use crate::collections::indexed_heap::IndexedHeap;
@@ -165,7 +165,7 @@ impl<F: Form> State<F> {
         let grant = match self.next_fresh_idle(key, self.has_place(key), fx) {
             Some(slot) => {
                 self.remove_idle(slot);
-                self.slots[slot.index()].place = Place::Lent;
+                self.slots[slot.index()].state = SlotState::Lent;
                 Grant { slot, victim: None }
             }
             None => self.grant_new(key, fx)?,
@@ -229,15 +229,15 @@ impl<F: Form> State<F> {
                 self.watch_minimum(victims, fx);
             }
         }
-        Some(Grant { slot: self.reserve(key, Place::Lent), victim })
+        Some(Grant { slot: self.reserve(key, SlotState::Lent), victim })
     }
 
     /// Reserves a slot for a creation. The caller has checked the limits (PROP-RP-WITHIN).
-    pub(super) fn reserve(&mut self, key: Key, place: Place) -> Key {
+    pub(super) fn reserve(&mut self, key: Key, state: SlotState) -> Key {
         self.serials += 1;
         let now = self.now_if_timed();
         let slot = Slot {
-            place,
+            state,
             key,
             content: Content::Nothing,
             serial: self.serials,
@@ -296,9 +296,9 @@ impl<F: Form> State<F> {
     }
 
     /// Stops counting a slot that stays in the slab.
-    pub(super) fn uncount(&mut self, slot: Key, place: Place) {
+    pub(super) fn uncount(&mut self, slot: Key, state: SlotState) {
         let entry = &mut self.slots[slot.index()];
-        entry.place = place;
+        entry.state = state;
         let sub = &mut self.subs[entry.key.index()];
         entry.cleared = sub.cleared;
         sub.total -= 1;
@@ -338,62 +338,13 @@ impl<F: Form> State<F> {
         self.left(newcomers, fx);
     }
 
-    /// Replaces a resource that failed and was destroyed. Its borrower keeps its turn (PROP-RP-KEEPS-PLACE).
-    pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
-        let key = self.slots[slot.index()].key;
-        if self.closed {
-            self.give_back_place(slot, fx);
-            return Step::Refused(Refusal::Closed);
-        }
-        let Some(next) = self.next_fresh_idle(key, true, fx) else {
-            return self.recreate(slot);
-        };
-        self.remove_idle(next);
-        self.slots[next.index()].place = Place::Lent;
-        let step = self.pick_up(Grant { slot: next, victim: None }, None, fx);
-        // Both slots are loans of this borrower. Only the place of the old one is given back.
-        self.remove(slot);
-        self.left(key, fx);
-        step
-    }
-
-    /// Reuses the slot for a creation by the same borrower.
-    fn recreate(&mut self, slot: Key) -> Step<F> {
-        self.reset_slot(slot);
-        self.create_in(slot, None, None)
-    }
-
-    /// Gives the slot a new serial number and epoch, and restarts its times.
-    pub(super) fn reset_slot(&mut self, slot: Key) {
-        self.serials += 1;
-        let entry = &mut self.slots[slot.index()];
-        (entry.serial, entry.epoch) = (self.serials, self.epoch);
-        if self.timed {
-            self.begin_creation_time(slot);
-        }
-    }
-
-    /// Notes that the creation begins now, and its lifetime with it.
-    ///
-    /// The place may have been reserved long before: a waiter may pick its grant up late, or a victim may be
-    /// destroyed first.
-    pub(super) fn begin_creation_time(&mut self, slot: Key) {
-        self.end_life(slot);
-        let now = self.clock.now();
-        let entry = &mut self.slots[slot.index()];
-        (entry.created, entry.since) = (now, now);
-        // Before the creation only a lifetime could have expired the slot.
-        entry.expired = false;
-        self.begin_life(slot);
-    }
-
     /// Removes a slot that is in no list of idle or lent resources.
     pub(super) fn remove(&mut self, slot: Key) {
         self.end_life(slot);
         let entry = self.slots.remove(slot.index());
         self.subs[entry.key.index()].total -= 1;
         // The place of a marked victim belongs to another resource already.
-        if entry.place != Place::Marked {
+        if entry.state != SlotState::Marked {
             self.total -= 1;
         }
     }

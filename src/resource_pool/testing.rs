@@ -8,7 +8,7 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta, Place};
+use super::slot::{Content, Meta, SlotState};
 use super::state::State;
 use crate::collections::slab_list::Key;
 use crate::section::Guarded;
@@ -135,7 +135,7 @@ impl<F: Form> Inner<F> {
         for (slot, serial) in serials {
             let taken = self.critical(|state, _| {
                 let entry = state.slots.get(slot.index())?;
-                let same = entry.serial == serial && entry.place == Place::Idle;
+                let same = entry.serial == serial && entry.state == SlotState::Idle;
                 if same { state.take_for_test(slot) } else { None }
             });
             let Some((slot, loan, meta)) = taken else { continue };

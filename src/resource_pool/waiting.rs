@@ -5,7 +5,7 @@ use super::effects::Effects;
 use super::error::Refusal;
 use super::factory::Form;
 use super::inner::Inner;
-use super::slot::Place;
+use super::slot::SlotState;
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Wake};
@@ -108,7 +108,7 @@ impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
             return state.waiters.take(waiter).map(drop);
         }
         let entry = &mut state.slots[self.slot.index()];
-        if entry.place != Place::Adding {
+        if entry.state != SlotState::Adding {
             return Some(());
         }
         let waiter = state.waiters.add_task();

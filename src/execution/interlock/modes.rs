@@ -25,7 +25,7 @@ pub(crate) enum Purpose {
 ///
 /// | mode | share | who may go before it |
 /// |---|---|---|
-/// | `Out` | no: its place is free | |
+/// | `Out` | no: its entry is free | |
 /// | `Entering` | not yet | loads, unloads and draining owners |
 /// | `Running` | yes | |
 /// | `Yielded` | given up, in a permit block | loads and newcomers |
@@ -86,7 +86,7 @@ pub(super) struct Owner {
     pub(super) sees: Option<u64>,
     /// The one call that waits for this owner, or has not picked up its grant. Another is a concurrent branch's.
     pub(super) waiter: Option<Box<Waiter>>,
-    /// Absent for a task, which belongs to no thread. A free place keeps the handle of its former owner, to use it
+    /// Absent for a task, which belongs to no thread. A free entry keeps the handle of its former owner, to use it
     /// again.
     pub(super) thread: Option<Thread>,
     /// Where and when it began.

@@ -35,10 +35,10 @@ pub(super) struct Holder {
 pub(crate) struct State {
     pub(super) holder: Option<Holder>,
     pub(super) generation: u64,
-    /// The owners, and the places of former ones. A place is used again as it is, so that an execution that begins
+    /// The owners, and the entries of former ones. An entry is used again as it is, so that an execution that begins
     /// neither allocates nor copies.
     pub(super) owners: Slab<Owner>,
-    /// The places of former owners.
+    /// The entries of former owners.
     free: Vec<Key>,
     /// Numbers the executions, for their identifiers.
     uses: u64,
@@ -84,7 +84,7 @@ impl State {
     #[inline]
     pub(super) fn add(&mut self, caller: &Caller, now: Time, inside: bool) -> OwnerId {
         self.uses += 1;
-        let key = self.free.pop().unwrap_or_else(|| self.new_place());
+        let key = self.free.pop().unwrap_or_else(|| self.new_entry());
         let id = OwnerId::new(key, self.uses);
         let owner = &mut self.owners[key.index()];
         (owner.id, owner.mode, owner.views) = (id, Mode::Running, 1);
@@ -99,10 +99,10 @@ impl State {
         id
     }
     #[cold]
-    fn new_place(&mut self) -> Key {
-        let place = self.owners.vacant_entry();
-        let key = Key::new(place.key());
-        place.insert(Owner {
+    fn new_entry(&mut self) -> Key {
+        let entry = self.owners.vacant_entry();
+        let key = Key::new(entry.key());
+        entry.insert(Owner {
             id: OwnerId::new(key, 0),
             mode: Mode::Out,
             permits: 0,

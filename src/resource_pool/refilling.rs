@@ -1,0 +1,153 @@
+//! Runs the creations for the idle list that `refill.rs` decides on. Their slots are given back by guards.
+
+use super::creation::InCreation;
+use super::error::AddError;
+use super::event::Event;
+use super::factory::{Creation, Form};
+use super::inner::Inner;
+use super::keys::Select;
+use super::loan::Loan;
+use super::refill::{Arrival, NextRefill, Vacancy};
+use super::slot::{Content, Meta};
+use crate::collections::slab_list::Key;
+use crate::section::Guarded;
+use crate::sync::has_failed;
+use crate::user_code::drop_contained;
+
+/// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
+pub(super) struct Refilling<'p, F: Form> {
+    pool: &'p Inner<F>,
+    slot: Option<Key>,
+    resource: Option<F::Resource>,
+    meta: Meta<F>,
+    /// The key that is refilled, which notes the result; `None` for an `add`.
+    refills: Option<Key>,
+}
+
+impl<'p, F: Form> Refilling<'p, F> {
+    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>, refills: Option<Key>) -> Self {
+        Refilling { pool, slot: Some(slot), resource: None, meta, refills }
+    }
+    /// Leaves the creation to the pool, or drops it before its place is given back.
+    pub(super) fn leave(mut self, creation: Creation<F>) {
+        let (slot, drives) =
+            (self.slot.expect("taken only when `self` is consumed"), self.pool.drives());
+        match self.pool.critical(|state, fx| state.leave_addition(slot, drives, fx)) {
+            true => {
+                let slot = self.take_slot();
+                self.pool.drive(slot, self.meta.clone(), creation);
+            }
+            false => drop_contained(creation),
+        }
+    }
+    /// Notes the failure before a resource is destroyed or a listener notified: user code may call `maintain`.
+    fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
+        if let Some(key) = self.refills {
+            self.pool.critical(|state, fx| state.note_refill(key, false, fx));
+        }
+        error
+    }
+    fn put(mut self) -> Arrival {
+        let slot = self.take_slot();
+        let resource = self.resource.take().expect("created before");
+        let loan = Loan::new(slot, self.meta.clone(), resource);
+        self.pool.critical(|state, fx| {
+            let arrival = state.added(slot, Content::Ready(loan), fx);
+            if let Some(key) = self.refills {
+                state.note_refill(key, arrival == Arrival::InTime, fx);
+            }
+            arrival
+        })
+    }
+    /// Takes the slot: from here on the caller frees it.
+    fn take_slot(&mut self) -> Key {
+        self.slot.take().expect("taken only when `self` is consumed")
+    }
+}
+
+impl<F: Form> Drop for Refilling<'_, F> {
+    fn drop(&mut self) {
+        let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
+        if let Some(resource) = self.resource.take() {
+            self.pool.dispose(&self.meta, resource);
+        }
+        self.pool.critical(|state, fx| state.added(slot, Content::Nothing, fx));
+    }
+}
+
+impl<F: Form> Inner<F> {
+    /// Refills all keys below `min_idle`, one resource at a time (PROP-RP-REFILLED).
+    pub(super) async fn refill(&self) {
+        loop {
+            let vacancy = match self.critical(|state, fx| state.next_refill(fx)) {
+                NextRefill::This(vacancy) => vacancy,
+                NextRefill::Again => continue,
+                NextRefill::Nothing => return,
+            };
+            let (meta, key) = (vacancy.meta.clone(), vacancy.key);
+            if let Err(error) = self.fill(vacancy, Some(key)).await {
+                self.report_add(&meta, error);
+            }
+        }
+    }
+
+    /// Reports the failure of a creation for the idle list that no caller awaits.
+    pub(super) fn report_add(&self, meta: &Meta<F>, error: AddError<F::Error>) {
+        match error {
+            AddError::Create(failure) => self.report(meta, Event::CreateFailed(failure)),
+            AddError::Passivate(failure) => self.report(meta, Event::PassivateFailed(failure)),
+            AddError::Invalid => self.report(meta, Event::Invalid),
+            AddError::Closed | AddError::Full => {}
+        }
+    }
+
+    /// Creates a resource in a reserved slot.
+    async fn fill(
+        &self,
+        vacancy: Vacancy<F>,
+        refills: Option<Key>,
+    ) -> Result<(), AddError<F::Error>> {
+        let Vacancy { slot, meta, .. } = vacancy;
+        self.begin_creation_time(slot);
+        let creation = self.creation(&meta);
+        let refilling = Refilling::new(self, slot, meta, refills);
+        self.finish(InCreation::new(refilling, creation, false)).await
+    }
+
+    /// Completes a creation for the idle list. Its lifetime may end before it is idle.
+    pub(super) async fn finish(
+        &self,
+        creation: InCreation<'_, F>,
+    ) -> Result<(), AddError<F::Error>> {
+        let (mut refilling, made) = creation.await;
+        let metadata = &*refilling.meta;
+        let resource = match made {
+            Ok(resource) => refilling.resource.insert(resource),
+            Err(failure) => return Err(refilling.failed(AddError::Create(failure))),
+        };
+        if self.options.test_on_create {
+            match self.factory.validate(metadata, resource).await {
+                Ok(true) => {}
+                Ok(false) => return Err(refilling.failed(AddError::Invalid)),
+                Err(message) => {
+                    let error = refilling.failed(AddError::Invalid);
+                    self.report(&refilling.meta, Event::ValidatePanicked(message));
+                    return Err(error);
+                }
+            }
+        }
+        if let Err(failure) = self.factory.passivate(metadata, resource).await {
+            return Err(refilling.failed(AddError::Passivate(*failure)));
+        }
+        match refilling.put() {
+            Arrival::InTime | Arrival::Expired => Ok(()),
+            Arrival::Closed => Err(AddError::Closed),
+        }
+    }
+
+    /// Creates a resource for the idle list.
+    pub(super) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
+        let begun = key.select(self, |state, key, fx| state.begin_add(key, fx));
+        self.fill(begun?, None).await
+    }
+}
