@@ -1,4 +1,4 @@
-//! Builds a pool.
+//! The options of a pool, set on its builder.
 
 use super::event::Event;
 use super::factory::Form;

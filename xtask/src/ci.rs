@@ -121,7 +121,7 @@ const STEPS: &[Step] = &[
             # Only what a user builds: the library without its workspace and tests.
             sed -e '/^\\[dev-dependencies\\]/,/^\\[/{/^\\[/!d}' -e '/^members/d' -e '/^\\[\\[example/,/^$/d' -e '/^\\[\\[test/,/^$/d' -e '/^\\[target/,/^$/d' Cargo.toml >$copy/Cargo.toml
             export CARGO_TARGET_DIR=$PWD/target/msrv RUSTC=$compiler
-            (cd $copy && /usr/bin/cargo check --lib && /usr/bin/cargo check --lib --features in-memory,serde)",
+            (cd $copy && /usr/bin/cargo check --lib && /usr/bin/cargo check --lib --features in-memory,serde,backtrace)",
     },
     Step {
         // Built as the tests are, of which most is there already: that they run is the question here.
