@@ -47,6 +47,7 @@
 //! # Features
 //! - `in-memory`: the module `in_memory`.
 //! - `serde`: snapshots implement `Serialize`.
+//! - `tokio`: `periodic_executor::Tokio` runs executors and the maintenance of pools on tokio.
 //! - `backtrace`: the dump of an [`Interlock`] has the backtraces of all waits.
 //!
 //! `loom` and `shuttle` are for the library's own models.

@@ -59,6 +59,7 @@
 //! - `periodic.rs`: the handles, and the calls that are the same for both flavours.
 //! - `thread.rs` and `task.rs`: the two flavours. They differ in how they start, call and sleep.
 //! - `run_task.rs`, `runtime.rs`: the task of a run, and the runtime that polls it.
+//! - `on_tokio.rs`: tokio as that runtime (feature `tokio`).
 //! - `task_waker.rs`: a runtime's waker, as those that wake a task see it.
 //! - `registry.rs`: the open executors, and the shutdown of all.
 //! - `weak.rs`: calls of a target that may be gone.
@@ -77,6 +78,8 @@ mod builder;
 mod core;
 mod exit;
 mod join;
+#[cfg(feature = "tokio")]
+mod on_tokio;
 mod outcome;
 mod periodic;
 mod registry;
@@ -91,10 +94,13 @@ mod weak;
 
 pub use at_exit::ShutdownAtExit;
 pub use builder::Builder;
+#[cfg(feature = "tokio")]
+pub use on_tokio::Tokio;
 pub(crate) use outcome::Verdict;
 pub use outcome::{Flow, JoinError, Joined, OpenError, Phase};
 pub use periodic::{CloseOnDrop, Flavour, Periodic};
 pub use registry::{Registry, ShutdownError, shutdown_all};
+pub(crate) use runtime::EARLY;
 pub use runtime::{BoxFuture, Runtime};
 pub use task::{AsyncPeriodicExecutor, OnRuntime};
 pub use thread::{OnThread, PeriodicExecutor};

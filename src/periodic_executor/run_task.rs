@@ -6,7 +6,7 @@ use super::core::{After, Pause};
 use super::join::Inside;
 use super::outcome::{Ended, Joined, Verdict};
 use super::run::{PendingRun, Run};
-use super::runtime::{BoxFuture, Runtime, Timer, poll_timer};
+use super::runtime::{BoxFuture, EARLY, Runtime, Timer, poll_timer};
 use super::task_waker::ShownWaker;
 use crate::clock::Deadline;
 use crate::user_code::{UserValue, contain};
@@ -14,6 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 pub(super) type Call = BoxFuture<Verdict>;
 
@@ -108,9 +109,16 @@ impl<R: Runtime> Task<R> {
                             let timer = contain(|| poll_timer(sleep, &***runtime, at, cx));
                             match timer {
                                 Ok(Poll::Pending) => return Poll::Pending,
-                                // The timer may be early: check the clock again.
                                 Ok(Poll::Ready(())) => {
                                     *sleep = None;
+                                    // A timer may be a little early: check the clock again. Under a paused time it is
+                                    // far too early, again and again: there the runtime's time counts.
+                                    if Instant::now() + EARLY < at {
+                                        *stage = Stage::Begin;
+                                        if has_called {
+                                            return yields(cx);
+                                        }
+                                    }
                                     continue;
                                 }
                                 Err(message) => Err(message),

@@ -4,7 +4,7 @@ use crate::user_code::UserValue;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A boxed future that may be sent to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -14,7 +14,7 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A panic of the timer, or of the clone of a task's waker, ends the run as a panic of the target does. A panic of a
 /// waker that is woken or dropped is contained.
 ///
-/// For tokio, for example:
+/// With the feature `tokio`, `periodic_executor::Tokio` implements it for tokio. This is how a program implements it:
 /// ```
 /// use cabrank::periodic_executor::{BoxFuture, Joined, Runtime};
 /// use cabrank::AsyncPeriodicExecutor;
@@ -57,6 +57,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// Returns a future that is ready at the time `at`.
     fn sleep_until(&self, at: Instant) -> Self::Sleep;
 }
+
+/// A timer that ends earlier than this does not keep the system's time.
+pub(crate) const EARLY: Duration = Duration::from_millis(100);
 
 /// A time, and the runtime's sleep until then.
 pub(super) type Timer<R> = (Instant, UserValue<Pin<Box<<R as Runtime>::Sleep>>>);

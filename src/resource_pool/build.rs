@@ -170,7 +170,8 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
         self.inner().map(Pool::of)
     }
 
-    /// Builds the pool. A task on `runtime` does its maintenance.
+    /// Builds the pool. A task on `runtime` does its maintenance. For tokio, pass `periodic_executor::Tokio` (feature
+    /// `tokio`).
     ///
     /// A creation whose borrower has left goes on there: see [creations](super#creations).
     ///

@@ -26,7 +26,7 @@ use super::maintenance_task::{Maintainer, MaintenanceTask};
 use super::slot::Meta;
 use crate::clock::Time;
 use crate::periodic_executor::{
-    AsyncPeriodicExecutor, BoxFuture, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
+    AsyncPeriodicExecutor, BoxFuture, EARLY, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
 use crate::section::{Guarded, now};
 use crate::user_code::{UserValue, contain};
@@ -37,9 +37,6 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
-
-/// A timer that ends earlier than this does not keep the time.
-const EARLY: Duration = Duration::from_millis(100);
 
 impl<F: Form> Inner<F> {
     /// Performs one pass of each task.

@@ -10,3 +10,4 @@ mod clients;
 mod ends;
 mod flavours;
 mod joining;
+mod on_tokio;

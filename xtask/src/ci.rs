@@ -74,7 +74,7 @@ const STEPS: &[Step] = &[
             cargo clippy --workspace --all-targets -- -D warnings
             cargo clippy -p cabrank-spec --all-targets --features explore -- -D warnings
             # The targets above turn in-memory and serde on. Without them, only the library is left.
-            for features in '' in-memory serde backtrace; do
+            for features in '' in-memory serde tokio backtrace; do
               cargo clippy -p cabrank --lib --features \"$features\" -- -D warnings
             done
             cargo clippy -p cabrank --lib --release -- -D warnings

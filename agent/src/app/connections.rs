@@ -18,7 +18,7 @@ use crate::chain::Chain;
 use crate::http::upload::Upload;
 use crate::http::{MAX_REPLY_FIELDS, MAX_REPLY_HEAD};
 use cabrank::application_pool::{ConnectError, Identifier};
-use cabrank::periodic_executor::{BoxFuture, Runtime};
+use cabrank::periodic_executor::Tokio;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, BuildError, Builder, Failure,
     KeyedResourcePool, ResourceSnapshot, ResourceState,
@@ -28,7 +28,7 @@ use hyper_util::rt::TokioIo;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// The largest number of idle connections to one process; more are not worth their descriptors.
@@ -128,21 +128,6 @@ fn options() -> Builder<Async<Connector>, Pool> {
         .test_on_borrow(true)
 }
 
-/// Runs the pool's maintenance on the agent's runtime.
-struct Tokio(Handle);
-
-impl Runtime for Tokio {
-    type Sleep = tokio::time::Sleep;
-
-    fn spawn(&self, task: BoxFuture<()>) {
-        self.0.spawn(task);
-    }
-    fn sleep_until(&self, at: Instant) -> tokio::time::Sleep {
-        let _in_runtime = self.0.enter();
-        tokio::time::sleep_until(at.into())
-    }
-}
-
 /// The connections to all processes. Clones share one pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections(Pool);
@@ -150,7 +135,7 @@ pub(crate) struct Connections(Pool);
 impl Connections {
     /// Creates an empty pool. A task of `runtime` closes connections that are idle for too long.
     pub(crate) fn new(runtime: Handle) -> Result<Self, BuildError> {
-        options().build_on(Tokio(runtime)).map(Connections)
+        options().build_on(Tokio::from(runtime)).map(Connections)
     }
 
     /// Borrows a connection for one request: an idle one, or a new one.

@@ -1,0 +1,110 @@
+//! Pools on tokio, by the feature `tokio`: the maintenance, the end of the runtime, and paused time.
+
+use crate::common::locked;
+use crate::shared::task::block_on;
+use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
+use crate::steps::{Step, Steps, rig_on};
+use crate::upkeep::{HOUR, MOMENT, Numbers};
+use cabrank::periodic_executor::Tokio;
+use cabrank::resource_pool::{Async, BorrowError, Failure, ResourcePool};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tokio::runtime::{Builder, Runtime};
+
+fn one_worker() -> Runtime {
+    end_the_run_when_the_library_panics();
+    Builder::new_multi_thread().worker_threads(1).enable_time().build().expect("a runtime")
+}
+
+fn paused() -> Runtime {
+    end_the_run_when_the_library_panics();
+    Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
+}
+
+fn on(runtime: &Runtime) -> Tokio {
+    Tokio::from(runtime.handle().clone())
+}
+
+/// Threads outside the runtime borrow and return.
+#[test]
+fn a_pool_is_maintained_by_a_runtime() {
+    let runtime = one_worker();
+    let pool = ResourcePool::builder(Async(Numbers), ()).min_idle(2).build_on(on(&runtime));
+    let pool = pool.expect("a valid pool");
+    before_long(|| pool.num_idle() == 2);
+    drop(block_on(pool.borrow_async()).expect("one of the two"));
+    let pool = ResourcePool::builder(Async(Numbers), ()).max_idle_time(MOMENT);
+    let pool = pool.build_on(on(&runtime)).expect("a valid pool");
+    drop(block_on(pool.borrow_async()).expect("a new one"));
+    before_long(|| pool.num_idle() == 0);
+}
+
+/// The runtime is gone, and other threads go on with the pool.
+#[test]
+fn a_pool_outlives_its_runtime() {
+    let runtime = one_worker();
+    let events: Arc<Mutex<Vec<String>>> = Arc::default();
+    let theirs = events.clone();
+    let builder = ResourcePool::builder(Async(Numbers), ()).min_idle(1).max_idle_time(HOUR);
+    let builder = builder.listener(move |(), event| locked(&theirs).push(format!("{event:?}")));
+    let pool = builder.build_on(on(&runtime)).expect("a valid pool");
+    before_long(|| pool.num_idle() == 1);
+    drop(runtime);
+    for _ in 0..3 {
+        // The first of them finds the idle list below its minimum.
+        let lent = block_on(pool.borrow_async()).expect("a resource");
+        drop(lent);
+    }
+    let said = locked(&events).clone();
+    assert!(said.iter().all(|event| event.starts_with("MaintenanceNotStarted")), "{said:?}");
+    assert!((1..=2).contains(&said.len()), "once for each task: {said:?}");
+    assert_eq!((pool.num_active(), pool.num_total()), (0, 1));
+}
+
+/// The runtime ends while it refills the idle list, and while it drives on the creation of a cancelled borrower.
+#[test]
+fn creations_in_flight_end_with_the_runtime() {
+    let runtime = one_worker();
+    let steps = Steps::default();
+    steps.on("create", Step::Held);
+    let pool = ResourcePool::builder(Async(steps.clone()), "m").min_idle(1);
+    let pool = pool.build_on(on(&runtime)).expect("a valid pool");
+    before_long(|| steps.held() == 1);
+    let mut borrower = crate::shared::task::Task::new({
+        let pool = pool.clone();
+        async move { pool.borrow_async().await.map(drop) }
+    });
+    assert!(borrower.poll().is_none());
+    drop(borrower);
+    assert_eq!((steps.held(), pool.num_total()), (2, 2));
+    drop(runtime);
+    assert_eq!((steps.held(), pool.num_total()), (0, 0));
+}
+
+/// Time limits follow the runtime's time.
+#[test]
+fn a_creation_that_hangs_ends_in_paused_time() {
+    paused().block_on(async {
+        let rig = rig_on(|b| b.clock(cabrank::Clock::monotonic()), Tokio::current());
+        rig.steps.on("create", Step::Held);
+        let begin = tokio::time::Instant::now();
+        let why = rig.pool.borrow_async().await.expect_err("it hangs");
+        assert_eq!(why, BorrowError::Create(Failure::TimedOut));
+        assert!((30 * SECOND..31 * SECOND).contains(&begin.elapsed()), "the default limit");
+        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+    });
+}
+
+/// The pool's own time has not come. Each pass of a busy maintenance would look at the idle list once more.
+#[test]
+fn maintenance_under_paused_time_does_not_spin() {
+    paused().block_on(async {
+        let pool = ResourcePool::builder(Async(Numbers), ()).max_idle_time(HOUR);
+        let pool = pool.build_on(Tokio::current()).expect("a valid pool");
+        drop(pool.borrow_async().await.expect("a new one"));
+        let begin = Instant::now();
+        tokio::time::sleep(10 * HOUR).await;
+        assert!(begin.elapsed() < 10 * SECOND);
+        assert_eq!(pool.num_idle(), 1);
+    });
+}
