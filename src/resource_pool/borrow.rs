@@ -153,8 +153,8 @@ impl<F: Form> Inner<F> {
         let mut reserved = place.fill(made.map_err(BorrowError::Create)?);
         let loan = reserved.loan_mut();
         if self.options.test_on_create {
-            if let Err(event) = self.test(loan).await {
-                // The borrower's own error. It has no room for the message of a panic.
+            if let Err(event) = self.validate(&loan.meta, &mut loan.resource).await {
+                // The borrower's own error. It does not say why the test did not end.
                 if !matches!(*event, Event::Invalid) {
                     self.report(&loan.meta, *event);
                 }
@@ -178,7 +178,7 @@ impl<F: Form> Inner<F> {
             .await
             .map_err(|why| Box::new(Event::ActivateFailed(*why)))?;
         if self.options.test_on_borrow {
-            self.test(loan).await?;
+            self.validate(&loan.meta, &mut loan.resource).await?;
         }
         Ok(())
     }
@@ -187,23 +187,13 @@ impl<F: Form> Inner<F> {
     #[inline]
     async fn clean(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
         if self.options.test_on_return {
-            self.test(loan).await?;
+            self.validate(&loan.meta, &mut loan.resource).await?;
         }
         let Loan { meta, resource, .. } = loan;
-        self.factory
-            .passivate(meta, resource)
-            .await
-            .map_err(|why| Box::new(Event::PassivateFailed(*why)))?;
+        let passivated = self.passivate(meta, resource).await;
+        passivated.map_err(|why| Box::new(Event::PassivateFailed(*why)))?;
         loan.unclean = false;
         Ok(())
-    }
-
-    pub(super) async fn test(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
-        match self.factory.validate(&loan.meta, &mut loan.resource).await {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Box::new(Event::Invalid)),
-            Err(message) => Err(Box::new(Event::ValidatePanicked(message))),
-        }
     }
 
     /// Notes the time of a creation that is about to begin, if the pool keeps times.

@@ -190,6 +190,24 @@ impl<F: Form, P> Builder<F, P> {
         self.options.create_timeout = time.into();
         self
     }
+    /// Limits how long a test takes, by the runtime's timer. Default: no limit.
+    ///
+    /// A resource whose test takes longer is destroyed, and its borrower gets another one. The listener is notified
+    /// ([`Event::ValidateTimedOut`]). Only [`build_on`](Self::build_on) accepts this limit. With a manual clock there
+    /// is no limit.
+    pub fn validate_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.validate_timeout = time.into();
+        self
+    }
+    /// Limits how long a passivation takes, by the runtime's timer. Default: no limit.
+    ///
+    /// A resource whose passivation takes longer is destroyed. The listener is notified
+    /// ([`Event::PassivateFailed`] with [`Failure::TimedOut`](super::Failure::TimedOut)). Only
+    /// [`build_on`](Self::build_on) accepts this limit. With a manual clock there is no limit.
+    pub fn passivate_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.passivate_timeout = time.into();
+        self
+    }
     /// Sets a listener for failures that are no borrower's error, with the metadata (or key) they concern.
     ///
     /// The pool calls it without its lock, on whatever thread notices the failure.

@@ -1,7 +1,6 @@
 //! Drives a creation on, on the runtime that the pool was built with, after its borrower has left (`orphans.rs`).
 
 use super::creation::InCreation;
-use super::error::Failure;
 use super::factory::{Creation, Form};
 use super::inner::Inner;
 use super::refilling::Refilling;
@@ -15,10 +14,6 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
-
-/// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An orphaned creation, until its task begins. The runtime may drop the task before that.
 struct Orphan<F: Form> {
@@ -72,37 +67,5 @@ impl<F: Form> Inner<F> {
         if let Some(Err(error)) = filled.await {
             self.report_add(meta, error);
         }
-    }
-
-    /// Begins a creation. With a runtime, its time is limited.
-    pub(super) fn creation(&self, meta: &Meta<F>) -> Creation<F> {
-        let mut creation = F::create(self.factory.clone(), meta.clone());
-        if !self.drives() {
-            return creation;
-        }
-        let limit = self.options.create_timeout.unwrap_or(CREATE_TIMEOUT);
-        let Some(at) = self.clock().deadline(limit).instant() else { return creation };
-        let Some(pool) = self.me.upgrade() else { return creation };
-        // Begun by the first poll: a timer may need the runtime that polls it.
-        let mut timer = None;
-        Box::pin(poll_fn(move |cx| {
-            if let Poll::Ready(made) = creation.as_mut().poll(cx) {
-                return Poll::Ready(made);
-            }
-            // A timer that panics, such as outside its runtime, limits nothing.
-            let timer = timer.get_or_insert_with(|| {
-                let runtime = pool.runtime.get()?;
-                contain(|| (runtime.sleep)(at)).ok()
-            });
-            let Some(sleep) = timer else { return Poll::Pending };
-            match contain(|| sleep.as_mut().poll(cx)) {
-                Ok(Poll::Ready(())) => Poll::Ready(Err(Failure::TimedOut)),
-                Ok(Poll::Pending) => Poll::Pending,
-                Err(_) => {
-                    drop_contained(timer.take());
-                    Poll::Pending
-                }
-            }
-        }))
     }
 }

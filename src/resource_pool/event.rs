@@ -1,7 +1,7 @@
 //! The events that a pool reports to its listener: failures that are no borrower's error.
 //!
 //! A failure of a resource that was created for one borrower, or for one `add`, is the error of that call. It is not
-//! reported as well, except for the message of a test that panicked, which those errors do not carry.
+//! reported as well, except for a test that panicked or took too long, which those errors do not tell.
 
 use super::error::Failure;
 use std::panic::Location;
@@ -36,6 +36,8 @@ pub enum Event<E> {
     PassivateFailed(Failure<E>),
     /// A test panicked with this message; the resource is destroyed.
     ValidatePanicked(String),
+    /// A test took longer than `validate_timeout`; the resource is destroyed.
+    ValidateTimedOut,
     /// A resource failed its test, and is destroyed.
     Invalid,
     /// The destruction panicked with this message. The resource counts as destroyed.

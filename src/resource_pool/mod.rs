@@ -94,8 +94,8 @@
 //!   passivation hangs keeps its place as well.
 //! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for
 //!   [`add`](ResourcePool::add) until then.
-//! - A hanging `create` or `validate` in the background blocks other refills and tests; a hanging `destroy` blocks
-//!   other evictions and reports. Neither blocks the other.
+//! - A hanging `create` or `validate` in the background blocks other refills and tests, up to its time limit. A hanging
+//!   `destroy` blocks other evictions and reports. Neither blocks the other.
 //! - [`Pool::retain`] skips resources that are being tested, or that a concurrent call looks at.
 //! - In a pool that is not [`fair`](Builder::fair), a task that was woken to retry and is not polled keeps
 //!   the next waiter asleep. A newcomer may take the resource meanwhile.
@@ -149,6 +149,7 @@ mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;
 mod testing;
+mod time_limits;
 mod unkeyed;
 mod waiting;
 

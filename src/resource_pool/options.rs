@@ -168,6 +168,8 @@ pub(crate) struct Options {
     pub(super) abandoned_after: Option<Duration>,
     pub(super) remove_abandoned: bool,
     pub(super) create_timeout: Option<Duration>,
+    pub(super) validate_timeout: Option<Duration>,
+    pub(super) passivate_timeout: Option<Duration>,
 }
 
 impl Default for Options {
@@ -190,6 +192,8 @@ impl Default for Options {
             abandoned_after: None,
             remove_abandoned: false,
             create_timeout: None,
+            validate_timeout: None,
+            passivate_timeout: None,
         }
     }
 }
@@ -211,6 +215,8 @@ impl Options {
             ("eviction_interval", self.eviction_interval),
             ("abandoned_after", self.abandoned_after),
             ("create_timeout", self.create_timeout),
+            ("validate_timeout", self.validate_timeout),
+            ("passivate_timeout", self.passivate_timeout),
         ];
         for (name, duration) in durations {
             if duration.is_some_and(|duration| duration.is_zero()) {
@@ -267,9 +273,14 @@ impl Options {
 
     /// Refuses options that need a runtime.
     pub(super) fn check_without_runtime(&self, with: &'static str) -> Result<(), BuildError> {
-        let (option, why) = ("create_timeout", "it needs a runtime; `build_on` takes one");
-        match self.create_timeout {
-            Some(_) => Err(BuildError::NotWith { option, with, why }),
+        let why = "it needs a runtime; `build_on` takes one";
+        let limits = [
+            ("create_timeout", self.create_timeout),
+            ("validate_timeout", self.validate_timeout),
+            ("passivate_timeout", self.passivate_timeout),
+        ];
+        match limits.into_iter().find(|(_, limit)| limit.is_some()) {
+            Some((option, _)) => Err(BuildError::NotWith { option, with, why }),
             None => Ok(()),
         }
     }

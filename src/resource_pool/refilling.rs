@@ -126,17 +126,15 @@ impl<F: Form> Inner<F> {
             Err(failure) => return Err(refilling.failed(AddError::Create(failure))),
         };
         if self.options.test_on_create {
-            match self.factory.validate(metadata, resource).await {
-                Ok(true) => {}
-                Ok(false) => return Err(refilling.failed(AddError::Invalid)),
-                Err(message) => {
-                    let error = refilling.failed(AddError::Invalid);
-                    self.report(&refilling.meta, Event::ValidatePanicked(message));
-                    return Err(error);
+            if let Err(event) = self.validate(metadata, resource).await {
+                let error = refilling.failed(AddError::Invalid);
+                if !matches!(*event, Event::Invalid) {
+                    self.report(&refilling.meta, *event);
                 }
+                return Err(error);
             }
         }
-        if let Err(failure) = self.factory.passivate(metadata, resource).await {
+        if let Err(failure) = self.passivate(metadata, resource).await {
             return Err(refilling.failed(AddError::Passivate(*failure)));
         }
         match refilling.put() {

@@ -119,7 +119,7 @@ impl<F: Form> Inner<F> {
     async fn test_idle(&self, slot: Key, loan: Box<Loan<F>>, meta: Meta<F>) {
         let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
         let loan = test.loan.as_mut().expect("put back below");
-        let tested = self.test(loan).await;
+        let tested = self.validate(&test.meta, &mut loan.resource).await;
         let passed = tested.is_ok();
         if let Err(event) = tested {
             self.report(&test.meta, *event);

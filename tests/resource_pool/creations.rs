@@ -6,9 +6,7 @@ use crate::shared::SECOND;
 use crate::shared::task::Task;
 use crate::steps::{Building, Got, Rig, Step, Steps, rig, rig_on};
 use cabrank::periodic_executor::{BoxFuture, Runtime};
-use cabrank::resource_pool::{
-    Async, BorrowError, Borrowed, BuildError, Failure, KeyedResourcePool, ResourcePool,
-};
+use cabrank::resource_pool::{Async, BorrowError, Borrowed, Failure, KeyedResourcePool};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -242,14 +240,6 @@ fn a_creation_has_a_time_limit() {
     let why = stays.poll().expect("it took too long").map(drop).expect_err("no resource");
     assert_eq!(why, BorrowError::Create(Failure::TimedOut));
     assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
-}
-
-/// Only a runtime can interrupt a creation.
-#[test]
-fn a_time_limit_needs_a_runtime() {
-    let pool = ResourcePool::builder(Async(Steps::default()), "m").create_timeout(SECOND);
-    let Err(why @ BuildError::NotWith { .. }) = pool.build_async() else { panic!("refused") };
-    assert!(why.to_string().starts_with("create_timeout does not go with build_async"), "{why}");
 }
 
 /// The runtime drops its tasks, or takes no more.

@@ -26,7 +26,7 @@ mod refinement;
 mod resizing;
 mod steps;
 mod stress;
-
+mod time_limits;
 mod unwilling;
 mod upkeep;
 mod user_code;

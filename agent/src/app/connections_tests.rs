@@ -137,7 +137,7 @@ async fn maintenance_closes_a_connection_that_is_idle_for_too_long() {
 #[tokio::test]
 async fn maintenance_runs_as_a_task_of_the_runtime() {
     let soon = options().max_idle_time(Duration::from_millis(20));
-    let pool = soon.build_on(Tokio(Handle::current())).unwrap();
+    let pool = soon.build_on(Tokio::current()).unwrap();
     let app = App::with_pool(pool, ManualClock::new());
     for _ in 0..3 {
         app.borrow().await.keep();

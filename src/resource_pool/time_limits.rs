@@ -1,0 +1,119 @@
+//! Time limits of the factory's calls, by the timer of the runtime that the pool was built with.
+//!
+//! A call that takes too long is dropped, and its resource is destroyed. Without a runtime, and with a manual clock,
+//! there are no limits.
+
+use super::error::Failure;
+use super::event::Event;
+use super::factory::{Creation, Form};
+use super::inner::Inner;
+use crate::periodic_executor::BoxFuture;
+use crate::user_code::{contain, drop_contained};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+/// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The end of a call's time.
+struct Limit {
+    at: Instant,
+    timer: Timer,
+}
+
+/// The timer of a limit. The first poll sets it, because a timer may need the runtime that polls it.
+enum Timer {
+    Unset,
+    Set(BoxFuture<()>),
+    /// A timer that panics, such as outside its runtime, limits nothing.
+    Panicked,
+}
+
+impl Limit {
+    fn poll<F: Form>(&mut self, pool: &Inner<F>, cx: &mut Context<'_>) -> Poll<()> {
+        if let (Timer::Unset, Some(runtime)) = (&self.timer, pool.runtime.get()) {
+            let timer = contain(|| (runtime.sleep)(self.at));
+            self.timer = timer.map_or(Timer::Panicked, Timer::Set);
+        }
+        let Timer::Set(timer) = &mut self.timer else { return Poll::Pending };
+        contain(|| timer.as_mut().poll(cx)).unwrap_or_else(|_| {
+            drop_contained(std::mem::replace(&mut self.timer, Timer::Panicked));
+            Poll::Pending
+        })
+    }
+}
+
+impl Drop for Limit {
+    fn drop(&mut self) {
+        drop_contained(std::mem::replace(&mut self.timer, Timer::Unset));
+    }
+}
+
+impl<F: Form> Inner<F> {
+    /// Returns a limit that begins now.
+    fn limit(&self, time: Option<Duration>) -> Option<Limit> {
+        let time = time.filter(|_| self.drives())?;
+        let at = self.clock().deadline(time).instant()?;
+        Some(Limit { at, timer: Timer::Unset })
+    }
+
+    /// Begins a creation. With a runtime, its time is limited.
+    pub(super) fn creation(&self, meta: &super::slot::Meta<F>) -> Creation<F> {
+        let mut creation = F::create(self.factory.clone(), meta.clone());
+        let time = self.options.create_timeout.unwrap_or(CREATE_TIMEOUT);
+        let (Some(mut limit), Some(pool)) = (self.limit(Some(time)), self.me.upgrade()) else {
+            return creation;
+        };
+        Box::pin(poll_fn(move |cx| match creation.as_mut().poll(cx) {
+            Poll::Pending => limit.poll(&pool, cx).map(|()| Err(Failure::TimedOut)),
+            made => made,
+        }))
+    }
+
+    /// Awaits a call of the factory. Returns `None`, and drops the call, once it has taken longer than `time`.
+    ///
+    /// The time begins when the call first pends, so a call that is ready at once costs no look at the clock.
+    #[inline]
+    async fn limited<T>(&self, time: Option<Duration>, call: impl Future<Output = T>) -> Option<T> {
+        let (mut call, mut limit) = (pin!(call), None);
+        poll_fn(|cx| match call.as_mut().poll(cx) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            Poll::Pending if time.is_none() => Poll::Pending,
+            Poll::Pending => match limit.get_or_insert_with(|| self.limit(time)) {
+                Some(limit) => limit.poll(self, cx).map(|()| None),
+                None => Poll::Pending,
+            },
+        })
+        .await
+    }
+
+    /// Tests a resource.
+    #[inline]
+    pub(super) async fn validate(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<(), Box<Event<F::Error>>> {
+        let test = self.factory.validate(metadata, resource);
+        match self.limited(self.options.validate_timeout, test).await {
+            Some(Ok(true)) => Ok(()),
+            Some(Ok(false)) => Err(Box::new(Event::Invalid)),
+            Some(Err(message)) => Err(Box::new(Event::ValidatePanicked(message))),
+            None => Err(Box::new(Event::ValidateTimedOut)),
+        }
+    }
+
+    /// Passivates a resource.
+    #[inline]
+    pub(super) async fn passivate(
+        &self,
+        metadata: &F::Metadata,
+        resource: &mut F::Resource,
+    ) -> Result<(), Box<Failure<F::Error>>> {
+        let call = self.factory.passivate(metadata, resource);
+        let ended = self.limited(self.options.passivate_timeout, call).await;
+        ended.unwrap_or_else(|| Err(Box::new(Failure::TimedOut)))
+    }
+}
