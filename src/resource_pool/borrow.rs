@@ -29,9 +29,17 @@ impl<F: Form> Inner<F> {
         patience: &Patience,
         caller: &'static Location<'static>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let began = self.observed.begin();
         match self.borrow(key, patience, caller).await {
-            Ok(loan) => Ok(Borrowed::new(self, loan)),
-            Err(denied) => Err(denied.into()),
+            Ok(mut loan) => {
+                self.observed.lent(began, &mut loan);
+                Ok(Borrowed::new(self, loan))
+            }
+            Err(denied) => {
+                let error = denied.into();
+                self.observed.not_lent(&error);
+                Err(error)
+            }
         }
     }
 
@@ -206,6 +214,7 @@ impl<F: Form> Inner<F> {
     /// A guard is dropped. Where the factory's futures have to be awaited, the next borrower awaits them.
     #[inline]
     pub(super) fn give_back(&self, mut loan: Box<Loan<F>>) {
+        self.observed.returned(&mut loan);
         loan.unclean = true;
         match F::BLOCKS {
             true => now(self.put_back(loan)),
@@ -215,7 +224,8 @@ impl<F: Form> Inner<F> {
 
     /// Takes a resource back, after its test and its passivation.
     #[inline]
-    pub(super) async fn put_back(&self, loan: Box<Loan<F>>) {
+    pub(super) async fn put_back(&self, mut loan: Box<Loan<F>>) {
+        self.observed.returned(&mut loan);
         // The time that the factory takes is not the borrower's.
         if self.options.abandoned_after.is_some() {
             self.critical(|state, _| state.end_borrowers_time(loan.slot));
@@ -233,7 +243,8 @@ impl<F: Form> Inner<F> {
         self.critical(|state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
     }
 
-    pub(super) fn invalidate(&self, loan: Box<Loan<F>>) {
+    pub(super) fn invalidate(&self, mut loan: Box<Loan<F>>) {
+        self.observed.returned(&mut loan);
         self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
     }
 }

@@ -36,7 +36,8 @@ impl<F: Form, P> Builder<F, P> {
     }
 
     fn inner(self) -> Result<Arc<Inner<F>>, BuildError> {
-        let Builder { factory, metadata, mut limits, options, listener, clock, .. } = self;
+        let Builder { factory, metadata, mut limits, options, listener, observed, clock, .. } =
+            self;
         limits.follow();
         limits.check_build()?;
         options.check()?;
@@ -95,6 +96,7 @@ impl<F: Form, P> Builder<F, P> {
             state: Lock::new(state, clock.clone()),
             options,
             listener: listener.map(UserValue::new),
+            observed,
             hasher: foldhash::fast::RandomState::default(),
             maintenance: OnceLock::new(),
             runtime: OnceLock::new(),
@@ -175,9 +177,10 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
     ///
     /// A creation whose borrower has left goes on there: see [creations](super#creations).
     ///
-    /// If the runtime has ended, the pool reports [`Event::MaintenanceNotStarted`] once. It then drops creations that
-    /// are left, evicts what a borrower finds expired, and refills nothing. If the runtime's timer panics, the pool
-    /// reports [`Event::MaintenanceNotStarted`]. It then does what is due when something else becomes due.
+    /// If the runtime has ended, the pool reports [`MaintenanceNotStarted`](super::Event::MaintenanceNotStarted) once.
+    /// It then drops creations that are left, evicts what a borrower finds expired, and refills nothing. If the
+    /// runtime's timer panics, the pool reports the same event. It then does what is due when something else becomes
+    /// due.
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.

@@ -3,11 +3,14 @@
 use super::event::Event;
 use super::factory::Form;
 use super::inner::Listener;
+use super::observed::Observed;
 use super::options::{LendOrder, Limits, Options, WhenExhausted, number};
 use super::pool::{Keyed, Pool};
 use crate::clock::Clock;
 use std::fmt;
 use std::marker::PhantomData;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Builds a [`ResourcePool`](super::ResourcePool) or a [`KeyedResourcePool`](super::KeyedResourcePool); `P` says which.
@@ -35,6 +38,7 @@ pub struct Builder<F: Form, P> {
     pub(super) limits: Limits,
     pub(super) options: Options,
     pub(super) listener: Option<Listener<F>>,
+    pub(super) observed: Observed,
     pub(super) clock: Clock,
     /// `None`: true if there can be one.
     pub(super) maintenance: Option<bool>,
@@ -49,6 +53,7 @@ impl<F: Form, P> Builder<F, P> {
             limits: Limits::default(),
             options: Options::default(),
             listener: None,
+            observed: Observed::default(),
             clock: Clock::monotonic(),
             maintenance: None,
             builds: PhantomData,
@@ -226,6 +231,13 @@ impl<F: Form, P> Builder<F, P> {
         listener: impl Fn(&F::Metadata, &Event<F::Error>) + Send + Sync + 'static,
     ) -> Self {
         self.listener = Some(Box::new(listener));
+        self
+    }
+    /// Names the pool, which it then has in metrics and traces: see [observation](super#observation). Default: no name,
+    /// and no observation. Requires the feature `metrics` or `tracing`.
+    #[cfg(any(feature = "metrics", feature = "tracing"))]
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.observed = Observed::by_name(name.into());
         self
     }
     /// Sets the clock. Default: the system's monotonic clock.

@@ -5,6 +5,7 @@ use super::effects::{Dead, Effects};
 use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::Maintenance;
+use super::observed::Observed;
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::State;
@@ -26,6 +27,7 @@ pub(crate) struct Inner<F: Form> {
     pub(super) state: Lock<State<F>>,
     pub(super) options: Options,
     pub(super) listener: Option<UserValue<Listener<F>>>,
+    pub(super) observed: Observed,
     pub(super) hasher: foldhash::fast::RandomState,
     pub(super) maintenance: OnceLock<Maintenance>,
     /// The runtime that the pool was built with.
@@ -77,6 +79,7 @@ impl<F: Form> Inner<F> {
 
     /// Calls the listener.
     pub(super) fn report(&self, meta: &Meta<F>, event: Event<F::Error>) {
+        self.observed.reported(&event);
         if let Some(listener) = &self.listener {
             let _ = contain(|| listener(meta, &event));
         }
@@ -87,6 +90,7 @@ impl<F: Form> Inner<F> {
         if let Err(message) = contain(|| self.factory.destroy(meta, resource)) {
             self.report(meta, Event::DestroyPanicked(message));
         }
+        self.observed.destroyed();
     }
 
     pub(super) fn destroy(&self, dead: Dead<F>) {

@@ -2,6 +2,7 @@
 
 use super::factory::Form;
 use super::inner::Inner;
+use super::observed::Began;
 use super::slot::Meta;
 use crate::collections::slab_list::Key;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ pub(crate) struct Loan<F: Form> {
     pub(super) meta: Meta<F>,
     /// The last return neither tested nor passivated it: the next borrower has to.
     pub(super) unclean: bool,
+    /// When the loan began, in a pool that is observed.
+    pub(super) began: Began,
     /// The pool, during a loan that may outlive other references to the pool.
     pub(super) home: Option<Arc<Inner<F>>>,
     pub(super) resource: F::Resource,
@@ -20,7 +23,7 @@ pub(crate) struct Loan<F: Form> {
 
 impl<F: Form> Loan<F> {
     pub(super) fn new(slot: Key, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
-        Box::new(Loan { slot, meta, unclean: false, home: None, resource })
+        Box::new(Loan { slot, meta, unclean: false, began: Began::default(), home: None, resource })
     }
 
     /// Takes the pool out of the loan. Otherwise the pool would own itself.

@@ -64,6 +64,23 @@
 //! panic of a key's `Hash`, `Eq` or `Clone`, or of a waker's `clone`, unwinds from the call that was given it. The pool
 //! is unharmed.
 //!
+//! # Observation
+//! A pool with a `name` (`Builder::name`) passes its times and events on to the crates `metrics` and `tracing`, if the
+//! features of these names are on. Each metric has the label `pool`. Durations are in seconds, by the system's clock.
+//!
+//! | metric | kind | other labels |
+//! |---|---|---|
+//! | `cabrank.resource_pool.borrow.duration` | histogram: from the call to the loan | |
+//! | `cabrank.resource_pool.borrow.failures` | counter | `reason`: `closed`, `exhausted`, `would_block`, `timed_out`, `create`, `activate`, `invalid` |
+//! | `cabrank.resource_pool.loan.duration` | histogram: from the loan to the return | |
+//! | `cabrank.resource_pool.create.duration` | histogram: creations that ended | `outcome`: `created`, `error`, `panicked`, `timed_out` |
+//! | `cabrank.resource_pool.destroyed` | counter: calls of `destroy` | |
+//! | `cabrank.resource_pool.events` | counter: [events](Event) | `event`: the variant, such as `create_failed` |
+//! | `cabrank.resource_pool.active`, `.idle`, `.total`, `.waiting` | gauges, set by `Pool::record_gauges` | |
+//!
+//! `tracing` gets the same as events at the debug level, with the target `cabrank::resource_pool`. Without a name, or
+//! without the features, none of this costs anything.
+//!
 //! # Waiting within an execution
 //! A thread that waits for a resource under the [load interlock](crate::execution) keeps other threads from loading,
 //! perhaps the very thread that has the resource. Wait in a permit block: `running.permit_loads(|| pool.borrow())`.
@@ -135,6 +152,11 @@ mod maintenance;
 mod maintenance_task;
 #[cfg(doctest)]
 mod misuse;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+mod observed;
+#[cfg(not(any(feature = "metrics", feature = "tracing")))]
+#[path = "unobserved.rs"]
+mod observed;
 mod options;
 mod orphans;
 mod pool;
@@ -150,6 +172,10 @@ mod state;
 mod steps_tests;
 mod testing;
 mod time_limits;
+#[cfg(feature = "metrics")]
+mod to_metrics;
+#[cfg(feature = "tracing")]
+mod to_tracing;
 mod unkeyed;
 mod waiting;
 

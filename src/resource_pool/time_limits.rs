@@ -64,12 +64,12 @@ impl<F: Form> Inner<F> {
         let mut creation = F::create(self.factory.clone(), meta.clone());
         let time = self.options.create_timeout.unwrap_or(CREATE_TIMEOUT);
         let (Some(mut limit), Some(pool)) = (self.limit(Some(time)), self.me.upgrade()) else {
-            return creation;
+            return self.observed.creation::<F>(creation);
         };
-        Box::pin(poll_fn(move |cx| match creation.as_mut().poll(cx) {
+        self.observed.creation::<F>(Box::pin(poll_fn(move |cx| match creation.as_mut().poll(cx) {
             Poll::Pending => limit.poll(&pool, cx).map(|()| Err(Failure::TimedOut)),
             made => made,
-        }))
+        })))
     }
 
     /// Awaits a call of the factory. Returns `None`, and drops the call, once it has taken longer than `time`.

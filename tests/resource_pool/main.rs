@@ -19,6 +19,7 @@ mod keyed;
 mod looking_up;
 mod maintaining;
 mod minimum;
+mod observed;
 mod on_tokio;
 mod options;
 mod real_clock;

@@ -74,7 +74,7 @@ const STEPS: &[Step] = &[
             cargo clippy --workspace --all-targets -- -D warnings
             cargo clippy -p cabrank-spec --all-targets --features explore -- -D warnings
             # The targets above turn in-memory and serde on. Without them, only the library is left.
-            for features in '' in-memory serde tokio backtrace; do
+            for features in '' in-memory serde tokio metrics tracing tokio,metrics,tracing backtrace; do
               cargo clippy -p cabrank --lib --features \"$features\" -- -D warnings
             done
             cargo clippy -p cabrank --lib --release -- -D warnings
@@ -121,7 +121,7 @@ const STEPS: &[Step] = &[
             # Only what a user builds: the library without its workspace and tests.
             sed -e '/^\\[dev-dependencies\\]/,/^\\[/{/^\\[/!d}' -e '/^members/d' -e '/^\\[\\[example/,/^$/d' -e '/^\\[\\[test/,/^$/d' -e '/^\\[target/,/^$/d' Cargo.toml >$copy/Cargo.toml
             export CARGO_TARGET_DIR=$PWD/target/msrv RUSTC=$compiler
-            (cd $copy && /usr/bin/cargo check --lib && /usr/bin/cargo check --lib --features in-memory,serde,backtrace)",
+            (cd $copy && /usr/bin/cargo check --lib && /usr/bin/cargo check --lib --features in-memory,serde,backtrace,tokio,metrics,tracing)",
     },
     Step {
         // Built as the tests are, of which most is there already: that they run is the question here.

@@ -1,0 +1,244 @@
+//! What a named pool passes on to `metrics` and to `tracing`, by the features of these names.
+
+use crate::common::locked;
+use crate::shared::end_the_run_when_the_library_panics;
+use crate::steps::{Step, rig};
+use crate::upkeep::Numbers;
+use cabrank::resource_pool::{Borrowed, ResourcePool, WhenExhausted};
+use metrics::{
+    Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+    SharedString, Unit, with_local_recorder,
+};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Subscriber};
+
+/// The metrics and events that came, each in a line.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn push(&self, line: String) {
+        locked(&self.0).push(line);
+    }
+    #[track_caller]
+    fn check(&self, expected: &[&str]) {
+        assert_eq!(std::mem::take(&mut *locked(&self.0)), expected);
+    }
+}
+
+/// One metric, by its name without the scheme's prefix, and its labels.
+struct Metric(Seen, String);
+
+impl CounterFn for Metric {
+    fn increment(&self, value: u64) {
+        self.0.push(format!("{} +{value}", self.1));
+    }
+    fn absolute(&self, _: u64) {
+        panic!("not used");
+    }
+}
+impl GaugeFn for Metric {
+    fn increment(&self, _: f64) {
+        panic!("not used");
+    }
+    fn decrement(&self, _: f64) {
+        panic!("not used");
+    }
+    fn set(&self, value: f64) {
+        self.0.push(format!("{} ={value}", self.1));
+    }
+}
+impl HistogramFn for Metric {
+    fn record(&self, seconds: f64) {
+        assert!((0.0..60.0).contains(&seconds), "{seconds}");
+        self.0.push(self.1.clone());
+    }
+}
+
+impl Seen {
+    fn metric(&self, key: &Key) -> Arc<Metric> {
+        let mut name = key.name().strip_prefix("cabrank.resource_pool.").expect("ours").to_owned();
+        for label in key.labels() {
+            name += &format!(" {}={}", label.key(), label.value());
+        }
+        Arc::new(Metric(self.clone(), name))
+    }
+}
+
+impl Recorder for Seen {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(self.metric(key))
+    }
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(self.metric(key))
+    }
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(self.metric(key))
+    }
+}
+
+#[test]
+fn a_named_pool_records_metrics() {
+    let seen = Seen::default();
+    with_local_recorder(&seen, || {
+        let rig = rig(|b| {
+            b.name("db").max_total(1).test_on_borrow(true).when_exhausted(WhenExhausted::Fail)
+        });
+        let lent = rig.lend();
+        seen.check(&["create.duration pool=db outcome=created", "borrow.duration pool=db"]);
+        assert!(rig.begin().1.expect("at once").is_err());
+        seen.check(&["borrow.failures pool=db reason=exhausted +1"]);
+        rig.pool.record_gauges();
+        seen.check(&[
+            "active pool=db =1",
+            "idle pool=db =0",
+            "total pool=db =1",
+            "waiting pool=db =0",
+        ]);
+        drop(lent);
+        seen.check(&["loan.duration pool=db"]);
+        // The idle one fails its test, and the borrower gets another.
+        rig.steps.on("validate", Step::Fails);
+        let lent = rig.lend();
+        seen.check(&[
+            "events pool=db event=invalid +1",
+            "destroyed pool=db +1",
+            "create.duration pool=db outcome=created",
+            "borrow.duration pool=db",
+        ]);
+        Borrowed::invalidate(lent);
+        seen.check(&["loan.duration pool=db", "destroyed pool=db +1"]);
+        drop(Borrowed::detach(rig.lend()));
+        locked(&seen.0).drain(..2);
+        seen.check(&["loan.duration pool=db"]);
+        rig.steps.on("create", Step::Fails);
+        assert!(rig.begin().1.expect("at once").is_err());
+        seen.check(&[
+            "create.duration pool=db outcome=error",
+            "borrow.failures pool=db reason=create +1",
+        ]);
+        rig.steps.go_on("create");
+        // A resource that cannot be activated was not lent.
+        drop(rig.lend());
+        locked(&seen.0).clear();
+        rig.steps.on("activate", Step::Fails);
+        assert!(rig.begin().1.expect("at once").is_err());
+        seen.check(&[
+            "events pool=db event=activate_failed +1",
+            "destroyed pool=db +1",
+            "create.duration pool=db outcome=created",
+            "destroyed pool=db +1",
+            "borrow.failures pool=db reason=activate +1",
+        ]);
+    });
+}
+
+/// A pool without a name observes nothing.
+#[test]
+fn a_pool_without_a_name_is_silent() {
+    let seen = Seen::default();
+    with_local_recorder(&seen, || {
+        tracing::subscriber::with_default(seen.clone(), || {
+            let rig = rig(|b| b);
+            drop(rig.lend());
+            Borrowed::invalidate(rig.lend());
+            rig.pool.record_gauges();
+        });
+    });
+    seen.check(&[]);
+}
+
+/// The recorder is user code: its panics are contained, and it may call the pool.
+#[test]
+fn a_recorder_that_panics() {
+    struct Panics;
+    impl Recorder for Panics {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+            std::panic::resume_unwind(Box::new("on purpose"))
+        }
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            std::panic::resume_unwind(Box::new("on purpose"))
+        }
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            std::panic::resume_unwind(Box::new("on purpose"))
+        }
+    }
+    end_the_run_when_the_library_panics();
+    with_local_recorder(&Panics, || {
+        let pool = ResourcePool::builder(Numbers, ()).max_total(1).name("db").build();
+        let pool = pool.expect("a valid pool");
+        drop(pool.borrow().expect("a new one"));
+        Borrowed::invalidate(pool.borrow().expect("the same"));
+        let _: u32 = Borrowed::detach(pool.borrow().expect("a new one"));
+        drop(pool.borrow().expect("a new one"));
+        pool.record_gauges();
+        assert_eq!((pool.num_active(), pool.num_total()), (0, 1));
+    });
+}
+
+/// The fields of an event, without times.
+struct Fields(String);
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        match field.name() {
+            "after" | "lent_for" | "took" => self.0 += &format!(" {}", field.name()),
+            "message" => self.0.insert_str(0, &format!("{value:?}:")),
+            name => self.0 += &format!(" {name}={value:?}"),
+        }
+    }
+}
+
+impl Subscriber for Seen {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        assert_eq!(metadata.level(), &Level::DEBUG);
+        metadata.target() == "cabrank::resource_pool"
+    }
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields(String::new());
+        event.record(&mut fields);
+        self.push(fields.0);
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        panic!("there are no spans")
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_named_pool_traces_its_events() {
+    let seen = Seen::default();
+    tracing::subscriber::with_default(seen.clone(), || {
+        let rig = rig(|b| b.name("db").max_total(1).when_exhausted(WhenExhausted::Fail));
+        let lent = rig.lend();
+        seen.check(&[
+            r#"creation ended: pool="db" outcome="created" took"#,
+            r#"lent: pool="db" after"#,
+        ]);
+        assert!(rig.begin().1.expect("at once").is_err());
+        seen.check(&[r#"not lent: pool="db" reason="exhausted""#]);
+        rig.steps.on("passivate", Step::Fails);
+        drop(lent);
+        seen.check(&[r#"returned: pool="db" lent_for"#]);
+        let lent = rig.lend();
+        seen.check(&[
+            r#"reported: pool="db" event="passivate_failed" why="it returned an error""#,
+            r#"destroyed: pool="db""#,
+            r#"creation ended: pool="db" outcome="created" took"#,
+            r#"lent: pool="db" after"#,
+        ]);
+        Borrowed::invalidate(lent);
+        seen.check(&[r#"returned: pool="db" lent_for"#, r#"destroyed: pool="db""#]);
+    });
+}
