@@ -1,6 +1,9 @@
 //! The application pool: its conformance, errata, user code, messages, and its refinement of the
 //! specification.
 
+// The tools of the models run the library's own tests only.
+#![cfg(not(any(feature = "loom", feature = "shuttle")))]
+
 #[path = "../common/mod.rs"]
 mod common;
 

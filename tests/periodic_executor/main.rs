@@ -1,6 +1,9 @@
 //! The periodic executor, as a thread and as a task, on a manual clock. PyMongo's suite comes first;
 //! the rest covers reopening, wakes during a call, the minimum interval and shutdowns.
 
+// The tools of the models run the library's own tests only.
+#![cfg(not(any(feature = "loom", feature = "shuttle")))]
+
 #[path = "../common/mod.rs"]
 mod common;
 

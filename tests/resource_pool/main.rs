@@ -1,6 +1,9 @@
 //! The resource pool: the Elixir pool's suite, every option, keys, the asynchronous form,
 //! maintenance, failures seen in other pools, and its refinement of the specification.
 
+// The tools of the models run the library's own tests only.
+#![cfg(not(any(feature = "loom", feature = "shuttle")))]
+
 #[path = "../common/mod.rs"]
 mod shared;
 
