@@ -78,7 +78,7 @@ impl Reloader {
         }
     }
 
-    /// Returns the executor inside, for code that must not reload.
+    /// Returns the executor inside, with the reloader's time limit, for code that must not reload.
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
@@ -232,7 +232,7 @@ impl ReloaderBuilder {
     /// There is a change if a file was added, removed or edited since the last reload (or since this was called).
     ///
     /// An edit changes a file's times, length or identity. While a file is younger than 2 seconds, the coarsest
-    /// granule of such times, its contents count as well. So no edit is lost, unless the system's clock is set back.
+    /// granule of such times, its contents count as well. So no edit is lost, unless the clock is set back or a mount's clock is behind.
     /// Each check looks each file up, and reads the files that were edited within the last seconds.
     pub fn watch_files<P: Into<PathBuf>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         let files = Files::new(paths.into_iter().map(Into::into).collect());

@@ -87,7 +87,7 @@ impl Right {
         let pause = *self.pause.lock().unwrap_or_else(PoisonError::into_inner);
         pause.is_none_or(|(_, end)| end <= self.interlock.clock().now())
     }
-    /// A reload has ended. The caller holds to unload. A retry without a new change doubles the pause.
+    /// Notes the end of a reload. The caller still holds to unload. A retry without a new change doubles the pause.
     fn ended(&self, result: &Result<(), Failure>, is_retry: bool) {
         let mut pause = self.pause.lock().unwrap_or_else(PoisonError::into_inner);
         let former = pause.filter(|_| is_retry);

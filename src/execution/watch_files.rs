@@ -5,7 +5,7 @@
 //! its contents counts as well.
 //!
 //! An unsettled file settles at a look that finds it older than a granule, with the stamp and the contents of the last
-//! load. Any later edit gets a later time. So no edit is lost, unless the clock is set back.
+//! load. Any later edit gets a later time. So no edit is lost, unless the clock is set back, or is behind on a mount.
 
 use super::changes::Watch;
 use std::collections::BTreeMap;

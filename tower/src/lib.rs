@@ -50,7 +50,8 @@
 //! [`Interlock::run`](cabrank::execution::Interlock::run) joins the request's execution: it runs no hooks and never
 //! waits. A task that the handler spawns is outside; see [`Running::permit_loads`] for a wait for one.
 //!
-//! Where the executor has an interlock, the execution has the name of its request (`GET /users`) in dumps and errors.
+//! Where the executor has an interlock, the execution has the name of its request (`GET /users`) in dumps and errors, from
+//! the call of the inner service on. While it waits to begin or to reload, it has only its number.
 //!
 //! An error of the inner service or of its body, and a panic, pass through. The executor's reporter gets each of them,
 //! as a failure of the execution's body.
@@ -65,8 +66,8 @@
 //! - A connection that is upgraded, to a WebSocket for example, is outside: its response ends before. Wrap the handling
 //!   of each message.
 //! - A response that is neither read nor dropped keeps its execution, and each reload waits for it. A time limit
-//!   ([`ExecutorBuilder::acquire_timeout`](cabrank::execution::ExecutorBuilder::acquire_timeout)) ends the waits of the
-//!   others, and the page of [`DebugLocks`] names the request.
+//!   ([`InterlockBuilder::acquire_timeout`](cabrank::execution::interlock::InterlockBuilder::acquire_timeout)) ends the
+//!   waits of the others, and the page of [`DebugLocks`] names the request.
 //!
 //! # Origin
 //! Rails' middlewares `ActionDispatch::Executor`, `ActionDispatch::Reloader` and `ActionDispatch::DebugLocks`.

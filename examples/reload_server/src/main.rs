@@ -27,9 +27,9 @@ struct Site {
 impl Site {
     fn load(dir: &std::path::Path) -> Result<Site, BoxError> {
         // A directory that is replaced by another one is read as one of the two.
-        let dir = dir.canonicalize()?;
+        let dir = dir.canonicalize().map_err(|error| format!("{}: {error}", dir.display()))?;
         let mut templates = Environment::new();
-        for file in fs::read_dir(&dir)? {
+        for file in fs::read_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))? {
             let path = file?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.ends_with(".html") {
@@ -93,7 +93,9 @@ async fn main() -> Result<(), BoxError> {
             Ok(())
         })
         .build()?;
-    reloader.prepare()?;
+    if reloader.prepare().is_err() {
+        std::process::exit(1); // the reporter has said why
+    }
 
     let app = Router::new()
         .route("/", get(index))

@@ -3,9 +3,9 @@
 //!
 //! | | same thread | other thread that it joins | in a permit block | future of the same task |
 //! |---|---|---|---|---|
-//! | run, wrap, guard | re-entrant | enters | enters | re-entrant |
+//! | run, wrap, guard | re-entrant | enters, unless another waits or holds: limit | enters | re-entrant |
 //! | load | re-entrant | limit | loads | error at once |
-//! | permit | re-entrant | limit | permits | error at once |
+//! | permit | re-entrant | permits | permits | error at once |
 //! | unload, reload | error at once | limit | error at once | error at once |
 //!
 //! Each program runs on a thread of its own and ends by itself. The time limit is by a manual clock, which the test
@@ -195,6 +195,7 @@ const PROGRAMS: &[(&str, End, Program)] = &[
     }),
     // A thread that the execution waits for.
     ("a join of a run", Reentrant, |rig| in_run(rig, |rig, _| joins(rig, Rig::run))),
+    ("a join of a permit block", Reentrant, |rig| in_run(rig, |rig, _| joins(rig, Rig::permit))),
     ("a join of a load", Limit, |rig| in_run(rig, |rig, _| joins(rig, Rig::load))),
     ("a join of a load in a guard", Limit, |rig| in_guard(rig, |rig| joins(rig, Rig::load))),
     ("a join of an unload", Limit, |rig| in_run(rig, |rig, _| joins(rig, Rig::unload))),

@@ -208,7 +208,7 @@ impl SideBySide {
             (_, Block::Unload) => Block::Unload,
             _ => Block::Run,
         };
-        // Threads that wait twice would race for the order of their second requests.
+        // Two threads that each wait twice would race for the order of their second requests.
         let waits_twice = !task && (block == Block::Unload || self.machine.waits(i));
         let other_does = || {
             let twice = |doing: &Doing| !doing.open.task && doing.left.len() > 1;
