@@ -97,7 +97,7 @@ async fn unload_by(running: &mut Running<'_>, caller: Caller, f: impl FnOnce()) 
     held.finish(true, caller).await.expect("no limit");
 }
 
-/// Returns what polls with wakers that call the interlock when they wake, and when they are dropped.
+/// Returns a poller whose wakers call the interlock when they are woken and when they are dropped.
 pub(in crate::models) fn reentry(interlock: &Interlock) -> Reentry {
     let (reentry, interlock) = (Reentry::default(), interlock.clone());
     reentry.enable(move || _ = interlock.generation());

@@ -33,7 +33,7 @@ fn resource_close_x_creation() {
     });
 }
 
-/// The maintenance creates it for the idle list. Guards the check of `closed` in `State::is_below_minimum`, and the
+/// The maintenance creates a resource for the idle list while the pool closes. Guards the check of `closed` in `State::is_below_minimum`, and the
 /// one in `State::must_leave`. Otherwise a closed pool creates resources, and keeps one.
 ///
 /// Asserted: each created resource is destroyed, and a later maintenance creates no other.

@@ -70,7 +70,8 @@ impl<A: Clone> Explored<A> {
         // An edge is a state and the index of the action in the machine's list.
         let mut way: Vec<(usize, usize)> = Vec::new();
         let mut at = set[0];
-        // For each fair class, extend the way until it is taken or impossible somewhere.
+        // For each fair class: extends the path until it takes an action of the class, or reaches a state where none is
+        // possible.
         for class in (0..UNFAIR).filter(|&class| fair(class)) {
             let taken = |&(state, place): &(usize, usize)| self.edges_of(state)[place].1 == class;
             let somewhere_impossible = |way: &[(usize, usize)], at: usize| {

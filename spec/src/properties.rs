@@ -465,7 +465,7 @@ liveness! {
         assumes "the same as PROP-EVERY-GET-ENDS"
         applies |config| all_close(config) && has_deadline(config);
         may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
-        // With its last session a process may leave in the step in which it comes (E36): it was given all the same.
+        // A process that is given its last session may leave in the same step (E36). The get was served nevertheless.
         not_yet group |s, group| !s.groups[group].queue.is_empty()
             && s.processes.iter().all(|process| process.group != group);
     "PROP-MINIMUM-REFILLED" "a group below its minimum grows to it, as long as there is room (E28)"

@@ -23,10 +23,10 @@
 //! ```
 //!
 //! # How it works
-//! One lock protects the state. Every operation is one critical section in O(1), plus what it removes or wakes
-//! (`section.rs`). User code runs afterwards, without the lock: spawner, connect, file look-up, wakers, observer and
+//! One lock protects the state. Every operation is one critical section in O(1), plus what it removes or wakes.
+//! User code runs afterwards, without the lock: spawner, connect, file look-up, wakers, observer and
 //! drops of the user's values. A section that frees a process or capacity grants it to the oldest waiter before it
-//! ends (`wait_queue.rs`). So no caller overtakes another, and no wake-up is lost.
+//! ends. So no caller overtakes another, and no wake-up is lost.
 //!
 //! # Limits
 //! - A [`Snapshot`] is one consistent picture: its section copies plain numbers of all processes. No other

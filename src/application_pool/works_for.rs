@@ -24,8 +24,8 @@ impl WorksFor {
         let pool = Arc::as_ptr(pool) as usize;
         WorksFor { entered: WORKS_FOR.try_with(|pools| pools.borrow_mut().push(pool)).is_ok() }
     }
-    /// Whether this thread works for the pool. A thread that has lost its locals may, so it counts as one that does:
-    /// it must not wait for itself.
+    /// Returns whether this thread works for the pool. Returns true also while the thread's locals are being destroyed:
+    /// it may work for the pool then, and must not wait for itself.
     pub(crate) fn is_for<P>(pool: &Arc<P>) -> bool {
         let pool = Arc::as_ptr(pool) as usize;
         WORKS_FOR.try_with(|pools| pools.borrow().contains(&pool)).unwrap_or(true)

@@ -50,20 +50,6 @@
 //! POSIX promises little to such a child: a lock that another thread holds at the fork stays locked. Therefore open
 //! executors in the child, and fork before the parent opens any.
 //!
-//! # How it works
-//! - `signal.rs`: the atomic word, its bits, and why no signal is lost.
-//! - `core.rs`: what thread and task share: the settings, the interval, the pause after a call.
-//! - `run.rs`: the start and the end of a run.
-//! - `join.rs`: waiting for the end of a run.
-//! - `exit.rs`: the threads of runs that have ended.
-//! - `periodic.rs`: the handles, and the calls that are the same for both flavours.
-//! - `thread.rs` and `task.rs`: the two flavours. They differ in how they start, call and sleep.
-//! - `run_task.rs`, `runtime.rs`: the task of a run, and the runtime that polls it.
-//! - `on_tokio.rs`: tokio as that runtime (feature `tokio`).
-//! - `task_waker.rs`: a runtime's waker, as those that wake a task see it.
-//! - `registry.rs`: the open executors, and the shutdown of all.
-//! - `weak.rs`: calls of a target that may be gone.
-//!
 //! # Origin
 //! PyMongo's periodic executor, on which its monitors run, has the same operations by the same names. It looks at its
 //! flags every `min_interval`, because its finalisers must not take the lock that waking a thread
@@ -72,6 +58,20 @@
 //! - A join returns the panic of the target.
 //! - Dropping the last handle closes the executor, for no caller could close it any more.
 //! - An executor that a shutdown has closed cannot be opened again.
+
+// The files:
+// - `signal.rs`: the atomic word, its bits, and why no signal is lost.
+// - `core.rs`: what thread and task share: the settings, the interval, the pause after a call.
+// - `run.rs`: the start and the end of a run.
+// - `join.rs`: waiting for the end of a run.
+// - `exit.rs`: the threads of runs that have ended.
+// - `periodic.rs`: the handles, and the calls that are the same for both flavours.
+// - `thread.rs` and `task.rs`: the two flavours. They differ in how they start, call and sleep.
+// - `run_task.rs`, `runtime.rs`: the task of a run, and the runtime that polls it.
+// - `on_tokio.rs`: tokio as that runtime (feature `tokio`).
+// - `task_waker.rs`: a runtime's waker, as those that wake a task see it.
+// - `registry.rs`: the open executors, and the shutdown of all.
+// - `weak.rs`: calls of a target that may be gone.
 
 mod at_exit;
 mod builder;

@@ -62,7 +62,7 @@ pub(super) enum MaySleep {
     UntilDue,
     /// A wake came: the run may sleep until its minimum interval has passed.
     UntilEarliest,
-    /// It was closed or reopened, or skips this pause: the run must not sleep.
+    /// The run must not sleep: the executor was closed or reopened, or skips this pause.
     No,
 }
 

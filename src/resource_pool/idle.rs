@@ -189,8 +189,8 @@ impl<F: Form> State<F> {
         self.schedule_idle(key, fx);
     }
 
-    /// Returns whether more than `max_idle` resources are idle. One for each retrying waiter does not count: the waiter
-    /// is on its way to it (PROP-RP-CALLED-FOR).
+    /// Returns whether more than `max_idle` resources are idle. For each retrying waiter one idle resource is not
+    /// counted: the waiter is about to take it (PROP-RP-CALLED-FOR).
     #[inline]
     pub(super) fn has_surplus(&self, key: Key) -> bool {
         let sub = &self.subs[key.index()];

@@ -30,13 +30,13 @@
 //! # How it works
 //! The state of a pool has one lock. Sections under it do arithmetic and move one address, because each resource is
 //! boxed when it is created. They call no user code. The factory, wakers and the listener are called after the
-//! section (`section.rs`, `effects.rs`).
+//! section.
 //!
-//! A resource or place that becomes free is granted, under the lock, to the oldest waiter that can use it
-//! (`line.rs`). A guard reserves the place for a resource before its creation begins (`reserved.rs`).
+//! A resource or place that becomes free is granted, under the lock, to the oldest waiter that can use it.
+//! A guard reserves the place for a resource before its creation begins.
 //!
 //! Two periodic executors do the maintenance and sleep until something is due. One evicts and reports; the other tests
-//! and refills (`maintenance.rs`).
+//! and refills.
 //!
 //! # Behaviour
 //! - An idle resource at or below `min_idle` is lent like any other. The maintenance refills the idle list afterwards.

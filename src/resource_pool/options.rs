@@ -250,7 +250,11 @@ impl Options {
             return Err(needs("eviction_interval", these, "a run has no other work"));
         }
         if self.remove_abandoned && self.abandoned_after.is_none() {
-            return Err(needs("remove_abandoned", "abandoned_after", "it sets when"));
+            return Err(needs(
+                "remove_abandoned",
+                "abandoned_after",
+                "it sets the time after which a loan is removed",
+            ));
         }
         if let (Some(soft), Some(hard)) = (self.soft_max_idle_time, self.max_idle_time) {
             if soft >= hard {

@@ -40,7 +40,7 @@ impl Published {
         read(last.as_ref());
         *last = Some(write);
     }
-    /// Call it after a read, in the same step: asserts that the last change happens before the read.
+    /// Asserts that the last change happens before a read. The caller calls it in the same step as the read.
     pub(super) fn seen(&self) {
         read(self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref());
     }

@@ -257,7 +257,7 @@ fn the_end_of_a_life_does_not_count_as_an_eviction() {
     assert_eq!(rig.pool.num_idle(), 0, "two lives have ended, and one idle time");
 }
 
-/// Two are tested in each run, in turn. Invalid ones leave, and the minimum is refilled.
+/// Each run tests two idle resources, in turn. Invalid ones leave, and the minimum is refilled.
 #[test]
 fn idle_ones_are_tested_in_turns() {
     let rig = pool(|b| {

@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         "prose" => prose::run(&args),
         name => match SCRIPTS.iter().find(|script| script.name == name) {
             Some(script) => shell(script.lines, &args),
-            None if name == "help" => {
+            None if ["help", "-h", "--help"].contains(&name) => {
                 help();
                 return ExitCode::SUCCESS;
             }
