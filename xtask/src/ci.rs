@@ -142,6 +142,24 @@ const STEPS: &[Step] = &[
               cargo run --quiet -p cabrank --features in-memory --example $example
             done",
     },
+    Step {
+        name: "databases",
+        about: "pools of connections to real servers that are killed and restarted",
+        is_deep: false,
+        lines: "
+            missing=()
+            ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing+=(postgresql)
+            command -v redis-server >/dev/null || missing+=(redis-server)
+            if [ ${#missing[@]} -gt 0 ]; then
+              apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq ${missing[@]} >/dev/null 2>&1 || true
+            fi
+            if ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v redis-server >/dev/null; then
+              export CABRANK_SERVERS=1
+            else
+              echo 'some tests are skipped: a server is not installed, and no package of it'
+            fi
+            timeout 600 cargo test -p databases -- --nocapture",
+    },
     Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
     Step {
         name: "shipped",
