@@ -9,6 +9,7 @@ use crate::clock::{Clock, Time};
 use crate::sync::Mutex;
 use crate::user_code::{UserValue, contain, drop_contained};
 use foldhash::HashMap;
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,12 +79,41 @@ pub(crate) struct RestartFiles {
     look_up: UserValue<Box<LookUp>>,
     throttle: Duration,
     count: AtomicU64,
-    recent: Mutex<HashMap<PathBuf, (Time, Look)>>,
+    recent: Mutex<Recent>,
+}
+
+/// The looks that may be used again, and some that may not: those leave at later looks.
+#[derive(Default)]
+struct Recent {
+    looks: HashMap<PathBuf, (Time, Look)>,
+    by_age: VecDeque<(Time, PathBuf)>,
+}
+
+impl Recent {
+    /// Adds a look, and removes old ones: a few at a time, because other looks wait meanwhile.
+    fn insert(&mut self, now: Time, look: Look, throttle: Duration) {
+        for _ in 0..16 {
+            let old = |(at, _): &&(Time, PathBuf)| now.since(*at) >= throttle;
+            if self.by_age.front().filter(old).is_none() {
+                break;
+            }
+            let Some((at, dir)) = self.by_age.pop_front() else { break };
+            if self.looks.get(&dir).is_some_and(|(newest, _)| *newest == at) {
+                self.looks.remove(&dir);
+            }
+        }
+        self.by_age.push_back((now, look.dir.clone()));
+        self.looks.insert(look.dir.clone(), (now, look));
+        if self.looks.capacity() > 256 && self.looks.len() < self.looks.capacity() / 8 {
+            self.looks.shrink_to_fit();
+            self.by_age.shrink_to_fit();
+        }
+    }
 }
 
 impl RestartFiles {
     pub(crate) fn new(look_up: Box<LookUp>, throttle: Duration) -> Self {
-        let recent = Mutex::new(HashMap::default());
+        let recent = Mutex::new(Recent::default());
         RestartFiles {
             look_up: UserValue::new(look_up),
             throttle,
@@ -99,12 +129,12 @@ impl RestartFiles {
             return self.look_now(dir);
         }
         let now = clock.now();
-        let recent = self.recent.lock().get(&dir).cloned();
+        let recent = self.recent.lock().looks.get(&dir).cloned();
         if let Some((_, look)) = recent.filter(|(at, _)| now.since(*at) < self.throttle) {
             return look;
         }
-        let look = self.look_now(dir.clone());
-        self.recent.lock().insert(dir, (now, look.clone()));
+        let look = self.look_now(dir);
+        self.recent.lock().insert(now, look.clone(), self.throttle);
         look
     }
 
@@ -147,6 +177,28 @@ mod tests {
         assert!(seen.has_changed(t(1)), "created again");
         assert!(!seen.has_changed(Seen::Unreadable));
         assert!(!seen.has_changed(t(1)), "readable again, unchanged");
+    }
+
+    /// The memory of directories that are never looked at again is freed.
+    #[test]
+    fn looks_that_are_too_old_are_forgotten() {
+        let (throttle, mut recent) = (Duration::from_secs(1), Recent::default());
+        let mut now = Time::default();
+        let look = |dir: usize| Look {
+            dir: PathBuf::from(dir.to_string()),
+            began: 0,
+            ended: 1,
+            always: false,
+            restart: Seen::Absent,
+        };
+        (0..5000).for_each(|dir| recent.insert(now, look(dir), throttle));
+        assert_eq!((recent.looks.len(), recent.by_age.len()), (5000, 5000));
+        for _ in 0..500 {
+            now = now.plus(throttle);
+            recent.insert(now, look(7), throttle);
+        }
+        assert_eq!((recent.looks.len(), recent.by_age.len()), (1, 1));
+        assert!(recent.looks.capacity() < 1000 && recent.by_age.capacity() < 1000);
     }
 
     /// A get looks, is delayed, and arrives after a later one has begun the restart. If that counted as another
