@@ -223,13 +223,12 @@ fn a_group_at_its_minimum_makes_room_last() {
     drop(busy);
     let next = next.session();
     assert!(y.is_pending());
-    let [first, second] = others;
+    let [first, _second] = others;
     drop(first);
     let _y = y.session();
+    // No get of its own group waits for it, and no other process is idle.
     let z = rig.queue_get(&app("z"));
     drop(next);
-    assert!(z.is_pending());
-    drop(second);
     drop(z.session());
 }
 
