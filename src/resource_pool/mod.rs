@@ -57,6 +57,8 @@
 //!   Its resource goes to the oldest waiter, or becomes idle.
 //! - A creation that goes on without its borrower gives way to a borrower that finds no room: the oldest first; the
 //!   last one never does. So after an outage that left many of them hanging, the next borrower creates at once.
+//!   While loans are shorter than a connect and borrowers wait, this also ends connects that would have succeeded, and
+//!   the pool fills slowly.
 //! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
 //!
 //! # Panics
