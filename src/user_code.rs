@@ -19,8 +19,10 @@ pub(crate) const SCRIPTED: &str = "scripted panic";
 pub(crate) fn contain<R>(user_code: impl FnOnce() -> R) -> Result<R, String> {
     catch(user_code).map_err(|payload| {
         let message = panic_message(&*payload);
-        // The payload is a user value, too: its drop may panic.
-        std::mem::forget(payload);
+        // The payload is a user value, too: its drop may panic. What that panic carries is leaked, or this had no end.
+        if let Err(another) = catch(|| drop(payload)) {
+            std::mem::forget(another);
+        }
         message
     })
 }
@@ -150,6 +152,15 @@ mod tests {
         let thrown = || std::panic::resume_unwind(Box::new(PanicsOnDrop));
         let said = catch_unwind(|| contain(thrown));
         assert!(said.is_ok_and(|said| said == Err("a value that is not a string".to_owned())));
+    }
+
+    #[test]
+    fn what_a_panic_carries_is_freed() {
+        let carried = std::sync::Arc::new(());
+        let theirs = carried.clone();
+        let said = contain(|| std::panic::resume_unwind(Box::new(theirs)));
+        assert_eq!(said, Err::<(), _>("a value that is not a string".to_owned()));
+        assert_eq!(std::sync::Arc::strong_count(&carried), 1);
     }
 
     #[test]
