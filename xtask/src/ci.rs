@@ -143,6 +143,12 @@ const STEPS: &[Step] = &[
             done",
     },
     Step {
+        name: "soak",
+        about: "both pools under crashes, cancels, resizes and clock jumps",
+        is_deep: false,
+        lines: "timeout 300 cargo xtask soak 20",
+    },
+    Step {
         name: "databases",
         about: "pools of connections to real servers that are killed and restarted",
         is_deep: false,

@@ -68,6 +68,11 @@ const SCRIPTS: &[Script] = &[
         lines: "cargo bench -p cabrank-benches",
     },
     Script {
+        name: "soak",
+        about: "works both pools for SECONDS (600), and looks whether anything is lost",
+        lines: "cargo run --quiet -p cabrank-soak --",
+    },
+    Script {
         name: "semver",
         about: "compares the public API with the revision named, by the tools that are installed",
         lines: "
