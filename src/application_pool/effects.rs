@@ -75,3 +75,54 @@ impl<S: Spawner> Effects<S> {
         }
     }
 }
+
+#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::PoolOptions;
+    use crate::application_pool::options::RestartMode;
+    use crate::application_pool::spawn_order::Kind;
+    use crate::application_pool::spawner::Identifier;
+    use crate::in_memory::InMemorySpawner;
+
+    /// A thread that ends a spawn takes its next order out of the list, from any place.
+    #[test]
+    fn an_order_that_is_taken_leaves_the_others_as_they_were() {
+        let event =
+            |name: &str| Event::Restarting { group: name.into(), mode: RestartMode::Rolling };
+        for at in 0..4 {
+            let mut fx: Effects<InMemorySpawner> = Effects::new(true);
+            let group = |index| Key::new(index);
+            for nth in 0..4 {
+                if nth == at {
+                    for index in [8, 7] {
+                        fx.push(Effect::Spawn(SpawnOrder {
+                            group: group(index),
+                            ticket: Identifier(index as u64),
+                            kind: Kind::Addition,
+                            options: PoolOptions::new("/srv/x"),
+                            cancel: CancelToken::new(),
+                            reload: false,
+                        }));
+                    }
+                }
+                fx.event(|| event(&nth.to_string()));
+            }
+            assert_eq!(fx.take_order(group(7)).map(|order| order.ticket), Some(Identifier(7)));
+            assert!(fx.take_order(group(7)).is_none());
+            let left: Vec<String> = fx
+                .first
+                .iter()
+                .chain(&fx.rest)
+                .filter_map(|effect| match effect {
+                    Effect::Event(Event::Restarting { group, .. }) => Some(group.to_string()),
+                    Effect::Spawn(order) => Some(format!("order {}", order.ticket)),
+                    _ => None,
+                })
+                .collect();
+            let mut expected: Vec<String> = (0..4).map(|nth| nth.to_string()).collect();
+            expected.insert(at, "order 8".to_owned());
+            assert_eq!(left, expected);
+        }
+    }
+}

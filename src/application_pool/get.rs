@@ -61,6 +61,9 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Gets a session as [`get`](Self::get) does, and waits for at most `timeout`.
     ///
+    /// The time begins with the call: the look at the restart files counts, and so do attempts to connect that fail. A get
+    /// that need not wait is served even later.
+    ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
     /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).max(1).build()?;
@@ -153,6 +156,7 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// Checks out a process as [`checkout`](Self::checkout) does, and waits for at most `timeout`.
+    /// The time counts as for [`get_timeout`](Self::get_timeout).
     ///
     /// # Errors
     /// Those of [`checkout`](Self::checkout), and [`GetError::TimedOut`].

@@ -1,13 +1,13 @@
 //! The end of a pool (E32).
 
-use crate::common::{Rig, SECOND, SOON, app, before_long, soon};
+use crate::common::{Gate, Rig, SECOND, SOON, app, before_long, soon};
 use cabrank::application_pool::{
     DetachReason, GetError, RestartMode, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, ManualClock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[test] // E32
@@ -65,6 +65,32 @@ fn a_closed_pool_refuses_gets_and_may_be_closed_again() {
     let after = rig.pool.snapshot();
     assert_eq!((after.totals, after.count), (before.totals, 0));
     assert_eq!(rig.spawner.begun(), 1);
+}
+
+/// Its process is shut down by the spawner's thread, which holds no session, process or spawn then.
+#[test] // E32
+fn a_closed_pool_waits_for_the_end_of_a_newcomer_that_found_no_room() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.idle(&app("x"), 1);
+    rig.spawner.next(Spawn::ready().held());
+    assert!(rig.pool.try_get(&app("y")).is_err(), "it orders a process");
+    rig.await_spawns(2);
+    rig.pool.set_max(1).expect("one is a valid maximum");
+    let (gate, first) = (Gate::default(), AtomicBool::new(true));
+    let theirs = gate.clone();
+    rig.spawner.on_call(move |call| {
+        if call == Call::ShutDown && first.swap(false, Ordering::SeqCst) {
+            theirs.pass();
+        }
+    });
+    rig.spawner.release();
+    gate.await_arrivals(1);
+    rig.pool.close();
+    assert_eq!(rig.gone(), [2, 1]);
+    assert!(!rig.pool.wait_closed(Duration::ZERO), "a process is being shut down");
+    gate.open();
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.wait_closed(SOON)));
 }
 
 #[test] // E32

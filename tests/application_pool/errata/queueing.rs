@@ -4,6 +4,8 @@ use crate::common::{Getting, Rig, SECOND, app, before_long};
 use cabrank::application_pool::{BuildError, Event, GetError};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, ManualClock, Session};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -91,6 +93,43 @@ fn next_wait(rig: &Rig) -> Duration {
         Event::Waited { group, waited } if &**group == "/srv/x" => Some(*waited),
         _ => None,
     })
+}
+
+/// `get_timeout` and `checkout_timeout` count the same time.
+#[test] // E19
+fn the_look_at_the_restart_files_counts_in_both_time_outs() {
+    let time = ManualClock::new();
+    let (theirs, slow) = (time.clone(), Arc::new(AtomicBool::new(false)));
+    let is_slow = slow.clone();
+    let builder = ApplicationPool::builder(InMemorySpawner::new()).max(1).clock(time.clock());
+    let builder = builder.restart_files(move |file| {
+        if is_slow.load(Ordering::SeqCst) && file.ends_with("restart.txt") {
+            theirs.advance(2 * SECOND);
+        }
+        Err(std::io::ErrorKind::NotFound.into())
+    });
+    let pool = builder.build().expect("a valid pool");
+    let busy = pool.get(&app("x")).expect("a session");
+    slow.store(true, Ordering::SeqCst);
+    type Waits = fn(&Pool, Duration) -> Option<GetError>;
+    let both: [Waits; 2] = [
+        |pool, timeout| pool.get_timeout(&app("x"), timeout).err(),
+        |pool, timeout| pool.checkout_timeout(&app("x"), timeout).err(),
+    ];
+    for waits in both {
+        let theirs = pool.clone();
+        assert!(matches!(soon(move || waits(&theirs, 2 * SECOND)), Some(GetError::TimedOut)));
+        let theirs = pool.clone();
+        let waiting = std::thread::spawn(move || waits(&theirs, 3 * SECOND));
+        before_long(|| pool.counts().waiting == 1);
+        time.advance(SECOND);
+        assert!(matches!(soon(|| waiting.join().expect("no panic")), Some(GetError::TimedOut)));
+    }
+    drop(busy);
+    // No wait: the process is free.
+    for waits in both {
+        assert!(waits(&pool, SECOND).is_none());
+    }
 }
 
 #[test] // E19
