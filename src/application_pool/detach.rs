@@ -77,7 +77,7 @@ impl<S: Spawner> State<S> {
             info.drain_deadline = deadline;
             // Only a process with sessions drains, and its group counts it (INV-DRAINING).
             self.draining.push_back(&mut self.processes, key);
-            self.groups[group_key.index()].draining += 1;
+            self.groups[group_key.index()].draining.push_back(&mut self.processes, key);
             self.is_due(deadline, fx);
         }
         self.refresh(group_key);
@@ -87,7 +87,7 @@ impl<S: Spawner> State<S> {
     pub(crate) fn end_drain(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
         let group = self.process(key).group;
         self.draining.remove(&mut self.processes, key);
-        self.group_mut(group).draining -= 1;
+        self.groups[group.index()].draining.remove(&mut self.processes, key);
         self.dispose(key, how, fx);
         self.settle(group, fx);
     }

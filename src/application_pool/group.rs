@@ -134,8 +134,8 @@ pub(crate) struct Group {
     pub(crate) by_age: List<ByAge>,
     pub(crate) size: usize,
     pub(crate) idle: usize,
-    /// Detached processes that still have sessions.
-    pub(crate) draining: usize,
+    /// Detached processes that still have sessions, in the order in which they were detached.
+    pub(crate) draining: List<ByAge>,
     /// Gets that wait for one of its processes.
     pub(crate) queue: Queue,
 
@@ -182,7 +182,7 @@ impl Group {
             by_age: List::default(),
             size: 0,
             idle: 0,
-            draining: 0,
+            draining: List::default(),
             queue: Queue::default(),
             spawning: None,
             spawns_in_flight: 0,

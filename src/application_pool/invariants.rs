@@ -112,7 +112,7 @@ fn process_accessible<S: Spawner>(s: &State<S>) -> bool {
     let accessible: HashSet<usize> = s.keys_in_groups().map(|(_, key)| key.index()).collect();
     s.processes.iter().all(|(index, info)| {
         info.is_detached() != accessible.contains(&index)
-            && info.by_age.is_linked() != info.is_detached()
+            && info.by_age.is_linked()
             && info.in_group.is_linked() != info.is_detached()
     })
 }
@@ -185,10 +185,14 @@ fn draining<S: Spawner>(s: &State<S>) -> bool {
     // A process of an unknown group would be counted by no group.
     let of =
         |key: usize| detached.clone().filter(move |(_, info)| info.group.index() == key).count();
-    let counted: usize = s.groups.iter().map(|(_, group)| group.draining).sum();
+    let counted: usize = s.groups.iter().map(|(_, group)| group.draining.len()).sum();
     right
         && counted == s.draining.len()
-        && s.groups.iter().all(|(index, group)| group.draining == of(index))
+        && s.groups.iter().all(|(index, group)| {
+            let keys = group.draining.iter(&s.processes);
+            group.draining.len() == of(index)
+                && keys.filter(|key| s.process(*key).group.index() == index).count() == of(index)
+        })
 }
 
 fn concurrency<S: Spawner>(s: &State<S>) -> bool {

@@ -29,8 +29,8 @@
 //! ends. So no caller overtakes another, and no wake-up is lost.
 //!
 //! # Limits
-//! - A [`Snapshot`] is one consistent picture: its section copies plain numbers of all processes. No other
-//!   section's length depends on how many there are.
+//! - A [`Snapshot`] of more than 512 groups and processes is copied in slices, each in a section of its own: its
+//!   groups are shown at different moments.
 //! - A group without a process waits at most `drain_timeout` for the place of another. A get waits longer if sessions
 //!   that do not end hold every process of its own group: use `get_timeout`.
 //! - The search for an idle process to evict or to clean passes over processes that a minimum

@@ -236,7 +236,7 @@ impl<S: Spawner> ApplicationPool<S> {
         self.inner().critical(|state, _| state.counts())
     }
 
-    /// Returns a consistent picture of the whole pool.
+    /// Returns a picture of the whole pool: of one moment, unless the pool is large (see [`Snapshot`]).
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

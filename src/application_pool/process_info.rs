@@ -109,7 +109,7 @@ linked!(
     InGroup, ProcessInfo<S: Spawner>, in_group
 );
 linked!(
-    /// `Group::by_age`: oldest first.
+    /// `Group::by_age`, oldest first, and `Group::draining`.
     ByAge, ProcessInfo<S: Spawner>, by_age
 );
 linked!(

@@ -1,4 +1,4 @@
-//! One consistent picture of the pool.
+//! A picture of the pool, copied in slices.
 
 use super::error::SpawnError;
 use super::inner::Inner;
@@ -8,13 +8,17 @@ use super::spawner::{Identifier, Spawner};
 use super::state::State;
 use super::totals::Totals;
 use crate::clock::Time;
+use crate::collections::slab_list::Key;
 use crate::section::Guarded;
 use crate::user_code::{contain, drop_contained};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The whole pool at one moment.
+/// The whole pool.
+///
+/// A pool of up to 512 groups and processes is shown at one moment. A larger one is copied in slices, so that gets go
+/// on meanwhile. Its numbers are then those of the first moment, and each group is shown at a moment of its own.
 ///
 /// ```
 /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -154,72 +158,92 @@ impl<S: Spawner> State<S> {
     }
 }
 
-/// A group's part of the copy made under the lock: numbers and counted references, no text.
+/// How many groups and processes one section copies, about. A pool with no more is copied in one section.
+const SLICE: usize = 512;
+/// How many vacant places of the table of groups cost as much as one copy.
+const VACANT: usize = 16;
+
+/// The copy made under the lock, slice by slice.
+#[derive(Default)]
+struct Copied {
+    /// The pool's numbers, from the first section.
+    snapshot: Option<Snapshot>,
+    groups: Vec<RawGroup>,
+    processes: Vec<(usize, ProcessSnapshot)>,
+    /// The index of the next group.
+    next: usize,
+}
+
+/// A group's part of the copy: numbers and counted references, no text.
 struct RawGroup {
     key: usize,
     name: Arc<str>,
     options: PoolOptions,
     last_error: Option<SpawnError>,
-    back_off_until: Option<Time>,
     snapshot: GroupSnapshot,
+}
+
+enum Progress {
+    Complete,
+    /// Another section is needed, with room for this many groups and processes.
+    Partial(usize, usize),
 }
 
 impl<S: Spawner> Inner<S> {
     pub(crate) fn snapshot(self: &Arc<Self>) -> Snapshot {
-        let mut groups: Vec<RawGroup> = Vec::new();
-        let mut processes: Vec<(usize, ProcessSnapshot)> = Vec::new();
+        let mut copied = Copied::default();
+        let (groups, processes) =
+            self.critical(|state, _| (state.groups.len(), state.processes.len()));
+        let mut room = (groups.min(SLICE), processes.min(SLICE));
         loop {
-            // Allocates without the lock, and again if the pool has grown meanwhile.
-            let (many_groups, many_processes) =
-                self.critical(|state, _| (state.groups.len(), state.processes.len()));
-            groups.reserve(many_groups);
-            processes.reserve(many_processes);
-            let taken = self.critical(|state, _| state.copy(&mut groups, &mut processes));
-            if let Some((now, snapshot)) = taken {
-                return put_together(now, snapshot, groups, processes);
+            // Allocates without the lock.
+            copied.groups.reserve(room.0);
+            copied.processes.reserve(room.1);
+            match self.critical(|state, _| state.copy(&mut copied, SLICE)) {
+                Progress::Complete => return put_together(copied),
+                Progress::Partial(groups, processes) => room = (groups, processes),
             }
         }
     }
 }
 
 impl<S: Spawner> State<S> {
-    fn copy(
-        &self,
-        groups: &mut Vec<RawGroup>,
-        processes: &mut Vec<(usize, ProcessSnapshot)>,
-    ) -> Option<(Time, Snapshot)> {
-        if groups.capacity() < self.groups.len() || processes.capacity() < self.processes.len() {
-            return None;
+    /// Copies the next groups, each with all its processes: a slice, so that no get waits for long (erratum E41).
+    fn copy(&self, copied: &mut Copied, slice: usize) -> Progress {
+        let (groups, processes) = (self.groups.len(), self.processes.len());
+        let fits = copied.groups.capacity() >= groups && copied.processes.capacity() >= processes;
+        if copied.snapshot.is_none() && groups + processes <= slice && !fits {
+            // It has grown meanwhile, and is to be shown at one moment.
+            return Progress::Partial(groups, processes);
         }
+        copied.snapshot.get_or_insert_with(|| self.numbers());
         let now = self.clock.now();
-        for (key, group) in &self.groups {
-            groups.push(RawGroup {
-                key,
-                name: group.name.clone(),
-                options: group.options.clone(),
-                last_error: group.last_error.clone(),
-                back_off_until: group.back_off_until,
-                snapshot: GroupSnapshot {
-                    name: String::new(),
-                    app_root: PathBuf::new(),
-                    environment: String::new(),
-                    min_processes: group.min_processes(),
-                    waiting: group.queue.len(),
-                    spawning: group.spawning.is_some(),
-                    restarting: group.is_restarting(),
-                    generation: group.generation,
-                    backing_off: None,
-                    last_error: None,
-                    processes: Vec::new(),
-                },
-            });
+        let mut left = slice * VACANT;
+        while copied.next < self.groups.capacity() && left > 0 {
+            let cost = match self.groups.get(copied.next) {
+                None => 1,
+                Some(group) => {
+                    let size = group.size + group.draining.len();
+                    let room = copied.processes.capacity() - copied.processes.len();
+                    if copied.groups.len() == copied.groups.capacity() || room < size {
+                        return Progress::Partial(slice, slice.max(size));
+                    }
+                    self.copy_group(Key::new(copied.next), now, copied);
+                    VACANT * (1 + size)
+                }
+            };
+            copied.next += 1;
+            left = left.saturating_sub(cost);
         }
-        for (_, info) in &self.processes {
-            let outdated = info.generation < self.group(info.group).generation;
-            processes.push((info.group.index(), info.snapshot(now, outdated)));
+        match copied.next < self.groups.capacity() {
+            true => Progress::Partial(slice, slice),
+            false => Progress::Complete,
         }
+    }
+
+    fn numbers(&self) -> Snapshot {
         let counts = self.counts();
-        let snapshot = Snapshot {
+        Snapshot {
             max: self.max,
             max_per_app: self.max_per_app,
             count: counts.count,
@@ -230,8 +254,36 @@ impl<S: Spawner> State<S> {
             closed: self.closed,
             totals: self.totals,
             groups: Vec::new(),
-        };
-        Some((now, snapshot))
+        }
+    }
+
+    fn copy_group(&self, key: Key, now: Time, copied: &mut Copied) {
+        let group = self.group(key);
+        copied.groups.push(RawGroup {
+            key: key.index(),
+            name: group.name.clone(),
+            options: group.options.clone(),
+            last_error: group.last_error.clone(),
+            snapshot: GroupSnapshot {
+                name: String::new(),
+                app_root: PathBuf::new(),
+                environment: String::new(),
+                min_processes: group.min_processes(),
+                waiting: group.queue.len(),
+                spawning: group.spawning.is_some(),
+                restarting: group.is_restarting(),
+                generation: group.generation,
+                backing_off: group.back_off_until.map(|until| until.since(now)),
+                last_error: None,
+                processes: Vec::new(),
+            },
+        });
+        let all = group.by_age.iter(&self.processes).chain(group.draining.iter(&self.processes));
+        for process in all {
+            let info = self.process(process);
+            let outdated = info.generation < group.generation;
+            copied.processes.push((key.index(), info.snapshot(now, outdated)));
+        }
     }
 }
 
@@ -256,23 +308,18 @@ impl<S: Spawner> ProcessInfo<S> {
     }
 }
 
-fn put_together(
-    now: Time,
-    mut snapshot: Snapshot,
-    groups: Vec<RawGroup>,
-    mut processes: Vec<(usize, ProcessSnapshot)>,
-) -> Snapshot {
+fn put_together(copied: Copied) -> Snapshot {
+    let Copied { snapshot, mut groups, mut processes, .. } = copied;
+    let mut snapshot = snapshot.expect("the first section sets it");
     // Identifiers count upwards, so the oldest process has the lowest.
     processes.sort_by_key(|(group, p)| (*group, p.state == ProcessState::Draining, p.identifier));
     let mut processes = processes.into_iter().peekable();
-    let mut groups = groups;
     groups.sort_by_key(|raw| raw.key);
     for raw in groups {
         let mut group = raw.snapshot;
         group.name = raw.name.to_string();
         group.app_root = raw.options.app_root().to_owned();
         group.environment = raw.options.environment().to_owned();
-        group.backing_off = raw.back_off_until.map(|until| until.since(now));
         group.last_error = raw.last_error.map(|error| {
             let shown = contain(|| error.to_string()).unwrap_or_else(|panic| panic);
             // The pool may have dropped its own reference meanwhile.
@@ -285,5 +332,57 @@ fn put_together(
         snapshot.groups.push(group);
     }
     snapshot.groups.sort_by(|a, b| a.name.cmp(&b.name));
+    // A group may have been forgotten, and made again at a later place.
+    snapshot.groups.dedup_by(|a, b| a.name == b.name);
     snapshot
+}
+
+#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::ApplicationPool;
+    use crate::in_memory::InMemorySpawner;
+
+    #[test] // E41
+    fn a_large_pool_is_copied_in_slices_and_completely() {
+        const SLICE: usize = 32;
+        const MANY: usize = 3 * SLICE;
+        let builder = ApplicationPool::builder(InMemorySpawner::new()).max(MANY).cleaner(false);
+        let pool = builder.build().expect("a valid pool");
+        for nth in 0..MANY {
+            // Every fourth group is gone again; every third of the others has no process.
+            let options = PoolOptions::new(format!("/{nth:05}"));
+            drop(pool.get(&options).expect("a session"));
+            match nth % 4 {
+                0 => assert!(pool.detach_group(options.app_group_name())),
+                1 => pool.inner().critical(|state, fx| {
+                    let key = state.group_by_name[options.app_group_name()];
+                    let process = state.group(key).by_age.front().expect("its process");
+                    state.detach_process(process, crate::application_pool::DetachReason::Idle, fx);
+                    state.settle(key, fx);
+                }),
+                _ => {}
+            }
+        }
+        let mut copied = Copied::default();
+        let mut sections = 0;
+        loop {
+            sections += 1;
+            copied.groups.reserve(SLICE);
+            copied.processes.reserve(SLICE);
+            let before = copied.groups.len() + copied.processes.len();
+            let progress = pool.inner().critical(|state, _| state.copy(&mut copied, SLICE));
+            let slice = copied.groups.len() + copied.processes.len() - before;
+            assert!(slice <= SLICE + 1, "one section copies {slice}");
+            if matches!(progress, Progress::Complete) {
+                break;
+            }
+        }
+        assert_eq!(sections, (MANY * 5 / 4).div_ceil(SLICE));
+        let snapshot = pool.snapshot();
+        assert_eq!((snapshot.count, snapshot.groups.len()), (MANY / 2, MANY * 3 / 4));
+        let processes = snapshot.groups.iter().map(|group| group.processes.len());
+        assert_eq!(processes.sum::<usize>(), MANY / 2);
+        assert!(snapshot.groups.is_sorted_by(|a, b| a.name < b.name));
+    }
 }

@@ -206,7 +206,8 @@ impl<S: Spawner> State<S> {
         let group = self.group(key);
         // A get clears `forgotten` before the group gets a process.
         debug_assert!(!group.forgotten || group.size == 0);
-        let used = group.draining > 0 || group.spawns_in_flight > 0 || !group.queue.is_empty();
+        let used =
+            !group.draining.is_empty() || group.spawns_in_flight > 0 || !group.queue.is_empty();
         if !group.forgotten || used {
             return;
         }
