@@ -111,6 +111,11 @@ impl Rig {
         self.enable(&self.reentry);
         self
     }
+    /// Returns how many processes have been detached that had been attached.
+    pub(super) fn attached_and_detached(&self) -> u64 {
+        let totals = self.pool.snapshot().totals;
+        totals.detached - totals.unwanted
+    }
     /// Lets the observer re-enter the pool.
     ///
     /// Most sections report an event, so few models can afford it: random schedules become three times as long and

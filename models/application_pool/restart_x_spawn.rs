@@ -37,7 +37,7 @@ fn restart_x_spawn() {
         assert_eq!(third.code(), "new", "old code after a restart");
         drop((first, second, third));
         // The first process was detached, and so was the second if it had been attached.
-        let attached = rig.pool.snapshot().totals.detached == 2;
+        let attached = rig.attached_and_detached() == 2;
         outcomes.note(if attached { "spawn attached" } else { "spawn given up" });
     });
 }

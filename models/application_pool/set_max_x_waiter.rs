@@ -113,7 +113,7 @@ fn lowered_x_spawn(rig: Rig, outcomes: &Outcomes, lower: impl Fn(&Pool)) {
     lower(&rig.pool);
     let in_flight = rig.pool.counts().spawning == 1;
     rig.pool.close();
-    let attached = rig.pool.snapshot().totals.detached == 2;
+    let attached = rig.attached_and_detached() == 2;
     assert!(!(in_flight && attached), "attached though the limit is lower");
     outcomes.note(if attached { "attached" } else { "disposed of" });
     drop(session);

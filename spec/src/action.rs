@@ -46,6 +46,8 @@ pub enum Action {
     Delete { dir: Dir },
     /// A process is detached by its identifier.
     Detach { process: ProcessId },
+    /// A process is seen to have failed.
+    ProcessFails { process: ProcessId },
     /// A group is detached and forgotten.
     DetachGroup { group: GroupId },
     /// From now on gets for the group bring these options.

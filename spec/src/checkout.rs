@@ -94,13 +94,14 @@ impl Pool {
         } else if others {
             // The minimum may have changed, and with it the group's want and evictable processes.
             self.settle(id);
+            self.tell_cleaner(self.next_due());
         }
     }
 
     fn wait(&mut self, client: ClientId, waits: bool) {
         let group = self.clients[client].group;
         let g = &self.groups[group];
-        if g.size == 0 && g.back_off_until.is_some() && !self.written(E27) {
+        if g.is_out_of_order() && !self.written(E27) {
             // No process or spawn could serve this get.
             return self.fails(client, Failure::Spawn);
         }

@@ -6,7 +6,7 @@
 //! that have waited too long for their first process (E37). With E30 mended, the
 //! cleaner sleeps until the next work is due: [`next_due`](Pool::next_due).
 //!
-//! Errata: E5, E29, E30. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
+//! Errata: E5, E29, E30, E40, E41. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
 //! PROP-IDLE-BOUND.
 
 use crate::configuration::{GroupId, ProcessId, Time};
@@ -35,6 +35,25 @@ impl Pool {
         while self.room_due().is_some_and(|due| self.now >= due) {
             self.make_room();
         }
+        self.cleaner_sleeps_until = self.next_due().filter(|_| self.forgets_older());
+    }
+
+    /// E40 as written. With E30 as written there is no such cleaner.
+    fn forgets_older(&self) -> bool {
+        self.written(E40) && !self.written(E30)
+    }
+    /// E40 as written: wakes the cleaner for this time, but not for what is due sooner.
+    pub(crate) fn tell_cleaner(&mut self, due: Option<Time>) {
+        let earlier = |due: &Time| self.cleaner_sleeps_until.is_none_or(|until| *due < until);
+        if let Some(due) = due.filter(|due| self.forgets_older() && earlier(due)) {
+            self.cleaner_sleeps_until = Some(due);
+        }
+    }
+    /// E40 as written: tells the cleaner of a process that has just become idle.
+    pub(crate) fn tell_of_idle(&mut self) {
+        let limit = Some(self.max_idle_time).filter(|limit| *limit > 0);
+        let due = limit.map(|limit| self.now + limit);
+        self.tell_cleaner(due.filter(|_| self.next_idle().is_some()));
     }
 
     fn idle_too_long(&self) -> Option<ProcessId> {
@@ -55,6 +74,9 @@ impl Pool {
     }
     /// Returns whether work is due and the cleaner is awake.
     pub fn is_due(&self) -> bool {
+        if self.forgets_older() {
+            return self.cleaner_sleeps_until.is_some_and(|until| until <= self.now);
+        }
         // With E30 as in the pseudocode, the cleaner wakes only at multiples of `MAX_IDLE_TIME`.
         let awake =
             !self.written(E30) || self.max_idle_time == 0 || self.now % self.max_idle_time == 0;
@@ -62,9 +84,9 @@ impl Pool {
     }
 
     fn next_back_off(&self) -> Option<(Time, GroupId)> {
-        let step = |group: GroupId| self.back_off_step(self.groups[group].failures);
+        let failures = |group: GroupId| self.groups[group].failures;
         let ends =
             self.backing_off.iter().filter_map(|&g| Some((self.groups[g].back_off_until?, g)));
-        ends.min_by_key(|&(until, group)| (until, step(group)))
+        ends.min_by_key(|&(until, group)| (until, failures(group)))
     }
 }

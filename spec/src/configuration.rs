@@ -104,6 +104,9 @@ pub struct Environment {
     pub detach_group: bool,
     /// A process may break a session or refuse a connection.
     pub processes_fail: bool,
+    /// A process may be seen to have failed, and may fail before it has proved itself (E26). Elsewhere a process
+    /// has proved itself when it is attached.
+    pub early_deaths: bool,
     /// A client may fail to connect because of an error on its own side (E31).
     pub clients_fail: bool,
     /// The clients whose sessions may become endless (E37).
@@ -131,10 +134,10 @@ pub struct Environment {
 impl Environment {
     /// Returns each event, and whether it may happen.
     #[rustfmt::skip]
-    pub fn events(&self) -> [(bool, &'static str); 18] {
+    pub fn events(&self) -> [(bool, &'static str); 19] {
         let Environment {
-            spawns_fail, no_thread, touch, delete, detach, detach_group, processes_fail, clients_fail, endless, give_up,
-            try_get, time, punctual, set_max, set_max_per_app, set_max_idle_time, options, close,
+            spawns_fail, no_thread, touch, delete, detach, detach_group, processes_fail, early_deaths, clients_fail,
+            endless, give_up, try_get, time, punctual, set_max, set_max_per_app, set_max_idle_time, options, close,
         } = self;
         [
             (*spawns_fail, "spawns fail"),
@@ -144,6 +147,7 @@ impl Environment {
             (*detach, "processes are detached"),
             (*detach_group, "groups are detached"),
             (*processes_fail, "processes break sessions"),
+            (*early_deaths, "processes fail early"),
             (*clients_fail, "clients fail to connect"),
             (!endless.is_empty(), "sessions become endless"),
             (*give_up, "gets give up"),

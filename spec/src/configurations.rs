@@ -102,6 +102,7 @@ changes! {
     giving_up environment.give_up = true;
     try_get environment.try_get = true;
     processes_fail environment.processes_fail = true;
+    early_deaths environment.early_deaths = true;
     clients_fail environment.clients_fail = true;
     closes environment.close = true;
     endings environment.detach_group = true, closes;
@@ -146,6 +147,7 @@ configurations! {
         connects, giving_up, processes_fail, clients_fail, try_get;
     "two-always" [44_449, 266_513, 30]: pool(always_first(global(2)), 2, 2),
         connects, failures, processes_fail;
+    "two-early-deaths" [29_495, 196_882, 24]: pool(first_min(global(2), 1), 2, 2), failures, processes_fail, early_deaths;
     "two-deleted" [42_332, 209_939, 22]: two(global(2)), restarts, deletes;
     "two-threads" [40_351, 241_885, 31]: two(first_min(private(2), 1)), no_thread, idle;
     "two-punctual" [128_271, 920_874, 31]: two(first_min(global(2), 1)),
@@ -191,6 +193,7 @@ configurations! {
     "one-options" [54_722, 326_244, 25]:
         pool(global(1), 2, 3).or(0, |o| (o.concurrency, o.max_requests) = (0, 2)),
         connects, processes_fail;
+    "one-early-deaths" [3_718, 21_919, 25]: pool(private(1), 2, 2), connects, failures, processes_fail, early_deaths;
     "one-directories" [33_620, 252_330, 30]: pool(global(1), 2, 2).or(0, |o| {
             (o.restart_dir, o.min_processes, o.restart_mode) = (1, 1, RestartMode::Rolling);
         }), restarts, deletes;

@@ -8,7 +8,7 @@
 //! PROP-DRAIN-ENDS.
 
 use crate::configuration::{GroupId, ProcessId};
-use crate::pool::{At, Event, Failure, Lock, Pool, Reason};
+use crate::pool::{At, Event, Failure, Lock, Pool, Process, Reason};
 use crate::rules::Erratum::*;
 
 impl Pool {
@@ -17,6 +17,35 @@ impl Pool {
         let Some(process) = self.attached(identifier) else { return };
         let group = process.group;
         self.detach_process(identifier, Reason::Requested);
+        self.settle(group);
+    }
+
+    /// Detaches an attached process that has failed.
+    ///
+    /// If it has neither had a session nor lived for the longest back-off, this counts as a failed spawn (E26). Only the
+    /// first such failure in a row is followed by a spawn at once.
+    pub(crate) fn detach_failed(&mut self, identifier: ProcessId) {
+        let process = self.process(identifier);
+        let (group, early) = (process.group, self.failed_early(process));
+        self.detach_process(identifier, Reason::Failed);
+        let Some(failures) = early.filter(|_| !self.written(E26)) else { return };
+        let failures = self.groups[group].failures.max(failures).saturating_add(1);
+        self.groups[group].failures = failures;
+        if failures > 1 {
+            self.backs_off(group);
+        }
+    }
+    /// Returns the failures before this process, if its failure now counts as one more.
+    pub(crate) fn failed_early(&self, process: &Process) -> Option<u32> {
+        let longest = self.config().back_off.1;
+        let early = process.sessions == 0 && self.now - process.start_time < longest;
+        process.failures_before.filter(|_| early)
+    }
+    /// Detaches the process that is seen to have failed, if it is attached.
+    pub(crate) fn process_has_failed(&mut self, identifier: ProcessId) {
+        let Some(process) = self.attached(identifier) else { return };
+        let group = process.group;
+        self.detach_failed(identifier);
         self.settle(group);
     }
 
@@ -50,6 +79,7 @@ impl Pool {
             if !self.written(E13) {
                 self.draining.push(identifier);
             }
+            self.tell_cleaner(Some(deadline));
         } else {
             self.remove_process(identifier);
         }

@@ -2,8 +2,8 @@
 //!
 //! [`status`] says which promise an erratum breaks, and in which configuration. Where possible, the
 //! erratum is isolated: every other one is as ruled. Two errata have a place only beside a second one as
-//! written. Four cannot be expressed: the machine's steps are whole critical sections, and its groups are
-//! numbers. Two are not errors: they are properties that hold.
+//! written. Five cannot be expressed: the machine's steps are whole critical sections, its groups are
+//! numbers, and it counts no cost. Two are not errors: they are properties that hold.
 
 use crate::checker::{Counterexample, Ended, Search, explore};
 use crate::configuration::{Config, Options};
@@ -172,6 +172,15 @@ pub fn status(erratum: Erratum) -> Status {
         E39 => Status::CannotBeSaid {
             why: "the machine numbers its groups; src/application_pool/group_name.rs compares the names of random \
                   paths",
+        },
+        E40 => {
+            let world = Config::new(vec![Options::new("a").min(1)], 2, 2);
+            let world = world.with(|env| (env.time, env.punctual) = (true, true));
+            shown("PROP-IDLE-BOUND", &[E40], world.but(|config| config.max_idle_time = 2))
+        }
+        E41 => Status::CannotBeSaid {
+            why: "the machine counts no cost; src/application_pool/reapable.rs finds without a search what the \
+                  machine finds by one, and INV-EVICTABLE compares them",
         },
     }
 }

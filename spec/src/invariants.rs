@@ -113,16 +113,18 @@ invariants! {
             && s.marked.len() <= s.first.len().min(if s.written(E37) { s.first.len() } else { 1 })
             && (s.first.is_empty() || s.count == 0 || s.count + s.reserved < s.max || !s.marked.is_empty()
                 || s.written(E18) || s.lock != Lock::Free);
-    "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process (E27)"
+    "INV-TOTALS" "the processes spawned, without those detached, are those in the pool: spawned - detached = count"
+        |s| s.totals.spawned == s.totals.detached + s.count as u64;
+    "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process or a spawn in flight (E27)"
         |s| (0..s.groups.len()).all(|id| {
             let g = &s.groups[id];
             g.back_off_until.is_some() == s.backing_off.contains(&id)
-                && (g.back_off_until.is_none() || g.last_error && (g.size > 0 || g.queue.is_empty()))
+                && (g.back_off_until.is_none() || g.last_error && (g.queue.is_empty() || !g.is_out_of_order()))
         });
     "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)"
         |s| all_groups(s, |_, g|
             infos(s, &g.processes).filter(|p| p.generation < g.generation).count() == g.outdated);
-    "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)"
+    "INV-EVICTABLE" "the idle processes that no minimum protects are found by the numbers of their group (E29)"
         |s| all_groups(s, |id, g| g.evictable(s.options(id).min_processes) == unprotected(s, id));
     "INV-WANT" "every group stands in the line that its state asks for"
         |s| (0..s.groups.len()).all(|id| {

@@ -108,6 +108,12 @@ impl Pool {
             let attached = self.processes.iter().filter(|process| !process.detached);
             out.extend(attached.map(|process| Action::Detach { process: process.identifier }));
         }
+        if env.early_deaths {
+            let attached = self.processes.iter().filter(|process| !process.detached);
+            out.extend(
+                attached.map(|process| Action::ProcessFails { process: process.identifier }),
+            );
+        }
         if env.detach_group {
             let known = (0..self.groups.len()).filter(|&group| self.groups[group].known);
             out.extend(known.map(|group| Action::DetachGroup { group }));
@@ -154,11 +160,15 @@ impl Pool {
             Action::Touch { dir } => self.touch(dir),
             Action::Delete { dir } => self.delete(dir),
             Action::Detach { process } => self.detach_without_lock(process),
+            Action::ProcessFails { process } => self.process_has_failed(process),
             Action::DetachGroup { group } => self.detach_group(group),
             Action::SetOptions { group, options } => self.brought[group] = options,
             Action::SetMax(max) => self.mutate_max(max),
             Action::SetMaxPerApp(max_per_app) => self.mutate_max_per_app(max_per_app),
-            Action::SetMaxIdleTime(time) => self.max_idle_time = time,
+            Action::SetMaxIdleTime(time) => {
+                self.max_idle_time = time;
+                self.tell_cleaner(self.next_due());
+            }
             Action::Tick => self.now += 1,
             Action::Clean => self.clean(),
             Action::ClosePool => self.close(),
@@ -184,6 +194,7 @@ impl Action {
                 Action::SpawnEnds { ticket: name(ticket), result }
             }
             Action::Detach { process } => Action::Detach { process: name(process) },
+            Action::ProcessFails { process } => Action::ProcessFails { process: name(process) },
             other => other,
         }
     }

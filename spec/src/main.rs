@@ -13,7 +13,7 @@ use cabrank_spec::interlock::script::World;
 use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
 use cabrank_spec::resource_pool::{self, machine::Config};
-use cabrank_spec::rules::{Erratum, OPEN};
+use cabrank_spec::rules::Erratum;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
@@ -94,15 +94,10 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
 /// Prints an erratum, or a defect of one of the other machines.
 fn story(name: &str) -> Option<String> {
     let of_the_pool = Erratum::named(name).map(errata::story);
-    let open = || {
-        let (name, written, ruled) = OPEN.iter().find(|open| open.0.eq_ignore_ascii_case(name))?;
-        let status = "The machine does not carry out this ruling yet";
-        Some(format!("{name}\nAs written: {written}.\nAs ruled:   {ruled}.\n\n{status}.\n"))
-    };
     let of_the_interlock = || Defect::named(name).map(Defect::story);
     let of_resources =
         || resource_pool::rules::Defect::named(name).map(resource_pool::defects::story);
-    of_the_pool.or_else(open).or_else(of_the_interlock).or_else(of_resources)
+    of_the_pool.or_else(of_the_interlock).or_else(of_resources)
 }
 
 fn fail(message: &str) -> ExitCode {
@@ -120,9 +115,6 @@ fn list(out: &mut impl Write) -> io::Result<()> {
             Status::CannotBeSaid { .. } => "not expressible".into(),
         };
         writeln!(out, "  {:4} {:31} {}", erratum.name(), status, erratum.as_written())?;
-    }
-    for (name, written, _) in OPEN {
-        writeln!(out, "  {name:4} {:31} {written}", "open: not in the machine")?;
     }
     writeln!(out, "\nInvariants")?;
     for invariant in INVARIANTS {

@@ -97,8 +97,8 @@ impl Pool {
     /// Moves the group to the line of its present want.
     pub(crate) fn reconsider(&mut self, group: GroupId) {
         let g = &self.groups[group];
-        if g.size == 0 && g.back_off_until.is_some() && !self.written(E27) {
-            // A group that backs off without a process cannot serve a waiting get.
+        if g.is_out_of_order() && !self.written(E27) {
+            // A group that backs off without a process or spawn cannot serve a waiting get.
             self.resolve_all(group, Failure::Spawn);
         }
         let want = self.wants(group);

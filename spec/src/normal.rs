@@ -8,7 +8,7 @@
 //! - The number of failures stops where the back-off stops growing.
 //! - Totals are dropped.
 
-use crate::configuration::{ProcessId, Time};
+use crate::configuration::{GroupId, ProcessId, Time};
 use crate::pool::{At, Client, Pool, Totals, Want};
 use crate::rules::Erratum::*;
 
@@ -21,7 +21,7 @@ impl Pool {
     /// Brings the pool into its normal form. Returns the old identifiers: the first of them is 1 now.
     pub fn normal_and_names(&mut self) -> Vec<ProcessId> {
         self.events.clear();
-        self.totals = Totals::default();
+        self.totals = Totals { spawned: self.count as u64, ..Totals::default() };
         self.orphans = self.orphans.min(1);
         self.normal_clients();
         self.normal_options();
@@ -85,19 +85,24 @@ impl Pool {
         let (env, now) = (&config.environment, self.now);
         let idle = env.set_max_idle_time.iter().copied().chain([config.max_idle_time]).max();
         let mut idle: Time = idle.unwrap_or(0);
-        // With E30 or E5 as written, a process may be idle for longer than the limit.
-        if idle > 0 && (self.written(E30) || self.written(E5)) {
+        // With E30, E40 or E5 as written, a process may be idle for longer than the limit.
+        if idle > 0 && (self.written(E30) || self.written(E40) || self.written(E5)) {
             idle += 1;
         }
         let period = if self.written(E30) { self.max_idle_time.max(1) } else { 1 };
         let then = now % period;
         let remembers_start = self.written(E5);
+        let longest = config.back_off.1;
         for process in &mut self.processes {
+            let age = (now - process.start_time).min(longest);
+            let unproved = age < longest && !process.detached;
+            process.failures_before = process.failures_before.filter(|_| unproved);
             let ago = |time: Time| then - (now - time).min(idle);
             let inactive = process.sessions == 0 && !process.detached;
             process.last_used = if inactive { ago(process.last_used) } else { then };
             process.start_time = match inactive && remembers_start {
                 true => ago(process.start_time),
+                false if process.failures_before.is_some() => then - age,
                 false => process.last_used,
             };
             let left = (process.drain_deadline - now).max(0);
@@ -108,14 +113,22 @@ impl Pool {
             }
         }
         let written_e37 = self.written(E37);
-        let same_from = (1..16).find(|&n| self.back_off(n) == self.back_off(n + 1));
+        let same_from: Option<u32> = (1..64).find(|&n| self.back_off(n) == self.back_off(n + 1));
         for group in &mut self.groups {
             let until = group.back_off_until.map(|until| then + (until - now).max(0));
             group.back_off_until = until;
             // Without time, the deadline is never reached.
             let matters = env.time && group.want == Want::First && !written_e37;
             group.room_due = if matters { then + (group.room_due - now).max(0) } else { 0 };
-            group.failures = group.failures.min(same_from.unwrap_or(16));
+            group.failures = group.failures.min(same_from.unwrap_or(64));
+        }
+        for process in &mut self.processes {
+            if let Some(failures) = &mut process.failures_before {
+                *failures = (*failures).min(same_from.unwrap_or(64));
+            }
+        }
+        if let Some(until) = &mut self.cleaner_sleeps_until {
+            *until = then + (*until - now).max(0);
         }
         self.now = then;
     }
@@ -167,10 +180,9 @@ impl Pool {
         let groups = &self.groups;
         self.by_surplus.sort_by_key(|&group| groups[group].surplus);
         let mut backing_off = std::mem::take(&mut self.backing_off);
-        backing_off.sort_by_key(|&group| {
-            let group = &self.groups[group];
-            (group.back_off_until, self.back_off_step(group.failures))
-        });
+        let end =
+            |&group: &GroupId| (self.groups[group].back_off_until, self.groups[group].failures);
+        backing_off.sort_by_key(end);
         self.backing_off = backing_off;
         if !self.config().environment.time {
             let clients = &self.clients;

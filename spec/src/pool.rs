@@ -85,6 +85,10 @@ impl Group {
     fn new(dirs: usize) -> Group {
         Group { detached: true, seen: vec![None; dirs], ..Group::default() }
     }
+    /// Returns whether no process can serve the group's gets before the end of its back-off (E27).
+    pub fn is_out_of_order(&self) -> bool {
+        self.size == 0 && self.spawning.is_none() && self.back_off_until.is_some()
+    }
 }
 
 /// The rank of a process in its group's list.
@@ -120,6 +124,8 @@ pub struct Process {
     pub sessions: usize,
     /// The number of closed sessions.
     pub processed: usize,
+    /// The group's failures in a row before the process was attached; `None` once it has had a session.
+    pub failures_before: Option<u32>,
     /// The group's generation when the process was attached.
     pub generation: u64,
     /// Whether the process is no longer in its group.
@@ -236,8 +242,10 @@ pub struct Totals {
     pub spawned: u64,
     /// The number of spawns that failed.
     pub spawns_failed: u64,
-    /// The number of processes detached.
+    /// The number of processes detached, or never attached.
     pub detached: u64,
+    /// The number of processes never attached, among these.
+    pub unwanted: u64,
     /// The number of sessions closed.
     pub processed: u64,
     /// The number of gets that waited.
@@ -309,6 +317,8 @@ pub struct Pool {
     pub capped: Vec<GroupId>,
     /// The groups with a process that may be marked for eviction, longest at their surplus first.
     pub by_surplus: Vec<GroupId>,
+    /// Until when the cleaner sleeps (E40 as written); as ruled it sleeps until the next work is due.
+    pub cleaner_sleeps_until: Option<Time>,
     /// The groups that back off, in the order in which they began.
     pub backing_off: Vec<GroupId>,
 

@@ -102,7 +102,7 @@ step_properties! {
         |before, _, after| each(detached(after).filter(|d| d.2 == Reason::Idle), |(process, ..)|
             before.find(process).is_some_and(|p|
                 before.now - p.last_used.max(p.start_time) >= before.max_idle_time));
-    "PROP-IDLE-BOUND" "with a punctual cleaner, a process that no minimum protects is idle for at most MAX_IDLE_TIME (E30)"
+    "PROP-IDLE-BOUND" "with a punctual cleaner, a process that no minimum protects is idle for at most MAX_IDLE_TIME (E30, E40)"
         |_, action, s| {
             let bounded = s.config().environment.punctual && s.max_idle_time > 0;
             // Only time can exceed the bound: lowering it makes a process due at once.
@@ -117,6 +117,18 @@ step_properties! {
                 (before.groups[of].size > 0).then(|| detached(after).all(|(_, group, _)| group != of))
             }
             _ => None,
+        };
+    "PROP-EARLY-DEATH" "an idle process that fails before it has had a session or lived for the longest back-off counts as a failed spawn; its group backs off, unless it is the first failure in a row (E26)"
+        |before, _, after| {
+            let failed = detached(after).filter(|(_, _, reason)| *reason == Reason::Failed);
+            let early = failed.filter_map(|(process, group, _)| {
+                let failures = before.failed_early(before.find(process)?)?;
+                Some((group, before.groups[group].failures.max(failures) + 1))
+            });
+            each(early, |(group, failures)| {
+                let group = &after.groups[group];
+                group.failures == failures && (failures == 1 || group.back_off_until.is_some())
+            })
         };
     "PROP-BACK-OFF-SPARES" "no process is evicted for a group that backs off, unless the group restarts (E27)"
         |before, _, after| {

@@ -1,8 +1,7 @@
 //! The errata of the pseudocode, and a switch for each.
 //!
-//! The pseudocode is the specification, and it contains errors. Each error has a number, E1 to E39, a
-//! sentence for what is written and one for the ruling: this file is their only home. Errata that are
-//! known but not yet ruled in this machine are in [`OPEN`].
+//! The pseudocode is the specification, and it contains errors. Each error has a number, E1 to E41, a
+//! sentence for what is written and one for the ruling: this file is their only home.
 //!
 //! [`Rules::AS_RULED`] makes a machine that follows every ruling; [`Rules::AS_WRITTEN`] makes one that
 //! follows the pseudocode literally. `Rules::AS_RULED.but(&[E12])` follows every ruling except that of
@@ -79,6 +78,8 @@ errata! {
     E37 37 "a process marked for eviction takes no more sessions, and has no deadline: one endless session starves the waiting group, and stops the one that has room" "the process marked is chosen last; any process that becomes idle makes room; after the time of a drain, the marked one is detached, and drains";
     E38 38 "a get whose process has crashed queues again at the back, or is refused by the queue's bound" "it looks for another process in the section that detaches the first; it keeps its turn, and the bound does not apply to it";
     E39 39 "a group's name is derived by a lossy conversion, so two directories can share a group" "names are derived without loss, and a trailing slash makes no other name";
+    E40 40 "the cleaner is told when a newcomer is due, and sleeps past an older process that has just lost the minimum's protection" "each change of protection reports the earliest due time to the cleaner";
+    E41 41 "a get with new options, and the cleaner's look for the next due time, scan the processes of all groups" "every critical section is O(1) or O(log n)";
 }
 
 impl Erratum {
@@ -88,15 +89,6 @@ impl Erratum {
         Erratum::ALL.iter().copied().find(|erratum| erratum.name()[1..] == *number)
     }
 }
-
-/// Errata found by use, which the machine does not carry out yet: each with what is wrong, and the ruling.
-#[rustfmt::skip]
-pub const OPEN: &[(&str, &str, &str)] = &[
-    ("E40", "the cleaner may sleep past a process that has just lost the minimum's protection",
-        "each change of protection reports the earliest due time to the cleaner"),
-    ("E41", "a get with new options scans the processes of all groups",
-        "every critical section, that of new options included, is O(1) or O(log n)"),
-];
 
 /// The set of errata that a machine carries out as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

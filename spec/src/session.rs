@@ -57,6 +57,9 @@ impl Pool {
         info.sessions -= 1;
         info.processed += usize::from(ending == Ending::Closed);
         info.last_used = now;
+        if matches!(ending, Ending::Closed | Ending::Failed) {
+            info.failures_before = None;
+        }
         let idle = info.sessions == 0;
         let processed = info.processed;
         // The pseudocode's move_to_front for an idle process; a busy one goes behind its equals.
@@ -70,7 +73,7 @@ impl Pool {
         let (retires, marked) = (self.place(info) == Place::Retiring, info.marked);
         let max_requests = self.options_of(info).max_requests;
         if matches!(ending, Ending::Failed | Ending::Refused) {
-            self.detach_process(identifier, Reason::Failed);
+            self.detach_failed(identifier);
             if ending == Ending::Failed {
                 self.settle(group);
             }
@@ -89,6 +92,9 @@ impl Pool {
             self.settle(group);
         } else {
             self.refresh(group);
+        }
+        if idle {
+            self.tell_of_idle();
         }
     }
 

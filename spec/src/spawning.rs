@@ -55,7 +55,7 @@ impl Pool {
                 self.orphans += 1;
                 self.report(Event::Orphaned { ticket });
             }
-            SpawnResult::Process if !wanted => self.report(Event::Unwanted { ticket }),
+            SpawnResult::Process if !wanted => self.discard(ticket),
             _ if !wanted => {}
             SpawnResult::Process => self.attach_or_discard(&spawn),
             _ => self.spawn_has_failed(&spawn),
@@ -67,19 +67,23 @@ impl Pool {
     /// there is still room.
     fn attach_or_discard(&mut self, spawn: &Spawn) {
         let group = spawn.group;
-        self.totals.spawned += 1;
         let g = &mut self.groups[group];
-        (g.failures, g.reload_pending, g.last_error) = (0, false, false);
+        let failures = g.failures;
+        g.reload_pending = false;
+        // If another process has failed early meanwhile, the group backs off, and its failures stay.
+        if g.back_off_until.is_none() {
+            (g.failures, g.last_error) = (0, false);
+        }
         let replaces = spawn.replaces && g.outdated > 0;
         // max or max_per_app may have been lowered during the spawn.
         let room = self.count + self.reserved < self.max && !self.is_capped(group);
         if replaces {
             // Attach first: the group is never without a process.
-            self.attach(spawn);
+            self.attach(spawn, failures);
             let oldest = *self.groups[group].processes.iter().min().expect("an outdated process");
             self.detach_process(oldest, Reason::Restarted);
         } else if room || self.written(E3) {
-            self.attach(spawn);
+            self.attach(spawn, failures);
             if self.written(E28)
                 && self.groups[group].size < self.options(group).min_processes
                 && self.spawning_allowed(group)
@@ -88,12 +92,21 @@ impl Pool {
                 self.spawn_in_background(group, false);
             }
         } else {
-            self.report(Event::Unwanted { ticket: spawn.ticket });
+            self.discard(spawn.ticket);
         }
     }
 
-    fn attach(&mut self, spawn: &Spawn) {
+    /// Shuts down a new process that is not attached.
+    fn discard(&mut self, ticket: ProcessId) {
+        self.totals.spawned += 1;
+        self.totals.detached += 1;
+        self.totals.unwanted += 1;
+        self.report(Event::Unwanted { ticket });
+    }
+
+    fn attach(&mut self, spawn: &Spawn, failures: u32) {
         let (group, now) = (spawn.group, self.now);
+        self.totals.spawned += 1;
         // E5 as written: the field is never set, so the process looks idle since long ago.
         let never: Time = now - 1_000_000;
         let written_e4 = self.written(E4);
@@ -114,6 +127,7 @@ impl Pool {
             last_used: if self.written(E5) { never } else { now },
             sessions: 0,
             processed: 0,
+            failures_before: self.config().environment.early_deaths.then_some(failures),
             generation,
             detached: false,
             marked: false,
@@ -124,6 +138,7 @@ impl Pool {
         self.report(Event::Attached { group, process: spawn.ticket });
         self.mutate_count(self.count + 1);
         self.refresh(group);
+        self.tell_of_idle();
     }
 
     /// Lets the group back off; its healthy processes stay. Gets that can no longer be served fail
@@ -140,29 +155,29 @@ impl Pool {
             }
             return self.resolve_all(group, Failure::Spawn);
         }
-        let until = self.now + {
-            let failures = self.groups[group].failures.saturating_add(1);
-            self.groups[group].failures = failures;
-            self.back_off(failures)
-        };
-        let g = &mut self.groups[group];
-        g.last_error = true;
-        g.back_off_until = Some(until);
-        self.backing_off.retain(|&other| other != group);
-        self.backing_off.push(group);
+        self.groups[group].failures = self.groups[group].failures.saturating_add(1);
+        self.backs_off(group);
         if self.written(E27) && self.groups[group].size == 0 {
             self.resolve_all(group, Failure::Spawn);
         }
     }
 
+    /// Begins the group's back-off.
+    pub(crate) fn backs_off(&mut self, group: GroupId) {
+        let until = self.now + self.back_off(self.groups[group].failures);
+        let g = &mut self.groups[group];
+        g.last_error = true;
+        g.back_off_until = Some(until);
+        self.backing_off.retain(|&other| other != group);
+        self.backing_off.push(group);
+        self.tell_cleaner(Some(until));
+    }
+
     /// Returns the back-off after this number of failures in a row.
     pub(crate) fn back_off(&self, failures: u32) -> Time {
         let (first, cap) = self.config().back_off;
-        first.saturating_mul(1 << self.back_off_step(failures)).min(cap)
-    }
-    /// Returns how often the back-off has doubled. Equal back-offs end in the order in which they began.
-    pub(crate) fn back_off_step(&self, failures: u32) -> u32 {
-        failures.saturating_sub(1).min(15)
+        let doubled = failures.saturating_sub(1).min(Time::BITS - 2);
+        first.saturating_mul(1 << doubled).min(cap)
     }
     pub(crate) fn end_back_off(&mut self, group: GroupId) {
         if self.groups[group].back_off_until.take().is_some() {
@@ -180,9 +195,8 @@ impl Pool {
             self.fails(client, Failure::Spawn);
             return self.settle(spawn.group);
         }
-        self.totals.spawned += 1;
         self.groups[spawn.group].reload_pending = false;
-        self.attach(spawn);
+        self.attach(spawn, 0);
         self.process_mut(spawn.ticket).last_used = self.now;
         self.open_session(spawn.ticket);
         self.serve(client, spawn.ticket);

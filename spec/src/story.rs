@@ -167,6 +167,7 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
         Action::Touch { .. } => "restart.txt is touched".into(),
         Action::Delete { .. } => "restart.txt is deleted".into(),
         Action::Detach { process } => format!("A caller detaches p{process}"),
+        Action::ProcessFails { process } => format!("p{process} fails"),
         Action::DetachGroup { group } => {
             format!("A caller detaches group {}", names.group(group))
         }

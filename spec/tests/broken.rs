@@ -106,8 +106,8 @@ broken! {
         => "INV-GROUP-SIZE", "INV-INACTIVE-IDLE", "INV-IDENTIFIER", "INV-EVICTABLE";
     "INV-PROCESS-ACCESSIBLE" |s| s.groups[A].processes.push(DRAINING) => "INV-GROUP-SIZE", "INV-IDENTIFIER";
     "INV-PROCESS-HERE" |s| s.clients[3].at = At::InSession(Some(99));
-    "INV-SIZE-WITHIN-COUNT" |s| s.count = 1 => "INV-COUNT", "INV-INACTIVE-SIZE";
-    "INV-COUNT" |s| s.count += 1 => "INV-INACTIVE-SIZE", "INV-CAPACITY";
+    "INV-SIZE-WITHIN-COUNT" |s| s.count = 1 => "INV-COUNT", "INV-INACTIVE-SIZE", "INV-TOTALS";
+    "INV-COUNT" |s| s.count += 1 => "INV-INACTIVE-SIZE", "INV-CAPACITY", "INV-TOTALS";
     "INV-ACTIVE" |s| s.active += 1 => "INV-INACTIVE-SIZE";
     "INV-ACTIVE" |s| s.active = 9 => "INV-INACTIVE-SIZE";
     "INV-INACTIVE-SIZE" |s| s.inactive_apps.push(IDLE);
@@ -144,6 +144,7 @@ broken! {
     "INV-MARKED" |s| process(s, BUSY).marked = true;
     "INV-MARKED" |s| s.marked.push(BUSY);
     "INV-MARKED" |s| (process(s, BUSY).marked, s.marked) = (true, vec![BUSY]);
+    "INV-TOTALS" |s| s.totals.detached += 1;
     "INV-BACK-OFF" |s| s.backing_off.clear();
     "INV-BACK-OFF" |s| s.groups[C].last_error = false;
     "INV-BACK-OFF" |s| (s.groups[C].queue, s.waiting) = (vec![1], 2) => "INV-WAIT-HAS-CAUSE";
@@ -207,8 +208,15 @@ fn deleted() -> Pool {
 /// Returns a pool in which a client connects to its process; either side may fail.
 fn connecting() -> Pool {
     let config = touching(one(Options::new("a"), 1, 1)).but(|config| config.connects = true);
-    let config = config.with(|env| (env.processes_fail, env.clients_fail) = (true, true));
+    let config = config.with(|env| (env.processes_fail, env.early_deaths) = (true, true));
+    let config = config.with(|env| env.clients_fail = true);
     after(config, &[get(0, A), ready(1)])
+}
+/// Returns a pool whose idle process has had no session.
+fn unproved() -> Pool {
+    let mut pool = connecting();
+    pool.apply(&cannot_connect(true));
+    pool
 }
 /// Returns a pool in which a client connects, and `restart.txt` was touched.
 fn looks_again() -> Pool {
@@ -332,6 +340,7 @@ steps! {
     "PROP-IDLE-TIME": due(), Action::Clean, |s| s.events = vec![detached(IDLE, A, Reason::Idle)];
     "PROP-IDLE-BOUND": punctual(), Action::Tick, |s| s.now += 2;
     "PROP-HEALTHY-STAY": grows(), fails(2), |s| s.events.push(detached(1, A, Reason::SpawnFailed));
+    "PROP-EARLY-DEATH": unproved(), Action::ProcessFails { process: 1 }, |s| s.groups[A].failures = 0;
     "PROP-BACK-OFF-SPARES": well_formed(), close(3),
         |s| s.events.push(detached(IDLE, A, Reason::Evicted(Some(C))));
     "PROP-VICTIM": protected_and_not(), get(2, C),

@@ -41,8 +41,8 @@ fn each_broken_promise_holds_as_ruled() {
     }
     assert_eq!(
         shown,
-        33 + 7,
-        "33 errata, two more of E2 and of E37, one more each of E16, E19 and E38"
+        34 + 7,
+        "34 errata, two more of E2 and of E37, one more each of E16, E19 and E38"
     );
 }
 
@@ -117,7 +117,7 @@ fn an_erratum_is_found_by_its_name_or_number() {
         assert_eq!(Erratum::named(erratum.name()), Some(erratum));
     }
     assert_eq!((Erratum::named("12"), Erratum::named("e12")), (Some(E12), Some(E12)));
-    for name in ["EE2", "eE2", "E", "", "E0", "E40", "E+2", "E02", "D1"] {
+    for name in ["EE2", "eE2", "E", "", "E0", "E42", "E+2", "E02", "D1"] {
         assert_eq!(Erratum::named(name), None, "{name}");
     }
 }

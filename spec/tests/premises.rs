@@ -205,6 +205,7 @@ fn the_classes_of_all_actions_are_pinned() {
         Action::Touch { dir: 0 },
         Action::Delete { dir: 0 },
         Action::Detach { process: 1 },
+        Action::ProcessFails { process: 1 },
         Action::DetachGroup { group: 0 },
         Action::SetOptions { group: 0, options: 0 },
         Action::SetMax(1),

@@ -4,11 +4,13 @@ use super::error::{BuildError, not_zero};
 use super::event::Event;
 use super::inner::{Inner, Observer};
 use super::pool::ApplicationPool;
+use super::reapable::Reapable;
 use super::restart_files::{LookUp, RestartFiles};
 use super::spawner::Spawner;
-use super::state::{BACK_OFF_STEPS, Limits, State};
+use super::state::{Limits, State};
 use super::totals::Totals;
 use crate::clock::{Clock, ClockListener, Span};
+use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::rank_list::RankList;
 use crate::collections::slab_list::List;
 use crate::collections::wait_queue::Waiters;
@@ -105,7 +107,10 @@ impl<S: Spawner> Builder<S> {
         self
     }
     /// Sets for how long a group does not spawn after a failed spawn: `first`, doubled with every
-    /// failure in a row, at most `cap`. Default: 1 s and 30 s.
+    /// failure in a row, at most `cap`. Default: 1 s and 30 s. A time below 10 ms counts as 10 ms.
+    ///
+    /// A process that fails before it has had a session, or has lived for `cap`, counts as a failed spawn. Only the
+    /// first such failure in a row is followed by a spawn at once.
     pub fn back_off(mut self, first: Duration, cap: Duration) -> Self {
         self.back_off = (first, cap);
         self
@@ -225,6 +230,7 @@ impl<S: Spawner> State<S> {
             processes: Slab::new(),
             by_identifier: HashMap::default(),
             next_identifier: 0,
+            in_flight: HashMap::default(),
             reserved: 0,
             replacing: 0,
             draining: List::default(),
@@ -235,8 +241,10 @@ impl<S: Spawner> State<S> {
             replacements: List::default(),
             capped: List::default(),
             by_surplus: RankList::default(),
-            evictable: 0,
-            backing_off: [const { List::new() }; BACK_OFF_STEPS],
+            became_idle: 0,
+            reapable: Reapable::default(),
+            back_offs: 0,
+            backing_off: IndexedHeap::default(),
             closed: false,
             ends: Default::default(),
             disposing: 0,

@@ -63,8 +63,8 @@ impl<S: Spawner> State<S> {
     /// Moves the group to the list of what it now wants.
     pub(crate) fn reconsider(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = self.group(key);
-        if group.size == 0 && group.back_off_until.is_some() && !group.queue.is_empty() {
-            // A group that backs off without a process can serve no get (erratum E27: INV-BACK-OFF).
+        if group.is_out_of_order() && !group.queue.is_empty() {
+            // A group that backs off without a process or spawn can serve no get (erratum E27: INV-BACK-OFF).
             let error = group.last_error.clone().expect("a group that backs off has an error");
             self.resolve_all(key, || Outcome::SpawnFailed(error.clone()), fx);
             fx.push(Effect::DropError(error));
@@ -151,13 +151,14 @@ impl<S: Spawner> State<S> {
     }
 
     /// Returns the idle process to evict: the longest idle of a group above its minimum, or else the longest idle
-    /// (erratum E29: PROP-VICTIM). The search passes over processes that a minimum protects.
+    /// (erratum E29: PROP-VICTIM).
     fn victim(&self) -> Option<Key> {
-        if self.evictable == 0 {
-            return self.inactive_apps.front();
-        }
-        let mut idle = self.inactive_apps.iter(&self.processes);
-        idle.find(|&key| self.group(self.process(key).group).is_above_minimum())
+        self.longest_idle().or(self.inactive_apps.front())
+    }
+    /// Returns the longest idle process of a group above its minimum.
+    pub(crate) fn longest_idle(&self) -> Option<Key> {
+        let group = self.reapable.first(&self.groups)?;
+        self.group(group).processes.longest_idle()
     }
 
     /// Whether a process of this group makes room as soon as it is idle: a group waits for its first process.

@@ -86,7 +86,7 @@ impl<S: Spawner> State<S> {
         } else {
             // `settle` has no work here: no get waits, no capacity was freed, and the group's `Want` is the same
             // (INV-WANT).
-            self.refresh(key);
+            self.refresh(key, fx);
         }
         Checkout::Serve(entry)
     }
@@ -124,7 +124,7 @@ impl<S: Spawner> State<S> {
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
         let group = self.group(key);
-        if group.size == 0 && group.back_off_until.is_some() {
+        if group.is_out_of_order() {
             if let Some(error) = &group.last_error {
                 // While the group backs off, it spawns no process that could serve this get (erratum E27).
                 return Checkout::Fail(GetError::Spawn(error.clone()));

@@ -9,11 +9,10 @@
 use super::effects::Effects;
 use super::event::DetachReason;
 use super::inner::Inner;
-use super::process_info::Inactive;
 use super::spawner::{ShutDown, Spawner};
 use super::state::{End, State};
 use crate::clock::Time;
-use crate::collections::slab_list::{Key, List};
+use crate::collections::slab_list::Key;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Returns when the next item is due.
+    /// Returns when the next item is due, in O(1) (erratum E41).
     pub(crate) fn next_due(&self) -> Option<Time> {
         let idle = self.next_idle().map(|(due, _)| due);
         let drain = self.draining.front().map(|key| self.process(key).drain_deadline);
@@ -49,23 +48,19 @@ impl<S: Spawner> State<S> {
         [idle, drain, back_off, self.room_due()].into_iter().flatten().min()
     }
 
-    /// Returns the longest idle process of a group above its minimum, and when it is due. The search passes over
-    /// processes that a minimum protects; commonly it ends at once.
-    fn next_idle(&self) -> Option<(Time, Key)> {
+    /// Returns the longest idle process of a group above its minimum, and when it is due.
+    #[inline]
+    pub(crate) fn next_idle(&self) -> Option<(Time, Key)> {
         let max_idle_time = self.max_idle_time?;
-        if self.evictable == 0 {
-            return None;
-        }
-        let is_free = |&key: &Key| self.group(self.process(key).group).is_above_minimum();
-        let list: &List<Inactive> = &self.inactive_apps;
-        let key = list.iter(&self.processes).find(is_free)?;
+        let key = self.longest_idle()?;
         Some((self.process(key).last_used.plus_span(max_idle_time), key))
     }
 
-    fn next_back_off(&self) -> Option<(Time, Key)> {
-        let fronts = self.backing_off.iter().filter_map(|list| list.front());
-        let ends = fronts.filter_map(|key| Some((self.group(key).back_off_until?, key)));
-        ends.min_by_key(|(until, _)| *until)
+    /// Returns whether the cleaner wakes, or is woken, no later than something is due.
+    pub(crate) fn wakes_cleaner_in_time(&self) -> bool {
+        let sleeps_until = self.cleaner_sleeps_until;
+        let in_time = |due| sleeps_until.is_some_and(|until| until <= due);
+        !self.cleaner_runs || self.next_due().is_none_or(in_time)
     }
 }
 
@@ -73,7 +68,11 @@ impl<S: Spawner> Inner<S> {
     /// Starts the pseudocode's `thread cleaner`: a periodic executor that refers to the pool weakly and chooses each of
     /// its pauses. It ends when the pool is dropped, or when a closed pool is empty.
     pub(crate) fn start_cleaner(self: &Arc<Self>) -> Result<(), OpenError> {
-        self.critical(|state, _| state.cleaner_runs = true);
+        self.critical(|state, _| {
+            state.cleaner_runs = true;
+            // Its first pass comes at once.
+            state.cleaner_sleeps_until = Some(Time::default());
+        });
         let cleaner = self.cleaner.get_or_init(|| {
             PeriodicExecutor::builder(None)
                 .name("cabrank cleaner")

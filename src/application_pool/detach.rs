@@ -38,7 +38,7 @@ impl<S: Spawner> State<S> {
         if info.generation < group.generation {
             group.outdated -= 1;
         }
-        fx.event(|| Event::Detached {
+        fx.ends(info.entry.begun.as_ref(), || Event::Detached {
             group: group.name.clone(),
             identifier,
             pid: info.entry.pid,
@@ -80,7 +80,7 @@ impl<S: Spawner> State<S> {
             self.groups[group_key.index()].draining.push_back(&mut self.processes, key);
             self.is_due(deadline, fx);
         }
-        self.refresh(group_key);
+        self.refresh(group_key, fx);
     }
 
     /// Disposes of a draining process without sessions, or past its deadline (PROP-DRAIN-ENDS).

@@ -1,7 +1,7 @@
 //! The effects of a critical section. They run without the lock, in order (`run_effects.rs`).
 
 use super::error::SpawnError;
-use super::event::Event;
+use super::event::{Begun, Event};
 use super::process_info::Entry;
 use super::spawn_order::SpawnOrder;
 use super::spawner::{CancelToken, ShutDown, Spawner};
@@ -27,6 +27,9 @@ pub(crate) enum Effect<S: Spawner> {
     Event(Event),
     Spawn(SpawnOrder),
     /// The cleaner would sleep too long, or is to end.
+    /// A process has begun, or has ended.
+    Begins(std::sync::Arc<Begun>, Event),
+    Ends(std::sync::Arc<Begun>, Event),
     WakeCleaner,
 }
 
@@ -63,6 +66,28 @@ impl<S: Spawner> Effects<S> {
     }
     /// Takes the order to spawn for this group out of the list, for a thread that already spawns.
     pub(crate) fn take_order(&mut self, group: Key) -> Option<SpawnOrder> {
+    /// Returns what orders the events of a new process; `None` without an observer.
+    pub(crate) fn begun(&self) -> Option<std::sync::Arc<Begun>> {
+        self.observed.then(std::sync::Arc::default)
+    }
+    pub(crate) fn begins(
+        &mut self,
+        begun: Option<&std::sync::Arc<Begun>>,
+        event: impl FnOnce() -> Event,
+    ) {
+        if let Some(begun) = begun {
+            self.push(Effect::Begins(begun.clone(), event()));
+        }
+    }
+    pub(crate) fn ends(
+        &mut self,
+        begun: Option<&std::sync::Arc<Begun>>,
+        event: impl FnOnce() -> Event,
+    ) {
+        if let Some(begun) = begun {
+            self.push(Effect::Ends(begun.clone(), event()));
+        }
+    }
         let is_it = |e: &Effect<S>| matches!(e, Effect::Spawn(order) if order.group == group);
         let found = if self.first.as_ref().is_some_and(is_it) {
             self.first.take()

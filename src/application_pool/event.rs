@@ -4,10 +4,54 @@ use super::error::SpawnError;
 use super::options::RestartMode;
 use super::spawner::Identifier;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// Delays the report of a process's end until that of its beginning has returned.
+///
+/// A section on one thread attaches a process, and reports that without the lock. A section on another thread may detach it
+/// meanwhile. No call of user code happens under this lock, so it is no step of a model.
+#[derive(Debug, Default)]
+pub(crate) struct Begun(Mutex<Report>);
+
+#[derive(Debug, Default)]
+enum Report {
+    /// The report of the beginning has not returned; holds that of the end, if it has come.
+    #[default]
+    Begins,
+    Waits(Event),
+    Has,
+}
+
+impl Begun {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Report> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Call it when the beginning was reported. Returns the report of the end, if that has come.
+    pub(crate) fn has_begun(&self) -> Option<Event> {
+        match std::mem::replace(&mut *self.lock(), Report::Has) {
+            Report::Waits(end) => Some(end),
+            Report::Begins | Report::Has => None,
+        }
+    }
+    /// Returns the report of the end, unless the thread that reports the beginning will make it.
+    pub(crate) fn ends(&self, end: Event) -> Option<Event> {
+        let mut report = self.lock();
+        match *report {
+            Report::Has => Some(end),
+            Report::Begins | Report::Waits(_) => {
+                *report = Report::Waits(end);
+                None
+            }
+        }
+    }
+}
+
 /// Something that happened in the pool. See [`Builder::observer`](crate::application_pool::Builder::observer).
+///
+/// # Order
+/// The events of one call come in the order in which they happen. The pool calls the observer with a process's end only
+/// after the call with its beginning has returned. Otherwise, events of different threads come in any order.
 ///
 /// ```
 /// use cabrank::application_pool::Event;
@@ -23,7 +67,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A process was spawned and attached.
+    /// A spawn gave a process.
     Spawned {
         /// The group's name.
         group: Arc<str>,
@@ -41,7 +85,8 @@ pub enum Event {
         /// For how long the group backs off.
         retry_in: Duration,
     },
-    /// A process was detached: it takes no more sessions, and leaves when it has none.
+    /// A process was detached: it takes no more sessions, and leaves when it has none. Each process that is reported as
+    /// spawned is reported as detached, once.
     Detached {
         /// The group's name.
         group: Arc<str>,
@@ -74,7 +119,7 @@ pub enum Event {
 pub enum DetachReason {
     /// `detach` or `detach_group` was called.
     Requested,
-    /// It could not be connected to, or it broke a session.
+    /// It could not be connected to, it broke a session, or its failure was reported.
     Failed,
     /// It was idle for too long.
     Idle,
@@ -86,6 +131,8 @@ pub enum DetachReason {
     Restarted,
     /// The pool was closed.
     Closed,
+    /// It was never attached: when it was ready, its spawn had been cancelled, or a limit had been lowered.
+    Unwanted,
 }
 
 impl fmt::Display for DetachReason {
@@ -98,6 +145,7 @@ impl fmt::Display for DetachReason {
             DetachReason::MaxRequests => "maximum of requests reached",
             DetachReason::Restarted => "restarted",
             DetachReason::Closed => "the pool was closed",
+            DetachReason::Unwanted => "no longer wanted",
         })
     }
 }

@@ -9,9 +9,11 @@
 use super::error::SpawnError;
 use super::options::PoolOptions;
 use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
+use super::reapable::Reaped;
 use super::restart_files::LastSeen;
 use super::spawner::{CancelToken, Identifier, Spawner};
 use crate::clock::Time;
+use crate::collections::indexed_heap::{HeapIndex, InHeap};
 use crate::collections::rank_list::RankList;
 use crate::collections::slab_list::{Key, Links, List, linked};
 use crate::collections::wait_queue::Queue;
@@ -53,6 +55,11 @@ impl Processes {
     #[inline]
     pub(crate) fn first_with_room(&self) -> Option<Key> {
         self.open.first().or_else(|| self.marked.front())
+    }
+    /// Returns the longest idle process. A process that becomes idle comes before all others ([`End::Front`]).
+    #[inline]
+    pub(crate) fn longest_idle(&self) -> Option<Key> {
+        self.open.last_of(0)
     }
     /// Returns the process to mark for eviction: the one with the fewest sessions, with room if there is one.
     pub(crate) fn least_busy(&self) -> Option<Key> {
@@ -158,8 +165,8 @@ pub(crate) struct Group {
     pub(crate) back_off_until: Option<Time>,
     pub(crate) last_error: Option<SpawnError>,
 
-    /// Its part of the pool's `evictable`.
-    pub(crate) evictable: usize,
+    /// Its part of the pool's `reapable`.
+    pub(crate) reaped: Reaped,
     /// Its rank in the pool's `by_surplus`; absent: it is not in that list.
     pub(crate) surplus: Option<usize>,
     pub(crate) want: Want,
@@ -170,7 +177,7 @@ pub(crate) struct Group {
 
     pub(crate) wanting: Links,
     pub(crate) by_surplus: Links,
-    pub(crate) backing_off: Links,
+    pub(crate) backing_off: HeapIndex,
 }
 
 impl Group {
@@ -193,19 +200,24 @@ impl Group {
             failures: 0,
             back_off_until: None,
             last_error: None,
-            evictable: 0,
+            reaped: Reaped::default(),
             surplus: None,
             want: Want::Nothing,
             room_due: Time::default(),
             forgotten: false,
             wanting: Links::default(),
             by_surplus: Links::default(),
-            backing_off: Links::default(),
+            backing_off: HeapIndex::default(),
         }
     }
     pub(crate) fn min_processes(&self) -> usize {
         self.options.min_processes()
     }
+    /// Whether no process can serve its gets before the end of its back-off (erratum E27).
+    pub(crate) fn is_out_of_order(&self) -> bool {
+        self.size == 0 && self.spawning.is_none() && self.back_off_until.is_some()
+    }
+    #[inline]
     pub(crate) fn is_above_minimum(&self) -> bool {
         self.size > self.min_processes()
     }
@@ -219,7 +231,11 @@ linked!(
     /// `by_surplus`: groups with a process, by how far they are above their minimum.
     BySurplus, Group, by_surplus
 );
-linked!(
-    /// `backing_off`: by the end of their back-off.
-    BackingOff, Group, backing_off
-);
+/// Names the heap `backing_off`: by the end of their back-off.
+#[derive(Debug)]
+pub(crate) enum BackingOff {}
+impl InHeap<BackingOff> for Group {
+    fn index(&mut self) -> &mut HeapIndex {
+        &mut self.backing_off
+    }
+}

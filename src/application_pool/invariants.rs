@@ -40,9 +40,10 @@ impl<S: Spawner> State<S> {
         "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
         "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)" wait_has_cause;
         "INV-MARKED" "at most one process is marked for eviction, an attached and busy one, while a group wants its first process; in a full pool one is (E18, E37)" marked;
-        "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process (E27)" back_off;
+        "INV-TOTALS" "the processes spawned, without those detached, are those in the pool: spawned - detached = count" totals;
+        "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process or a spawn in flight (E27)" back_off;
         "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
-        "INV-EVICTABLE" "evictable is the number of idle processes that no minimum protects (E29)" evictable;
+        "INV-EVICTABLE" "the idle processes that no minimum protects are found by the numbers of their group (E29)" evictable;
         "INV-WANT" "every group stands in the line that its state asks for" want;
         "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)" closed;
     };
@@ -244,12 +245,16 @@ fn marked<S: Spawner>(s: &State<S>) -> bool {
     right && marked.count() == usize::from(s.marked.is_some())
 }
 
+fn totals<S: Spawner>(s: &State<S>) -> bool {
+    s.totals.spawned == s.totals.detached + s.count as u64
+}
+
 fn back_off<S: Spawner>(s: &State<S>) -> bool {
-    let listed: usize = s.backing_off.iter().map(|list| list.len()).sum();
+    let listed = s.backing_off.len();
     let backing_off = s.groups.iter().filter(|(_, group)| group.back_off_until.is_some());
     backing_off.clone().count() == listed
         && backing_off.clone().all(|(_, group)| {
-            group.last_error.is_some() && (group.size > 0 || group.queue.is_empty())
+            group.last_error.is_some() && (group.queue.is_empty() || !group.is_out_of_order())
         })
 }
 
@@ -262,11 +267,15 @@ fn outdated<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn evictable<S: Spawner>(s: &State<S>) -> bool {
-    let free = s
-        .groups
-        .iter()
-        .map(|(_, group)| group.idle.min(group.size.saturating_sub(group.min_processes())));
-    free.sum::<usize>() == s.evictable
+    let first = s.inactive_apps.iter(&s.processes).find(|key| {
+        let group = s.group(s.process(*key).group);
+        group.size > group.min_processes()
+    });
+    let ranks = s.groups.iter().all(|(_, group)| {
+        let idle = group.processes.longest_idle().filter(|_| group.size > group.min_processes());
+        idle.map(|key| s.process(key).idle_rank) == group.reaped.rank()
+    });
+    ranks && s.reapable.is_in_order(&s.groups) && s.longest_idle() == first
 }
 
 fn want<S: Spawner>(s: &State<S>) -> bool {

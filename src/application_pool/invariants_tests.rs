@@ -165,6 +165,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = busy(s);
             info(s, key).marked = true;
         }),
+        ("INV-TOTALS", |s| s.totals.detached += 1),
         ("INV-BACK-OFF", |s| {
             let key = group(s, "/c");
             s.group_mut(key).last_error = None;
@@ -173,7 +174,10 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = group(s, "/a");
             s.group_mut(key).generation += 1;
         }),
-        ("INV-EVICTABLE", |s| s.evictable += 1),
+        ("INV-EVICTABLE", |s| {
+            let key = s.process(idle(s)).group;
+            s.reapable.set(&mut s.groups, key, None);
+        }),
         ("INV-WANT", |s| {
             let key = group(s, "/c");
             s.group_mut(key).want = Want::More;

@@ -33,8 +33,6 @@
 //!   groups are shown at different moments.
 //! - A group without a process waits at most `drain_timeout` for the place of another. A get waits longer if sessions
 //!   that do not end hold every process of its own group: use `get_timeout`.
-//! - The search for an idle process to evict or to clean passes over processes that a minimum
-//!   protects.
 //! - The pool keeps a group's record (its restart file's state, its last error) until
 //!   [`ApplicationPool::detach_group`].
 //!
@@ -59,6 +57,7 @@
 //!
 //! The state machine is explored completely, and the refinement tests compare this pool with it.
 
+mod back_off;
 mod builder;
 mod capacity;
 mod checkout;
@@ -81,6 +80,7 @@ mod invariants_tests;
 mod options;
 mod pool;
 mod process_info;
+mod reapable;
 mod restart_files;
 mod run_effects;
 mod session;

@@ -115,6 +115,27 @@ impl<S: Spawner> ApplicationPool<S> {
         })
     }
 
+    /// Reports that the process with this identifier has failed: it has crashed, or its spawner has found it broken.
+    /// Returns whether there is such a process, attached or about to be.
+    ///
+    /// [Detaches](Self::detach) it. A process that fails soon after it was ready counts as a failed spawn: see
+    /// [`Builder::back_off`].
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::Session;
+    ///
+    /// let process = Session::identifier(&pool.get(&shop)?);
+    /// assert!(pool.process_has_failed(process)); // called when the process is seen to end
+    /// assert_eq!(pool.counts().count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn process_has_failed(&self, identifier: Identifier) -> bool {
+        self.inner().critical(|state, fx| state.process_has_failed(identifier, fx))
+    }
+
     /// Detaches all processes of the group with this name, as [`detach`](Self::detach) does, and
     /// forgets the group: the next get for it makes a new one. Returns whether there was such a group.
     ///

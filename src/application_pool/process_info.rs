@@ -1,5 +1,6 @@
 //! One process as the pool sees it: the pseudocode's `ProcessInfo`.
 
+use super::event::Begun;
 use super::inner::Inner;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::Time;
@@ -25,6 +26,8 @@ pub(crate) struct Entry<S: Spawner> {
     /// Relaxed, the weakest ordering, is enough. A reader that sees it set returns, and reads no data of the
     /// setter's. A reader that does not see it takes the lock, which orders its second look.
     pub(crate) gone: Flag,
+    /// Orders its events; absent without an observer.
+    pub(crate) begun: Option<std::sync::Arc<Begun>>,
     /// Forms a cycle with the pool's own reference to this entry, broken when the process leaves the pool.
     /// Closing the pool makes every process leave.
     pub(crate) pool: std::sync::Arc<Inner<S>>,
@@ -59,6 +62,8 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) start_time: Time,
     /// When a session was last closed, or when the process was attached (erratum E5).
     pub(crate) last_used: Time,
+    /// When it became idle, by a count of processes that became idle.
+    pub(crate) idle_rank: u64,
     pub(crate) sessions: usize,
     /// Closed sessions.
     pub(crate) processed: usize,
@@ -66,6 +71,8 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) concurrency: Option<usize>,
     /// How many sessions it is given in all.
     pub(crate) max_requests: Option<usize>,
+    /// The group's failures in a row before it was attached; absent once it has had a session.
+    pub(crate) failures_before: Option<u32>,
     /// The group's generation when it was attached.
     pub(crate) generation: u64,
     pub(crate) place: Place,

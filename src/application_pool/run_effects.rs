@@ -47,6 +47,20 @@ impl<S: Spawner> Effect<S> {
                 drop_contained(event);
             }
             Effect::Spawn(order) => pool.start_spawner_thread(order),
+            Effect::Begins(begun, event) => {
+                pool.notify_observer(&event);
+                if let Some(end) = begun.has_begun() {
+                    pool.notify_observer(&end);
+                    drop_contained(end);
+                }
+                drop_contained(event);
+            }
+            Effect::Ends(begun, event) => {
+                if let Some(event) = begun.ends(event) {
+                    pool.notify_observer(&event);
+                    drop_contained(event);
+                }
+            }
             Effect::WakeCleaner => pool.wake_cleaner(),
         }
     }

@@ -48,6 +48,9 @@ impl<S: Spawner> State<S> {
             info.processed += 1;
             self.totals.processed += 1;
         }
+        if matches!(ending, Ending::Closed | Ending::Failed) {
+            info.failures_before = None;
+        }
         if info.is_detached() {
             if info.sessions == 0 {
                 self.end_drain(key, ShutDown::Drained, fx);
@@ -66,32 +69,21 @@ impl<S: Spawner> State<S> {
         group.processes.insert(&mut self.processes, key, end);
         if idle {
             group.idle += 1;
-            // An idle attached process belongs here (INV-PROCESS-IDLE), and the one used last comes last
-            // (INV-INACTIVE-ORDER).
-            self.inactive_apps.push_back(&mut self.processes, key);
+            self.becomes_idle(key);
             self.mutate_active(self.active - 1);
         }
         if matches!(ending, Ending::Failed | Ending::Refused) {
-            self.detach_process(key, DetachReason::Failed, fx);
+            self.detach_failed(key, fx);
             if ending == Ending::Failed {
                 self.settle(group_key, fx);
             }
         } else if idle && self.makes_room(group_key) {
             self.detach_process(key, DetachReason::Evicted, fx);
             self.settle(group_key, fx);
+        } else if self.has_waiters(group_key) {
+            self.settle(group_key, fx);
         } else {
-            if let Some(max_idle_time) = self.max_idle_time.filter(|_| idle) {
-                let due = now.plus_span(max_idle_time);
-                self.refresh(group_key);
-                if self.evictable > 0 {
-                    self.is_due(due, fx);
-                }
-            }
-            if self.has_waiters(group_key) {
-                self.settle(group_key, fx);
-            } else {
-                self.refresh(group_key);
-            }
+            self.refresh(group_key, fx);
         }
         Found::Live
     }

@@ -46,6 +46,8 @@ impl<S: Spawner> State<S> {
         debug_assert!(group.spawning.is_none());
         group.spawning = Some(Spawning { ticket, cancel: cancel.clone() });
         group.spawns_in_flight += 1;
+        self.in_flight.insert(ticket, false);
+        let group = &self.groups[key.index()];
         fx.push(Effect::Spawn(SpawnOrder {
             group: key,
             ticket,
@@ -66,6 +68,7 @@ impl<S: Spawner> State<S> {
         fx: &mut Effects<S>,
     ) -> Option<SpawnOrder> {
         let key = order.group;
+        let has_failed = self.in_flight.remove(&order.ticket) == Some(true);
         match order.kind {
             Kind::Addition => self.reserved -= 1,
             Kind::Replacement => self.replacing -= 1,
@@ -80,8 +83,13 @@ impl<S: Spawner> State<S> {
         match result {
             // An earlier section has cancelled this spawn and settled the group. The late process is only shut
             // down, and a late error only dropped (errata E2, E12: PROP-NO-ORPHAN).
-            Ok(new) if !wanted => fx.push(Effect::Unwanted(new.process)),
+            Ok(new) if !wanted => self.discard(order, new, DetachReason::Unwanted, fx),
             Err(error) if !wanted => fx.push(Effect::DropError(error)),
+            Ok(new) if has_failed => {
+                let failures = self.group(key).failures;
+                self.discard(order, new, DetachReason::Failed, fx);
+                self.died_early(key, failures, fx);
+            }
             Ok(new) => self.attach_if_room(pool, order, new, fx),
             Err(error) => self.spawn_has_failed(key, error, fx),
         }
@@ -106,17 +114,34 @@ impl<S: Spawner> State<S> {
         // max or max_per_app may have been lowered meanwhile (erratum E3).
         let room = self.count + self.reserved < self.max
             && self.max_per_app.is_none_or(|max| group.size < max);
-        self.spawn_has_succeeded(key, fx);
+        let failures = self.spawn_has_succeeded(key, fx);
         if replaces {
             // In this order the group always has a process (PROP-ROLLING).
-            self.attach(pool, order, new, fx);
+            self.attach(pool, order, new, failures, fx);
             let oldest = self.group(key).by_age.front().expect("an outdated process");
             self.detach_process(oldest, DetachReason::Restarted, fx);
         } else if room {
-            self.attach(pool, order, new, fx);
+            self.attach(pool, order, new, failures, fx);
         } else {
-            fx.push(Effect::Unwanted(new.process));
+            self.discard(order, new, DetachReason::Unwanted, fx);
         }
+    }
+
+    /// Shuts down a new process that is not attached. It is counted and reported like any other (INV-TOTALS).
+    fn discard(
+        &mut self,
+        order: &SpawnOrder,
+        new: NewProcess<S::Process>,
+        reason: DetachReason,
+        fx: &mut Effects<S>,
+    ) {
+        self.totals.spawned += 1;
+        self.totals.detached += 1;
+        self.totals.unwanted += 1;
+        let (group, identifier, pid) = (&self.group(order.group).name, order.ticket, new.pid);
+        fx.event(|| Event::Spawned { group: group.clone(), identifier, pid });
+        fx.event(|| Event::Detached { group: group.clone(), identifier, pid, reason });
+        fx.push(Effect::Unwanted(new.process));
     }
 
     fn attach(
@@ -124,9 +149,12 @@ impl<S: Spawner> State<S> {
         pool: &std::sync::Arc<Inner<S>>,
         order: &SpawnOrder,
         new: NewProcess<S::Process>,
+        failures_before: u32,
         fx: &mut Effects<S>,
     ) {
+        self.totals.spawned += 1;
         let NewProcess { process, concurrency, pid } = new;
+        let begun = fx.begun();
         let concurrency = concurrency.map(usize::from);
         let slot = self.processes.vacant_entry();
         let key = Key::new(slot.key());
@@ -139,6 +167,7 @@ impl<S: Spawner> State<S> {
                 pid,
                 key,
                 gone: Flag::new(false),
+                begun: begun.clone(),
                 pool: pool.clone(),
             }),
             // The process records its group here, and is added to that group's list below (INV-GROUP-NAME).
@@ -146,10 +175,12 @@ impl<S: Spawner> State<S> {
             start_time: now,
             // Its idle time begins now (erratum E5: PROP-IDLE-TIME).
             last_used: now,
+            idle_rank: 0,
             sessions: 0,
             processed: 0,
             concurrency: if order.options.use_global_queue() { Some(1) } else { concurrency },
             max_requests: order.options.max_requests(),
+            failures_before: Some(failures_before),
             generation: group.generation,
             place: Place::Open(0),
             marked: false,
@@ -164,49 +195,31 @@ impl<S: Spawner> State<S> {
         group.by_age.push_back(&mut self.processes, key);
         group.size += 1;
         group.idle += 1;
-        fx.event(|| Event::Spawned { group: group.name.clone(), identifier: order.ticket, pid });
-        self.inactive_apps.push_back(&mut self.processes, key);
+        let name = &group.name;
+        fx.begins(begun.as_ref(), || Event::Spawned {
+            group: name.clone(),
+            identifier: order.ticket,
+            pid,
+        });
+        self.becomes_idle(key);
         // The count grows in the same section as the group's size, so the size never exceeds the count
         // (INV-SIZE-WITHIN-COUNT).
         self.mutate_count(self.count + 1);
-        self.refresh(order.group);
-        if let Some(max_idle_time) = self.max_idle_time.filter(|_| self.evictable > 0) {
-            self.is_due(now.plus_span(max_idle_time), fx);
-        }
+        self.refresh(order.group, fx);
     }
 
-    fn spawn_has_succeeded(&mut self, key: Key, fx: &mut Effects<S>) {
-        self.totals.spawned += 1;
+    /// Ends the group's count of failures, and returns it.
+    fn spawn_has_succeeded(&mut self, key: Key, fx: &mut Effects<S>) -> u32 {
         let group = self.group_mut(key);
-        group.failures = 0;
         group.reload_pending = false;
+        // Another process may have failed early meanwhile. The group then backs off, with that error (INV-BACK-OFF).
+        if group.back_off_until.is_some() {
+            return group.failures;
+        }
         if let Some(error) = group.last_error.take() {
             fx.push(Effect::DropError(error));
         }
-    }
-
-    /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). If the group has no
-    /// process, the next `settle` fails its waiting gets with the error.
-    fn spawn_has_failed(&mut self, key: Key, error: SpawnError, fx: &mut Effects<S>) {
-        self.totals.spawns_failed += 1;
-        let (first, cap) = self.limits.back_off;
-        let group = self.group_mut(key);
-        group.failures = group.failures.saturating_add(1);
-        let step = self.back_off_step(key);
-        let retry_in = first.saturating_mul(1 << step).min(cap);
-        let until = self.clock.now().plus(retry_in);
-        let group = &mut self.groups[key.index()];
-        fx.event(|| Event::SpawnFailed {
-            group: group.name.clone(),
-            error: error.clone(),
-            retry_in,
-        });
-        if let Some(former) = group.last_error.replace(error) {
-            fx.push(Effect::DropError(former));
-        }
-        group.back_off_until = Some(until);
-        self.backing_off[step].push_back(&mut self.groups, key);
-        self.is_due(until, fx);
+        std::mem::take(&mut group.failures)
     }
 }
 

@@ -10,10 +10,12 @@ use super::error::SpawnError;
 use super::group::{BackingOff, BySurplus, Group, Wanting};
 use super::options::PoolOptions;
 use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
+use super::reapable::Reapable;
 use super::restart_files::{LastSeen, Look};
 use super::spawner::{Identifier, Spawner};
 use super::totals::Totals;
 use crate::clock::{Clock, Span, Time};
+use crate::collections::indexed_heap::IndexedHeap;
 use crate::collections::rank_list::RankList;
 use crate::collections::slab_list::{Key, List};
 use crate::collections::wait_queue::{Queue, Waiters, Wake};
@@ -72,6 +74,8 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) processes: Slab<ProcessInfo<S>>,
     pub(crate) by_identifier: HashMap<Identifier, Key>,
     pub(crate) next_identifier: u64,
+    /// The spawns in flight, and whether the process of each has failed already.
+    pub(crate) in_flight: HashMap<Identifier, bool>,
 
     /// Spawns in flight that will raise `count` (erratum E3).
     pub(crate) reserved: usize,
@@ -91,9 +95,14 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) capped: List<Wanting>,
     /// Groups with a process, by how far they are above their minimum.
     pub(crate) by_surplus: RankList<BySurplus>,
-    /// Number of idle processes that no minimum protects.
-    pub(crate) evictable: usize,
-    pub(crate) backing_off: [List<BackingOff>; BACK_OFF_STEPS],
+    /// Counts the processes that became idle.
+    pub(crate) became_idle: u64,
+    /// Groups with an idle process that no minimum protects.
+    pub(crate) reapable: Reapable,
+    /// Counts the back-offs.
+    pub(crate) back_offs: u64,
+    /// By the end of the back-off; those that end at one time, by the number of failures and then by the beginning.
+    pub(crate) backing_off: IndexedHeap<(Time, u32, u64), BackingOff>,
 
     pub(crate) closed: bool,
     /// Callers that wait for an end of the pool, by [`End`].
@@ -181,9 +190,6 @@ impl<S: Spawner> State<S> {
                 self.group_mut(key).options = options.clone();
                 // A changed minimum may ask for more processes, or make some evictable.
                 self.settle(key, fx);
-                if let Some(due) = self.next_due() {
-                    self.is_due(due, fx);
-                }
                 key
             }
             None => {
@@ -221,17 +227,24 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Recomputes what depends on the group's numbers: its part of `evictable` (INV-EVICTABLE), and its rank in
+    /// Recomputes what depends on the group's numbers: its rank in `reapable` (INV-EVICTABLE), and that in
     /// `by_surplus`.
     #[inline]
-    pub(crate) fn refresh(&mut self, key: Key) {
-        let group = &mut self.groups[key.index()];
-        let above = group.size.saturating_sub(group.min_processes());
-        let evictable = group.idle.min(above);
-        self.evictable = self.evictable + evictable - group.evictable;
-        group.evictable = evictable;
+    pub(crate) fn refresh(&mut self, key: Key, fx: &mut Effects<S>) {
+        let group = &self.groups[key.index()];
+        let idle = if group.is_above_minimum() { group.processes.longest_idle() } else { None };
+        let rank = idle.map(|process| self.processes[process.index()].idle_rank);
+        if rank != group.reaped.rank() {
+            self.reapable.set(&mut self.groups, key, rank);
+            // A group may have lost the minimum's protection, for a process that is due soon (erratum E40).
+            let is_first = rank.is_some() && self.reapable.first(&self.groups) == Some(key);
+            if let Some((due, _)) = if is_first { self.next_idle() } else { None } {
+                self.is_due(due, fx);
+            }
+        }
+        let group = &self.groups[key.index()];
 
-        let surplus = (group.size > 0).then_some(above);
+        let surplus = (group.size > 0).then(|| group.size.saturating_sub(group.min_processes()));
         if surplus != group.surplus {
             self.rank_by_surplus(key, surplus);
         }
@@ -250,7 +263,7 @@ impl<S: Spawner> State<S> {
     /// Serves every waiter that can now proceed (PROP-EVERY-GET-ENDS): first the group's own gets, then the
     /// groups that want capacity.
     pub(crate) fn settle(&mut self, group: Key, fx: &mut Effects<S>) {
-        self.refresh(group);
+        self.refresh(group, fx);
         self.global_queue_position_became_available(group, fx);
         self.reconsider(group, fx);
         self.new_app_group_creatable(fx);
@@ -267,7 +280,7 @@ impl<S: Spawner> State<S> {
             let entry = self.open_session(process, fx);
             let wake = self.resolve_front(key, Outcome::Serve(entry));
             fx.push(Effect::Wake(wake));
-            self.refresh(key);
+            self.refresh(key, fx);
         }
     }
 
@@ -290,15 +303,14 @@ impl<S: Spawner> State<S> {
         self.waiters.resolve_front(&mut self.groups[key.index()].queue, outcome)
     }
 
-    /// Returns the index of the group's list in `backing_off`.
-    pub(crate) fn back_off_step(&self, key: Key) -> usize {
-        (self.group(key).failures as usize).saturating_sub(1).min(BACK_OFF_STEPS - 1)
-    }
-    pub(crate) fn end_back_off(&mut self, key: Key) {
-        let step = self.back_off_step(key);
-        if self.group_mut(key).back_off_until.take().is_some() {
-            self.backing_off[step].remove(&mut self.groups, key);
-        }
+    /// Notes that the process has just become idle.
+    #[inline]
+    pub(crate) fn becomes_idle(&mut self, key: Key) {
+        self.became_idle += 1;
+        self.processes[key.index()].idle_rank = self.became_idle;
+        // An idle attached process belongs here (INV-PROCESS-IDLE), and the one used last comes last
+        // (INV-INACTIVE-ORDER).
+        self.inactive_apps.push_back(&mut self.processes, key);
     }
 
     pub(crate) fn new_identifier(&mut self) -> Identifier {
@@ -325,6 +337,7 @@ impl<S: Spawner> State<S> {
     /// A get gives up. A session that it was granted meanwhile passes on to the next in line.
     pub(crate) fn leave_queue(&mut self, group: Key, waiter: Key, fx: &mut Effects<S>) {
         // The group of a get that waits is not forgotten: without a group, this get is in no queue.
+        debug_assert!(self.wakes_cleaner_in_time(), "PROP-IDLE-BOUND: the cleaner sleeps too long");
         let mut none = Queue::default();
         let queue = self.groups.get_mut(group.index()).map_or(&mut none, |group| &mut group.queue);
         let (outcome, waker) = self.waiters.cancel(queue, waiter);

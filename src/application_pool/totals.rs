@@ -14,12 +14,14 @@
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Totals {
-    /// Spawns that gave a process.
+    /// Spawns that gave a process, attached or not.
     pub spawned: u64,
     /// Spawns that failed.
     pub spawns_failed: u64,
-    /// Processes detached.
+    /// Processes detached, or never attached: `spawned - detached` is [`Counts::count`](super::Counts::count).
     pub detached: u64,
+    /// Processes never attached, among these: when they were ready, they were no longer wanted, or had failed.
+    pub unwanted: u64,
     /// Sessions closed.
     pub processed: u64,
     /// Gets that had to wait.

@@ -132,6 +132,10 @@ proptest! {
             }
             prop_assert_eq!(ranked.len(), oracle.len());
             prop_assert_eq!(ranked.first(), oracle.first().map(|(_, key)| *key));
+            for rank in [0, 3, 65] {
+                let last = oracle.iter().rfind(|(of, _)| *of == rank);
+                prop_assert_eq!(ranked.last_of(rank), last.map(|(_, key)| *key));
+            }
             let highest = oracle.last().map(|(rank, _)| *rank);
             let expected = oracle.iter().find(|(rank, _)| Some(*rank) == highest);
             prop_assert_eq!(ranked.first_of_highest(), expected.map(|(_, key)| *key));

@@ -41,6 +41,11 @@ impl<L> RankList<L> {
         let rank = self.lowest()?;
         self.lists[rank].front()
     }
+    /// Returns the last element of this rank.
+    #[inline]
+    pub(crate) fn last_of(&self, rank: usize) -> Option<Key> {
+        self.lists.get(rank)?.back()
+    }
     /// Returns the first element of the highest rank.
     pub(crate) fn first_of_highest(&self) -> Option<Key> {
         let rank = self.highest()?;

@@ -115,6 +115,30 @@ fn a_process_that_no_minimum_protects_any_more_is_reaped() {
     drop(busy);
 }
 
+/// A process that the minimum protected loses this protection when another one joins its group. The cleaner, which
+/// sleeps until the newcomer is due, must wake for the older one.
+#[test] // E40
+fn a_process_that_a_newcomer_makes_superfluous_is_reaped_when_it_is_due() {
+    const LIMIT: Duration = Duration::from_secs(2);
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let spawner = InMemorySpawner::new();
+    let builder = ApplicationPool::builder(spawner.clone()).max_idle_time(LIMIT);
+    let pool = builder.build().expect("a valid pool");
+    let x = app("x").with_min_processes(1);
+    let busy = pool.get(&x).expect("a session");
+    spawner.next(Spawn::ready().held());
+    assert!(pool.try_get(&x).is_err(), "orders a second process");
+    drop(busy);
+    sleep(LIMIT * 3 / 4);
+    assert_eq!(pool.counts().count, 1);
+    spawner.release();
+    before_long(|| pool.counts().count == 2);
+    let newcomer = std::time::Instant::now();
+    before_long(|| pool.counts().count == 1);
+    assert!(newcomer.elapsed() < LIMIT * 3 / 4, "the cleaner has slept until the newcomer is due");
+    before_long(|| spawner.shut_down().len() == 1);
+}
+
 /// Returns how often each cleaner thread of this process went to sleep, by the kernel's count.
 #[cfg(target_os = "linux")]
 fn cleaners_sleeps() -> Vec<String> {

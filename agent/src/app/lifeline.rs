@@ -60,7 +60,7 @@ pub(crate) async fn hold(
     let was_signalled = expected && end_process(&mut exit, &info).await;
     info.endpoint.set_exited();
     if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
-        pool.detach(info.endpoint.key.identifier);
+        pool.process_has_failed(info.endpoint.key.identifier);
     }
     let status = reap(&mut child, &children);
     info.connections.close_idle(&info.endpoint);

@@ -62,7 +62,7 @@ pub(super) enum Ret {
     Waits,
     Fails(Failure),
     Found(bool),
-    Attached(bool),
+    Spawned(bool),
     /// The counts: processes, active ones, spawns, draining ones, waiting gets.
     Counts([usize; 5]),
     /// The totals: spawned, failed, detached, processed, waited.
@@ -86,6 +86,7 @@ impl Machine {
         let config = Config::new(groups.collect(), max, clients).but(|config| {
             config.connects = true;
             config.restart_file = restart_file;
+            config.environment.early_deaths = true;
         });
         Machine {
             pool: Pool::new(config),
@@ -176,8 +177,10 @@ impl SequentialSpec for Machine {
                 }
                 let result = if well { SpawnResult::Process } else { SpawnResult::Error };
                 self.apply(Action::SpawnEnds { ticket, result });
-                let is_attached = |event: &Event| matches!(event, Event::Attached { .. });
-                Ret::Attached(self.pool.events.iter().any(is_attached))
+                let spawned = |event: &Event| {
+                    matches!(event, Event::Attached { .. } | Event::Unwanted { .. })
+                };
+                Ret::Spawned(self.pool.events.iter().any(spawned))
             }
             Op::Detach { process } => {
                 let attached = self.pool.find(process).is_some_and(|p| !p.detached);

@@ -1,15 +1,13 @@
 //! A pool that records every operation: its beginning, its end and its result.
 
 use super::machine::{GROUPS, Machine, Op, Ret};
-use crate::application_pool::{
-    ConnectError, Event, GetError, Identifier, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
-};
+use crate::application_pool::{Event, GetError, Identifier, SpawnError, SpawnRequest, Spawner};
 use crate::in_memory::{Handle, InMemorySpawner};
 use crate::models::rig::Counter;
 use crate::{ApplicationPool, PoolOptions, Session};
 use cabrank_spec::pool::Failure;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -29,8 +27,6 @@ struct Book {
     tester: LinearizabilityTester<usize, Machine>,
     /// The client of each thread.
     clients: BTreeMap<usize, usize>,
-    /// The processes that the pool has reported as attached.
-    attached: BTreeSet<usize>,
 }
 
 #[derive(Clone)]
@@ -57,25 +53,16 @@ impl History {
 /// Whether the spawn with this ticket fails.
 type Fails = fn(usize) -> bool;
 
-/// Records when each spawn begins to end, and the processes that the pool never attached.
+/// Records when each spawn begins to end.
 pub(super) struct Recording {
     spawner: InMemorySpawner,
     history: History,
     fails: Fails,
 }
 
-pub(super) struct Recorded {
-    process: Handle,
-    ticket: usize,
-    /// The thread that spawned it. If that thread shuts it down before it was reported as attached, it was never
-    /// attached.
-    spawned_on: usize,
-    history: History,
-}
-
 impl Spawner for Recording {
-    type Process = Recorded;
-    fn spawn(&self, request: &SpawnRequest) -> Result<Recorded, SpawnError> {
+    type Process = Handle;
+    fn spawn(&self, request: &SpawnRequest) -> Result<Handle, SpawnError> {
         let ticket = number(request.identifier());
         let (process, well) = (self.spawner.spawn(request)?, !(self.fails)(ticket));
         self.history.invoke(SPAWNS + ticket, Op::SpawnEnds { ticket, well });
@@ -83,22 +70,7 @@ impl Spawner for Recording {
             // The error names the ticket, so that the observer knows the spawn.
             return Err(SpawnError::new(ticket.to_string()));
         }
-        let history = self.history.clone();
-        Ok(Recorded { process, ticket, spawned_on: crate::sync::me(), history })
-    }
-}
-
-impl Process for Recorded {
-    type Connection = ();
-    fn connect(&self) -> Result<(), ConnectError> {
-        self.process.connect().map(drop)
-    }
-    fn shut_down(&self, how: ShutDown) {
-        self.process.shut_down(how);
-        let attached = self.history.book().attached.contains(&self.ticket);
-        if self.spawned_on == crate::sync::me() && !attached {
-            self.history.gave(SPAWNS + self.ticket, Ret::Attached(false));
-        }
+        Ok(process)
     }
 }
 
@@ -128,7 +100,7 @@ impl Recorder {
     /// Returns a recorder for this many clients. With restart files, every get's look at one is an operation, too.
     pub(super) fn new(clients: usize, max: usize, fails: Fails, restart_files: bool) -> Self {
         let tester = LinearizabilityTester::new(Machine::new(clients, max, restart_files));
-        let book = Book { tester, clients: BTreeMap::new(), attached: BTreeSet::new() };
+        let book = Book { tester, clients: BTreeMap::new() };
         let history = History(Arc::new(Mutex::new(book)));
         let files: Arc<[AtomicU64; GROUPS.len()]> = Arc::default();
         let manual_clock = crate::ManualClock::new();
@@ -142,12 +114,11 @@ impl Recorder {
             .observer(move |event| match event {
                 Event::Spawned { identifier, .. } => {
                     let ticket = number(*identifier);
-                    observed.book().attached.insert(ticket);
-                    observed.gave(SPAWNS + ticket, Ret::Attached(true));
+                    observed.gave(SPAWNS + ticket, Ret::Spawned(true));
                 }
                 Event::SpawnFailed { error, .. } => {
                     let ticket: usize = error.to_string().parse().expect("a ticket");
-                    observed.gave(SPAWNS + ticket, Ret::Attached(false));
+                    observed.gave(SPAWNS + ticket, Ret::Spawned(false));
                 }
                 _ => {}
             });

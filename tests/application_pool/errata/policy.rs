@@ -1,9 +1,13 @@
 //! The cost of a failed spawn, minima, and the choice of eviction victims (E26 to E29).
 
-use crate::common::{Rig, SECOND, app, eager};
-use cabrank::application_pool::{DetachReason, Event, GetError};
-use cabrank::in_memory::Spawn;
-use cabrank::{PoolOptions, Session};
+use crate::common::{Rig, SECOND, app, before_long, eager};
+use cabrank::application_pool::{
+    DetachReason, Event, GetError, Identifier, SpawnError, SpawnRequest, Spawner, WeakPool,
+};
+use cabrank::in_memory::{InMemorySpawner, Spawn};
+use cabrank::{ApplicationPool, ManualClock, PoolOptions, Session};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// In the pseudocode one failed spawn drops them all (PROP-HEALTHY-STAY).
 #[test] // E26
@@ -39,6 +43,102 @@ fn the_back_off_doubles_up_to_its_cap_and_success_ends_it() {
     rig.spawner.always("/srv/x", Spawn::fail("no database"));
     assert!(rig.start_get(&app("x")).end().is_err());
     assert_eq!(rig.next_back_off(), SECOND, "from the beginning");
+}
+
+#[test] // E26
+fn the_back_off_doubles_to_a_distant_cap() {
+    let cap = 24 * 3600 * SECOND;
+    let rig = Rig::new(|b| b.back_off(Duration::from_millis(10), cap));
+    rig.spawner.always("/srv/x", Spawn::fail("no database"));
+    for doubled in 0..40 {
+        assert!(matches!(rig.start_get(&app("x")).error(), GetError::Spawn(_)));
+        let retry_in = rig.next_back_off();
+        assert_eq!(retry_in, cap.min(Duration::from_millis(10 << doubled)));
+        rig.clock.advance(retry_in);
+    }
+}
+
+/// A minimum is refilled when the back-off ends. Without a pause, one thread after the other would spawn and fail.
+#[test] // E26
+fn a_back_off_of_zero_is_ten_milliseconds() {
+    let rig = Rig::new(|b| b.back_off(Duration::ZERO, Duration::ZERO));
+    rig.spawner.always("/srv/x", Spawn::fail("no database"));
+    for failures in 1..5 {
+        assert!(rig.start_get(&app("x").with_min_processes(1)).end().is_err());
+        assert_eq!(rig.next_back_off(), Duration::from_millis(10));
+        assert_eq!(rig.spawner.begun(), failures);
+        rig.clock.advance(Duration::from_millis(10));
+    }
+}
+
+/// Such a process would otherwise be replaced again and again: the minimum orders its successor (PROP-EARLY-DEATH).
+#[test] // E26
+fn a_process_that_fails_soon_after_it_was_ready_counts_as_a_failed_spawn() {
+    let rig = Rig::new(|b| b.back_off(SECOND, 8 * SECOND));
+    let x = app("x").with_min_processes(1);
+    let ready = || rig.eventually(|c| c.count == 1 && c.spawning == 0);
+    let fails = || assert!(rig.pool.process_has_failed(rig.group(&x).processes[0].identifier));
+    assert!(rig.pool.try_get(&x).is_err(), "it orders the first process");
+    ready();
+    fails();
+    ready(); // The first is replaced at once.
+    for seconds in [2, 4, 8, 8] {
+        fails();
+        let group = rig.group(&x);
+        assert_eq!(group.backing_off, Some(seconds * SECOND));
+        assert!(group.last_error.is_some_and(|error| error.contains("soon after")));
+        assert_eq!(rig.pool.counts().spawning, 0);
+        assert!(matches!(rig.pool.get(&x), Err(GetError::Spawn(_))));
+        rig.clock.advance(seconds * SECOND);
+        ready();
+    }
+    // A process that has had a session has proved itself, and so has one that has lived for long.
+    drop(rig.get(&x));
+    fails();
+    ready();
+    fails();
+    ready();
+    rig.clock.advance(8 * SECOND);
+    fails();
+    ready();
+    assert_eq!(rig.group(&x).backing_off, None);
+    let totals = rig.pool.snapshot().totals;
+    assert_eq!((totals.spawned, totals.detached, totals.spawns_failed), (9, 8, 0));
+}
+
+/// The reports come in any order: a process may be seen to end before its spawn has.
+#[test] // E26
+fn a_process_may_fail_before_it_is_attached() {
+    struct Failing(InMemorySpawner, Arc<OnceLock<WeakPool<Failing>>>);
+    impl Spawner for Failing {
+        type Process = cabrank::in_memory::Handle;
+        fn spawn(&self, request: &SpawnRequest) -> Result<Self::Process, SpawnError> {
+            let process = self.0.spawn(request);
+            if self.0.begun() <= 3 {
+                let pool = self.1.get().and_then(WeakPool::upgrade).expect("the pool is open");
+                assert!(pool.process_has_failed(request.identifier()));
+            }
+            process
+        }
+    }
+    let (time, spawner, own) = (ManualClock::new(), InMemorySpawner::new(), Arc::default());
+    let builder = ApplicationPool::builder(Failing(spawner.clone(), Arc::clone(&own)));
+    let pool = builder.clock(time.clock()).build().expect("a valid pool");
+    assert!(own.set(pool.downgrade()).is_ok());
+    let x = app("x").with_min_processes(1);
+    assert!(matches!(pool.get(&x), Err(GetError::Spawn(_))));
+    assert_eq!(
+        (spawner.begun(), spawner.shut_down().len()),
+        (2, 2),
+        "the first is replaced at once"
+    );
+    time.advance(2 * SECOND);
+    before_long(|| spawner.shut_down().len() == 3 && pool.counts().spawning == 0);
+    assert!(!pool.process_has_failed(Identifier::from_u64(3)), "it is gone");
+    time.advance(4 * SECOND);
+    before_long(|| pool.counts().count == 1);
+    let totals = pool.snapshot().totals;
+    assert_eq!((totals.spawned, totals.detached, totals.unwanted), (4, 3, 3));
 }
 
 /// Gets that share a busy process want another one, and must not cause one attempt each.
@@ -96,6 +196,7 @@ fn a_group_that_backs_off_evicts_no_process_and_fails_at_once() {
 #[test] // E27
 fn a_waiter_fails_when_the_last_healthy_process_leaves() {
     let rig = Rig::new(|b| b);
+    rig.idle(&app("x"), 1);
     let busy = rig.get(&app("x"));
     rig.spawner.next(Spawn::fail("no database"));
     let waiting = rig.queue_get(&app("x"));

@@ -1,6 +1,6 @@
 //! The queue: order, bound, deadlines (E17, E19, E21).
 
-use crate::common::{Getting, Rig, SECOND, app, before_long};
+use crate::common::{Getting, Pool, Rig, SECOND, app, before_long, soon};
 use cabrank::application_pool::{BuildError, Event, GetError};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, ManualClock, Session};

@@ -51,6 +51,9 @@ pub(crate) enum Operation {
     Detach {
         nth: usize,
     },
+    ProcessFails {
+        nth: usize,
+    },
     DetachGroup {
         group: usize,
     },
@@ -158,6 +161,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         3 => n().prop_map(|dir| Touch { dir }),
         1 => n().prop_map(|dir| Delete { dir }),
         2 => n().prop_map(|nth| Detach { nth }),
+        2 => n().prop_map(|nth| ProcessFails { nth }),
         1 => n().prop_map(|group| DetachGroup { group }),
         4 => (n(), n()).prop_map(|(group, nth)| SetOptions { group, nth }),
         2 => (0..5usize).prop_map(SetMax),
@@ -219,6 +223,7 @@ pub(crate) fn world() -> impl Strategy<Value = Config> {
                 config.max_attempts = 10;
                 config.connects = true;
                 config.restart_file = restart_file;
+                config.environment.early_deaths = true;
             })
         },
     )

@@ -7,7 +7,8 @@
 //!
 //! The test compares everything that is visible from outside: the snapshot, the spawns in flight,
 //! the reloads and every event. It also compares how each get ended, and which processes were shut
-//! down and why. proptest shrinks a failing history.
+//! down and why. The specification searches for the process to evict or to clean, the pool does not (E41).
+//! proptest shrinks a failing history.
 //!
 //! With `CABRANK_CASES=10000`, `cargo test --test application_pool refinement` runs more histories
 //! than the usual 1,000.

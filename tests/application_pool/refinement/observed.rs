@@ -18,8 +18,8 @@ pub(crate) struct Observed {
     closed: bool,
     /// From `counts`: count, active, spawning, draining, waiting.
     counts: [usize; 5],
-    /// Spawned, failed, detached, processed, waited.
-    totals: [u64; 5],
+    /// Spawned, failed, detached, unwanted, processed, waited.
+    totals: [u64; 6],
     groups: Vec<Group>,
     /// The spawns in flight, by their identifiers.
     pub(crate) in_flight: BTreeSet<u64>,
@@ -100,7 +100,7 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
         waiting: s.waiting,
         closed: s.closed,
         counts: [c.count, c.active, c.spawning, c.draining, c.waiting],
-        totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
+        totals: [t.spawned, t.spawns_failed, t.detached, t.unwanted, t.processed, t.waited],
         groups,
         in_flight: book.in_flight.clone(),
         reloaded: book.reloaded.clone(),
@@ -111,7 +111,7 @@ pub(crate) fn of_the_real(pool: &Pool, spawner: &Scripted) -> Observed {
 
 fn reported_by_the_real(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Spawned { identifier, .. } => format!("{identifier} attached"),
+        Event::Spawned { identifier, .. } => format!("{identifier} spawned"),
         Event::Detached { identifier, reason, .. } => format!("{identifier} detached: {reason}"),
         Event::SpawnFailed { group, .. } => format!("{group}: a spawn failed"),
         Event::Restarting { group, .. } => format!("{group}: restarting"),
@@ -142,7 +142,7 @@ impl Reported {
         let name = |group: usize| &spec.options(group).name;
         match *event {
             pool::Event::Attached { process, .. } => {
-                self.reported.push(format!("{process} attached"));
+                self.reported.push(format!("{process} spawned"));
             }
             pool::Event::Detached { process, reason, .. } => {
                 self.reported.push(format!("{process} detached: {}", reason_of(reason)));
@@ -158,6 +158,8 @@ impl Reported {
             }
             pool::Event::Unwanted { ticket } => {
                 self.gone.push((ticket as u64, false));
+                self.reported.push(format!("{ticket} spawned"));
+                self.reported.push(format!("{ticket} detached: {}", DetachReason::Unwanted));
             }
             _ => {}
         }
@@ -191,7 +193,7 @@ pub(crate) fn of_the_specification(spec: &pool::Pool, reported: &Reported) -> Ob
         waiting: spec.waiting,
         closed: spec.closed,
         counts: [spec.count, active, spec.spawns.len(), spec.draining.len(), spec.waiting],
-        totals: [t.spawned, t.spawns_failed, t.detached, t.processed, t.waited],
+        totals: [t.spawned, t.spawns_failed, t.detached, t.unwanted, t.processed, t.waited],
         groups: known.map(|g| group(spec, g)).collect(),
         in_flight: spec.spawns.iter().map(|spawn| spawn.ticket as u64).collect(),
         reloaded: reported.reloaded.clone(),

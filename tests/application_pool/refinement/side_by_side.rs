@@ -164,6 +164,15 @@ impl SideBySide {
                 assert_eq!(found, attached, "whether {process} was there to be detached");
                 Some(format!("process {process} is detached"))
             }
+            Operation::ProcessFails { nth } => {
+                let process = self.spec.processes.get(nth % self.spec.processes.len().max(1))?;
+                let process = process.identifier;
+                let attached = !process_is_detached(&self.spec, process);
+                self.apply(Action::ProcessFails { process });
+                let found = self.pool.process_has_failed(Identifier::from_u64(process as u64));
+                assert_eq!(found, attached, "whether {process} was there to fail");
+                Some(format!("process {process} fails"))
+            }
             Operation::DetachGroup { group } => {
                 let group = group % groups;
                 let known = self.spec.groups[group].known;

@@ -4,7 +4,7 @@ use crate::common::files::Files;
 use crate::common::{self, Pool, app, soon};
 use crate::user_code::{ON_PURPOSE, call_back};
 use cabrank::ApplicationPool;
-use cabrank::application_pool::{Event, GetError, WeakPool};
+use cabrank::application_pool::{DetachReason, Event, GetError, WeakPool};
 use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -54,6 +54,55 @@ fn an_observer_may_call_the_pool_back() {
         theirs.detach_group("/srv/x");
         theirs.close();
     });
+}
+
+/// The totals and the events tell one story, whatever becomes of a process (INV-TOTALS).
+#[test]
+fn a_process_that_finds_no_room_is_reported_from_its_beginning_to_its_end() {
+    let rig = common::Rig::new(|b| b.max(2));
+    rig.idle(&app("x"), 1);
+    rig.spawner.next(Spawn::ready().held());
+    assert!(rig.pool.try_get(&app("y")).is_err(), "it orders a process");
+    rig.await_spawns(2);
+    rig.pool.set_max(1).expect("one is a valid maximum");
+    rig.spawner.release();
+    let spawned = || {
+        rig.event(|event| match event {
+            Event::Spawned { pid, .. } => *pid,
+            Event::Detached { pid, .. } => panic!("{pid:?} ends before it begins"),
+            _ => None,
+        })
+    };
+    assert_eq!([spawned(), spawned()], [1, 2]);
+    assert_eq!(rig.next_detached(), (2, DetachReason::Unwanted));
+    let totals = rig.pool.snapshot().totals;
+    assert_eq!((totals.spawned, totals.detached, totals.unwanted), (2, 1, 1));
+}
+
+#[test]
+fn a_process_is_reported_to_end_after_its_beginning_was() {
+    let log: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let (gate, theirs) = (common::Gate::default(), log.clone());
+    let held = gate.clone();
+    let (pool, _) = observed(
+        move |_, event| match event {
+            Event::Spawned { .. } => {
+                held.pass();
+                theirs.lock().expect("no panic").push("spawned");
+            }
+            Event::Detached { .. } => theirs.lock().expect("no panic").push("detached"),
+            _ => {}
+        },
+        1,
+    );
+    assert!(pool.try_get(&app("x")).is_err(), "it orders a process");
+    gate.await_arrivals(1);
+    assert!(pool.detach_group("/srv/x"));
+    assert_eq!(pool.counts().count, 0);
+    assert!(log.lock().expect("no panic").is_empty());
+    gate.open();
+    common::before_long(|| log.lock().expect("no panic").len() == 2);
+    assert_eq!(*log.lock().expect("no panic"), ["spawned", "detached"]);
 }
 
 /// The close cannot wait for work that its own thread has yet to do: here a spawn that has not

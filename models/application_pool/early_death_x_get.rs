@@ -1,0 +1,74 @@
+//! A process fails soon after it was ready (erratum E26), while a get is served by it, or while it is attached.
+
+use crate::application_pool::{DetachReason, Event, GetError, Identifier};
+use crate::models::rig::*;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Guards that an early death counts as a failed spawn (`State::died_early`), and that a session ends that
+/// (`failures_before` in `State::close_session`). Without the first, each get spawns another process that
+/// dies. Asserted: a group that backs off spawns no process, and it backs off unless its process has had a session.
+#[test]
+fn early_death_x_get() {
+    explore("early_death_x_get", &["failed first", "had a session"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        // The second failure in a row is the first one after which the group backs off.
+        let id = unproved(&rig);
+        assert!(crate::sync::thread::inline(|| rig.pool.process_has_failed(id)));
+        let id = unproved(&rig);
+        let pool = rig.pool.clone();
+        let failure = spawn(move || assert!(pool.process_has_failed(id)));
+        let served = match rig.pool.get(&app("a")) {
+            Ok(session) => {
+                drop(session);
+                true
+            }
+            Err(GetError::Spawn(_)) => false,
+            Err(error) => panic!("{error}"),
+        };
+        failure.join().expect("no panic");
+        let snapshot = rig.pool.snapshot();
+        let backs_off = snapshot.groups[0].backing_off.is_some();
+        assert_eq!((snapshot.count, snapshot.spawning), (0, 0));
+        assert_ne!(served, backs_off, "the group backs off if the process had no session");
+        outcomes.note(if served { "had a session" } else { "failed first" });
+    });
+}
+
+/// Spawns a process that has served no session.
+fn unproved(rig: &Rig) -> Identifier {
+    let lease = crate::sync::thread::inline(|| rig.pool.checkout(&app("a"))).expect("a lease");
+    let id = lease.identifier();
+    lease.cancel();
+    id
+}
+
+/// Guards that the report of a failure finds a process whose spawn has not ended (`State::in_flight`). Without that, a
+/// dead process is attached. Asserted: the process leaves because it has failed, or because it was given up.
+#[test]
+fn failure_x_attach() {
+    let outcomes = ["attached, it failed", "in flight, it failed", "in flight, no longer wanted"];
+    explore("failure_x_attach", &outcomes, |outcomes| {
+        let reasons: Arc<Mutex<Vec<DetachReason>>> = Arc::default();
+        let theirs = reasons.clone();
+        let rig = Rig::new(|b| {
+            b.max(1).observer(move |event| {
+                if let Event::Detached { reason, .. } = event {
+                    theirs.lock().unwrap_or_else(PoisonError::into_inner).push(*reason);
+                }
+            })
+        });
+        assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
+        assert!(rig.pool.process_has_failed(Identifier::from_u64(1)));
+        rig.pool.close();
+        let attached = rig.attached_and_detached() == 1;
+        assert!(rig.pool.wait_closed(DRAIN));
+        let reasons = reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let reason = match reasons[..] {
+            [reason] => reason,
+            // The spawner's thread reports the end after the beginning, and may not have done so yet.
+            [] if attached => DetachReason::Failed,
+            _ => panic!("not one end: {reasons:?}"),
+        };
+        outcomes.note(format!("{}, {reason}", if attached { "attached" } else { "in flight" }));
+    });
+}
