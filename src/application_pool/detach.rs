@@ -184,3 +184,29 @@ impl<S: Spawner> State<S> {
         self.notify_if_ended(fx);
     }
 }
+
+#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use crate::application_pool::state::LARGE;
+    use crate::in_memory::InMemorySpawner;
+    use crate::section::Guarded;
+    use crate::{ApplicationPool, PoolOptions};
+
+    #[test] // E41
+    fn a_pool_whose_groups_are_gone_keeps_no_memory_of_them() {
+        let builder = ApplicationPool::builder(InMemorySpawner::new()).max(LARGE + 1);
+        let pool = builder.cleaner(false).build().expect("a valid pool");
+        let options = |nth: usize| PoolOptions::new(format!("/{nth}"));
+        (0..=LARGE).for_each(|nth| drop(pool.get(&options(nth)).expect("a session")));
+        let capacities = || {
+            pool.inner().critical(|state, _| {
+                let of_groups = (state.groups.capacity(), state.group_by_name.capacity());
+                (of_groups, (state.processes.capacity(), state.by_identifier.capacity()))
+            })
+        };
+        assert_ne!(capacities(), Default::default());
+        (0..=LARGE).for_each(|nth| assert!(pool.detach_group(options(nth).app_group_name())));
+        assert_eq!(capacities(), Default::default());
+        drop(pool.get(&options(0)).expect("a session"));
+    }
+}

@@ -23,13 +23,15 @@ pub(crate) enum Effect<S: Spawner> {
     /// This may be the last reference to a process.
     DropEntry(Arc<Entry<S>>),
     DropWaker(Waker),
+    /// The state's tables: empty, but large, so that freeing them takes long.
+    DropTables(Box<dyn Send>),
     Cancel(CancelToken),
     Event(Event),
-    Spawn(SpawnOrder),
-    /// The cleaner would sleep too long, or is to end.
     /// A process has begun, or has ended.
     Begins(std::sync::Arc<Begun>, Event),
     Ends(std::sync::Arc<Begun>, Event),
+    Spawn(SpawnOrder),
+    /// The cleaner would sleep too long, or is to end.
     WakeCleaner,
 }
 
@@ -64,8 +66,6 @@ impl<S: Spawner> Effects<S> {
             self.push(Effect::Event(event()));
         }
     }
-    /// Takes the order to spawn for this group out of the list, for a thread that already spawns.
-    pub(crate) fn take_order(&mut self, group: Key) -> Option<SpawnOrder> {
     /// Returns what orders the events of a new process; `None` without an observer.
     pub(crate) fn begun(&self) -> Option<std::sync::Arc<Begun>> {
         self.observed.then(std::sync::Arc::default)
@@ -88,6 +88,8 @@ impl<S: Spawner> Effects<S> {
             self.push(Effect::Ends(begun.clone(), event()));
         }
     }
+    /// Takes the order to spawn for this group out of the list, for a thread that already spawns.
+    pub(crate) fn take_order(&mut self, group: Key) -> Option<SpawnOrder> {
         let is_it = |e: &Effect<S>| matches!(e, Effect::Spawn(order) if order.group == group);
         let found = if self.first.as_ref().is_some_and(is_it) {
             self.first.take()

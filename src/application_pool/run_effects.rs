@@ -40,13 +40,13 @@ impl<S: Spawner> Effect<S> {
             }
             Effect::DropError(error) => drop_contained(error),
             Effect::DropEntry(entry) => drop(entry),
+            Effect::DropTables(tables) => drop(tables),
             Effect::DropWaker(waker) => drop_contained(waker),
             Effect::Cancel(token) => token.cancel(),
             Effect::Event(event) => {
                 pool.notify_observer(&event);
                 drop_contained(event);
             }
-            Effect::Spawn(order) => pool.start_spawner_thread(order),
             Effect::Begins(begun, event) => {
                 pool.notify_observer(&event);
                 if let Some(end) = begun.has_begun() {
@@ -61,6 +61,7 @@ impl<S: Spawner> Effect<S> {
                     drop_contained(event);
                 }
             }
+            Effect::Spawn(order) => pool.start_spawner_thread(order),
             Effect::WakeCleaner => pool.wake_cleaner(),
         }
     }

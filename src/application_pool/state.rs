@@ -22,6 +22,7 @@ use crate::collections::wait_queue::{Queue, Waiters, Wake};
 use crate::sync::Arc;
 use foldhash::HashMap;
 use slab::Slab;
+use std::mem::take;
 use std::time::Duration;
 
 /// How a wait ended.
@@ -43,9 +44,8 @@ pub(crate) enum End {
     OfEverything,
 }
 
-/// Number of lists of groups that back off. The groups of one list back off equally long, so the list is
-/// ordered by the end of the back-off.
-pub(crate) const BACK_OFF_STEPS: usize = 16;
+/// The capacity above which the tables of a pool without groups are freed.
+pub(crate) const LARGE: usize = 256;
 
 /// Settings that never change.
 pub(crate) struct Limits {
@@ -225,6 +225,13 @@ impl<S: Spawner> State<S> {
         if let Some(error) = group.last_error {
             fx.push(Effect::DropError(error));
         }
+        if self.groups.is_empty() && self.groups.capacity() > LARGE {
+            // Tables never shrink otherwise (erratum E41). They are freed without the lock.
+            let groups = (take(&mut self.groups), take(&mut self.group_by_name));
+            let processes = (take(&mut self.processes), take(&mut self.by_identifier));
+            let heaps = (take(&mut self.reapable), take(&mut self.backing_off));
+            fx.push(Effect::DropTables(Box::new((groups, processes, heaps))));
+        }
     }
 
     /// Recomputes what depends on the group's numbers: its rank in `reapable` (INV-EVICTABLE), and that in
@@ -330,6 +337,7 @@ impl<S: Spawner> State<S> {
     #[inline]
     pub(crate) fn end_section(&mut self, fx: &Effects<S>) {
         self.disposing += fx.disposals;
+        debug_assert!(self.wakes_cleaner_in_time(), "PROP-IDLE-BOUND: the cleaner sleeps too long");
         #[cfg(any(test, debug_assertions))]
         self.lower_ceilings();
     }
@@ -337,7 +345,6 @@ impl<S: Spawner> State<S> {
     /// A get gives up. A session that it was granted meanwhile passes on to the next in line.
     pub(crate) fn leave_queue(&mut self, group: Key, waiter: Key, fx: &mut Effects<S>) {
         // The group of a get that waits is not forgotten: without a group, this get is in no queue.
-        debug_assert!(self.wakes_cleaner_in_time(), "PROP-IDLE-BOUND: the cleaner sleeps too long");
         let mut none = Queue::default();
         let queue = self.groups.get_mut(group.index()).map_or(&mut none, |group| &mut group.queue);
         let (outcome, waker) = self.waiters.cancel(queue, waiter);
