@@ -2,9 +2,9 @@
 
 use super::error::{BuildError, not_zero};
 use super::event::Event;
+use super::inactive_apps::InactiveApps;
 use super::inner::{Inner, Observer};
 use super::pool::ApplicationPool;
-use super::reapable::Reapable;
 use super::restart_files::{LookUp, RestartFiles};
 use super::spawner::Spawner;
 use super::state::{Limits, State};
@@ -223,7 +223,7 @@ impl<S: Spawner> State<S> {
             max_per_app: None,
             count: 0,
             active: 0,
-            inactive_apps: List::default(),
+            inactive_apps: InactiveApps::default(),
             waiting: 0,
             waiters: Waiters::default(),
             max_idle_time: None,
@@ -242,7 +242,6 @@ impl<S: Spawner> State<S> {
             capped: List::default(),
             by_surplus: RankList::default(),
             became_idle: 0,
-            reapable: Reapable::default(),
             back_offs: 0,
             backing_off: IndexedHeap::default(),
             closed: false,

@@ -153,11 +153,14 @@ impl<S: Spawner> State<S> {
     /// Returns the idle process to evict: the longest idle of a group above its minimum, or else the longest idle
     /// (erratum E29: PROP-VICTIM).
     fn victim(&self) -> Option<Key> {
-        self.longest_idle().or(self.inactive_apps.front())
+        self.longest_idle().or_else(|| {
+            let group = self.inactive_apps.first_protected(&self.groups)?;
+            self.group(group).processes.longest_idle()
+        })
     }
     /// Returns the longest idle process of a group above its minimum.
     pub(crate) fn longest_idle(&self) -> Option<Key> {
-        let group = self.reapable.first(&self.groups)?;
+        let group = self.inactive_apps.first_evictable(&self.groups)?;
         self.group(group).processes.longest_idle()
     }
 

@@ -191,6 +191,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Counts one more session of the process, and moves it behind the processes with as many sessions.
+    /// The caller refreshes the group: with its first session the process is idle no longer (INV-INACTIVE-IDLE).
     ///
     /// With its last session the process is detached. The caller grants the place that this frees.
     pub(crate) fn open_session(&mut self, key: Key, fx: &mut Effects<S>) -> Arc<Entry<S>> {
@@ -202,8 +203,6 @@ impl<S: Spawner> State<S> {
         info.sessions += 1;
         if info.sessions == 1 {
             group.idle -= 1;
-            // With its first session it is idle no longer (INV-INACTIVE-IDLE).
-            self.inactive_apps.remove(&mut self.processes, key);
             // The pseudocode sets max here, instead of active (erratum E1: INV-ACTIVE).
             self.active += 1;
         }

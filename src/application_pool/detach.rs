@@ -56,10 +56,9 @@ impl<S: Spawner> State<S> {
         if marked {
             self.marked = None;
         }
-        // A process is either in the list or active (INV-INACTIVE-SIZE).
+        // A process is either idle or active (INV-INACTIVE-SIZE).
         if idle {
             group.idle -= 1;
-            self.inactive_apps.remove(&mut self.processes, key);
         } else {
             self.mutate_active(self.active - 1);
         }

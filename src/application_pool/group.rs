@@ -7,9 +7,9 @@
 //! - its last look at the restart file (E22).
 
 use super::error::SpawnError;
+use super::inactive_apps::Inactive;
 use super::options::PoolOptions;
 use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
-use super::reapable::Reaped;
 use super::restart_files::LastSeen;
 use super::spawner::{CancelToken, Identifier, Spawner};
 use crate::clock::Time;
@@ -96,6 +96,14 @@ impl Processes {
         }
     }
 
+    /// Iterates over the idle processes, most recently freed first. For the invariants: not O(1).
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn idle<'a, S: Spawner>(
+        &'a self,
+        slab: &'a Slab<ProcessInfo<S>>,
+    ) -> impl Iterator<Item = Key> + 'a {
+        self.open.iter(slab).take_while(|(rank, _)| *rank == 0).map(|(_, key)| key)
+    }
     /// Iterates in the order of the pseudocode. For the invariants: not O(1).
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter<'a, S: Spawner>(
@@ -165,8 +173,8 @@ pub(crate) struct Group {
     pub(crate) back_off_until: Option<Time>,
     pub(crate) last_error: Option<SpawnError>,
 
-    /// Its part of the pool's `reapable`.
-    pub(crate) reaped: Reaped,
+    /// Its place in the pool's `inactive_apps`.
+    pub(crate) inactive: Inactive,
     /// Its rank in the pool's `by_surplus`; absent: it is not in that list.
     pub(crate) surplus: Option<usize>,
     pub(crate) want: Want,
@@ -200,7 +208,7 @@ impl Group {
             failures: 0,
             back_off_until: None,
             last_error: None,
-            reaped: Reaped::default(),
+            inactive: Inactive::default(),
             surplus: None,
             want: Want::Nothing,
             room_due: Time::default(),

@@ -3,7 +3,8 @@
 //! All are asserted at the end of every critical section in builds with debug assertions, so in every test
 //! and every model. They look at the whole pool; no other code under the lock may.
 
-use super::group::Want;
+use super::group::{Group, Want};
+use super::inactive_apps::Standing;
 use super::process_info::Place;
 use super::spawner::Spawner;
 use super::state::State;
@@ -103,10 +104,17 @@ fn group_accessible<S: Spawner>(s: &State<S>) -> bool {
         })
 }
 
+/// Returns the processes in `inactive_apps`: the idle ones of its groups.
+fn inactive<S: Spawner>(s: &State<S>) -> impl Iterator<Item = Key> {
+    let groups = s.groups.iter().filter(|(_, group)| group.inactive.standing().is_some());
+    groups.flat_map(|(_, group)| group.processes.idle(&s.processes))
+}
+
 fn process_idle<S: Spawner>(s: &State<S>) -> bool {
-    s.processes
-        .iter()
-        .all(|(_, info)| (info.sessions == 0 && !info.is_detached()) == info.inactive.is_linked())
+    let inactive: HashSet<usize> = inactive(s).map(Key::index).collect();
+    s.processes.iter().all(|(index, info)| {
+        (info.sessions == 0 && !info.is_detached()) == inactive.contains(&index)
+    })
 }
 
 fn process_accessible<S: Spawner>(s: &State<S>) -> bool {
@@ -142,19 +150,24 @@ fn active<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn inactive_size<S: Spawner>(s: &State<S>) -> bool {
-    s.inactive_apps.len() + s.active == s.count
-        && s.inactive_apps.iter(&s.processes).count() == s.inactive_apps.len()
+    inactive(s).count() + s.active == s.count
 }
 
 fn inactive_idle<S: Spawner>(s: &State<S>) -> bool {
-    s.inactive_apps.iter(&s.processes).all(|key| {
+    inactive(s).all(|key| {
         let info = s.process(key);
         info.sessions == 0 && !info.is_detached() && s.groups.contains(info.group.index())
     })
 }
 
 fn inactive_order<S: Spawner>(s: &State<S>) -> bool {
-    s.inactive_apps.iter(&s.processes).map(|key| s.process(key).last_used).is_sorted()
+    let mut all: Vec<_> = inactive(s).map(|key| s.process(key)).collect();
+    all.sort_by_key(|info| info.idle_rank);
+    let of_group = |group: &Group| group.processes.idle(&s.processes).collect::<Vec<_>>();
+    all.iter().map(|info| info.last_used).is_sorted()
+        && s.groups.iter().all(|(_, group)| {
+            of_group(group).iter().rev().map(|key| s.process(*key).idle_rank).is_sorted()
+        })
 }
 
 fn capacity<S: Spawner>(s: &State<S>) -> bool {
@@ -267,15 +280,15 @@ fn outdated<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn evictable<S: Spawner>(s: &State<S>) -> bool {
-    let first = s.inactive_apps.iter(&s.processes).find(|key| {
-        let group = s.group(s.process(*key).group);
-        group.size > group.min_processes()
+    let above = |group: &Group| group.size > group.min_processes();
+    let evictable = inactive(s).filter(|key| above(s.group(s.process(*key).group)));
+    let first = evictable.min_by_key(|key| s.process(*key).idle_rank);
+    let standings = s.groups.iter().all(|(_, group)| {
+        let rank = group.processes.longest_idle().map(|key| s.process(key).idle_rank);
+        let protected = !above(group);
+        group.inactive.standing() == rank.map(|rank| Standing { rank, protected })
     });
-    let ranks = s.groups.iter().all(|(_, group)| {
-        let idle = group.processes.longest_idle().filter(|_| group.size > group.min_processes());
-        idle.map(|key| s.process(key).idle_rank) == group.reaped.rank()
-    });
-    ranks && s.reapable.is_in_order(&s.groups) && s.longest_idle() == first
+    standings && s.inactive_apps.is_in_order(&s.groups) && s.longest_idle() == first
 }
 
 fn want<S: Spawner>(s: &State<S>) -> bool {

@@ -3,7 +3,8 @@
 //! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way that its
 //! invariant notices. A break may spoil others, too; its own must be reported.
 
-use super::group::Want;
+use super::group::{End, Want};
+use super::inactive_apps::Standing;
 use super::process_info::Place;
 use super::state::State;
 use super::{ApplicationPool, PoolOptions};
@@ -91,8 +92,8 @@ fn breaks() -> Vec<(&'static str, Break)> {
             s.group_by_name.remove("/c");
         }),
         ("INV-PROCESS-IDLE", |s| {
-            let key = idle(s);
-            s.inactive_apps.remove(&mut s.processes, key);
+            let of = group(s, "/a");
+            s.inactive_apps.set(&mut s.groups, of, None);
         }),
         ("INV-PROCESS-ACCESSIBLE", |s| {
             let (key, of) = (idle(s), group(s, "/a"));
@@ -108,11 +109,15 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-ACTIVE", |s| s.active += 1),
         ("INV-INACTIVE-SIZE", |s| s.active -= 1),
         ("INV-INACTIVE-IDLE", |s| {
-            let key = busy(s);
-            s.inactive_apps.push_back(&mut s.processes, key);
+            let (key, of) = (busy(s), group(s, "/a"));
+            let group = &mut s.groups[of.index()];
+            group.processes.remove(&mut s.processes, key);
+            s.processes[key.index()].sessions = 0;
+            group.processes.insert(&mut s.processes, key, End::Front);
+            s.processes[key.index()].sessions = 1;
         }),
         ("INV-INACTIVE-ORDER", |s| {
-            let first = s.inactive_apps.front().expect("an idle process");
+            let first = s.longest_idle().expect("an idle process");
             info(s, first).last_used = Time::default().plus(Duration::from_secs(1 << 30));
         }),
         ("INV-CAPACITY", |s| s.reserved = 9),
@@ -176,7 +181,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("INV-EVICTABLE", |s| {
             let key = s.process(idle(s)).group;
-            s.reapable.set(&mut s.groups, key, None);
+            s.inactive_apps.set(&mut s.groups, key, Some(Standing { rank: 7, protected: true }));
         }),
         ("INV-WANT", |s| {
             let key = group(s, "/c");

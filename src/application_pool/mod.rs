@@ -72,6 +72,7 @@ mod group;
 mod group_name;
 #[cfg(feature = "in-memory")]
 pub mod in_memory;
+mod inactive_apps;
 mod inner;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
@@ -80,7 +81,6 @@ mod invariants_tests;
 mod options;
 mod pool;
 mod process_info;
-mod reapable;
 mod restart_files;
 mod run_effects;
 mod session;

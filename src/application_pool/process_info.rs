@@ -10,8 +10,8 @@ use crate::user_code::SlowDrop;
 
 /// The part that leaves the lock: the process itself, and the way back into the pool.
 ///
-/// The pool holds it strongly while the process is in its data, a [`Lease`](super::Lease) while its
-/// caller connects. A [`Session`](super::Session) holds it weakly.
+/// The pool shares it while the process is in its data, and each [`Lease`](super::Lease) and
+/// [`Session`](super::Session) until it ends.
 pub(crate) struct Entry<S: Spawner> {
     pub(crate) process: SlowDrop<S::Process>,
     pub(crate) identifier: Identifier,
@@ -48,13 +48,13 @@ pub(crate) enum Place {
 
 /// The bookkeeping of one process.
 ///
-/// | state | `place` | `sessions` | in the group's lists | in `inactive_apps` | in `draining` |
-/// |---|---|---|---|---|---|
-/// | idle | `Open` | 0 | yes | yes | no |
-/// | active | `Open`, `Full` | > 0 | yes | no | no |
-/// | active, marked for eviction | `Marked`, `Full` | > 0 | yes | no | no |
-/// | detached, draining | `Draining` | > 0 | no | no | yes |
-/// | gone | removed from the slab, `Entry::gone` is set | | | | |
+/// | state | `place` | `sessions` | in the group's lists | in `draining` |
+/// |---|---|---|---|---|
+/// | idle: its group is in `inactive_apps` | `Open` | 0 | yes | no |
+/// | active | `Open`, `Full` | > 0 | yes | no |
+/// | active, marked for eviction | `Marked`, `Full` | > 0 | yes | no |
+/// | detached, draining | `Draining` | > 0 | no | yes |
+/// | gone | removed from the slab, `Entry::gone` is set | | | |
 pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) entry: Arc<Entry<S>>,
     /// The group, whose record outlives its processes.
@@ -82,8 +82,6 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     /// The pseudocode's `iterator`.
     pub(crate) in_group: Links,
     pub(crate) by_age: Links,
-    /// The pseudocode's `ia_iterator`.
-    pub(crate) inactive: Links,
     /// In the pool's `draining`.
     pub(crate) leaving: Links,
 }
@@ -99,7 +97,8 @@ impl<S: Spawner> ProcessInfo<S> {
         if self.concurrency.is_some_and(|max| self.sessions >= max) {
             // Full processes are not chosen (INV-CONCURRENCY).
             Place::Full(self.sessions)
-        } else if self.marked {
+        } else if self.marked && self.sessions > 0 {
+            // Idle, it is evicted by the end of the section. The eviction looks for it among the idle ones.
             Place::Marked
         } else {
             Place::Open(self.sessions)
@@ -118,10 +117,6 @@ linked!(
 linked!(
     /// `Group::by_age`, oldest first, and `Group::draining`.
     ByAge, ProcessInfo<S: Spawner>, by_age
-);
-linked!(
-    /// `inactive_apps`: least recently used first.
-    Inactive, ProcessInfo<S: Spawner>, inactive
 );
 linked!(
     /// `draining`.

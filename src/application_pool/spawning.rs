@@ -187,7 +187,6 @@ impl<S: Spawner> State<S> {
             drain_deadline: now,
             in_group: Links::default(),
             by_age: Links::default(),
-            inactive: Links::default(),
             leaving: Links::default(),
         });
         self.by_identifier.insert(order.ticket, key);

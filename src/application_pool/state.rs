@@ -8,9 +8,9 @@ use super::effects::{Effect, Effects};
 use super::ending::Ending;
 use super::error::SpawnError;
 use super::group::{BackingOff, BySurplus, Group, Wanting};
+use super::inactive_apps::{InactiveApps, Standing};
 use super::options::PoolOptions;
-use super::process_info::{Entry, Inactive, Leaving, ProcessInfo};
-use super::reapable::Reapable;
+use super::process_info::{Entry, Leaving, ProcessInfo};
 use super::restart_files::{LastSeen, Look};
 use super::spawner::{Identifier, Spawner};
 use super::totals::Totals;
@@ -64,7 +64,7 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) max_per_app: Option<usize>,
     pub(crate) count: usize,
     pub(crate) active: usize,
-    pub(crate) inactive_apps: List<Inactive>,
+    pub(crate) inactive_apps: InactiveApps,
     /// The pseudocode's `waiting_on_global_queue`: all gets that wait.
     pub(crate) waiting: usize,
     pub(crate) waiters: Waiters<Outcome<S>>,
@@ -97,8 +97,6 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) by_surplus: RankList<BySurplus>,
     /// Counts the processes that became idle.
     pub(crate) became_idle: u64,
-    /// Groups with an idle process that no minimum protects.
-    pub(crate) reapable: Reapable,
     /// Counts the back-offs.
     pub(crate) back_offs: u64,
     /// By the end of the back-off; those that end at one time, by the number of failures and then by the beginning.
@@ -229,24 +227,25 @@ impl<S: Spawner> State<S> {
             // Tables never shrink otherwise (erratum E41). They are freed without the lock.
             let groups = (take(&mut self.groups), take(&mut self.group_by_name));
             let processes = (take(&mut self.processes), take(&mut self.by_identifier));
-            let heaps = (take(&mut self.reapable), take(&mut self.backing_off));
+            let heaps = (take(&mut self.inactive_apps), take(&mut self.backing_off));
             fx.push(Effect::DropTables(Box::new((groups, processes, heaps))));
         }
     }
 
-    /// Recomputes what depends on the group's numbers: its rank in `reapable` (INV-EVICTABLE), and that in
-    /// `by_surplus`.
+    /// Recomputes what depends on the group's numbers: its place in `inactive_apps` (INV-PROCESS-IDLE, INV-EVICTABLE), and
+    /// its rank in `by_surplus`.
     #[inline]
     pub(crate) fn refresh(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = &self.groups[key.index()];
-        let idle = if group.is_above_minimum() { group.processes.longest_idle() } else { None };
-        let rank = idle.map(|process| self.processes[process.index()].idle_rank);
-        if rank != group.reaped.rank() {
-            self.reapable.set(&mut self.groups, key, rank);
-            // A group may have lost the minimum's protection, for a process that is due soon (erratum E40).
-            let is_first = rank.is_some() && self.reapable.first(&self.groups) == Some(key);
-            if let Some((due, _)) = if is_first { self.next_idle() } else { None } {
-                self.is_due(due, fx);
+        let idle = group.processes.longest_idle().map(|process| &self.processes[process.index()]);
+        let protected = !group.is_above_minimum();
+        let standing = idle.map(|process| Standing { rank: process.idle_rank, protected });
+        if standing != group.inactive.standing() {
+            let idle_since = idle.filter(|_| !protected).map(|process| process.last_used);
+            self.inactive_apps.set(&mut self.groups, key, standing);
+            // A process may have lost the minimum's protection, and be due soon (erratum E40).
+            if let (Some(time), Some(max_idle_time)) = (idle_since, self.max_idle_time) {
+                self.is_due(time.plus_span(max_idle_time), fx);
             }
         }
         let group = &self.groups[key.index()];
@@ -310,14 +309,12 @@ impl<S: Spawner> State<S> {
         self.waiters.resolve_front(&mut self.groups[key.index()].queue, outcome)
     }
 
-    /// Notes that the process has just become idle.
+    /// Notes that the process has just become idle. The one used last comes last in `inactive_apps`
+    /// (INV-INACTIVE-ORDER).
     #[inline]
     pub(crate) fn becomes_idle(&mut self, key: Key) {
         self.became_idle += 1;
         self.processes[key.index()].idle_rank = self.became_idle;
-        // An idle attached process belongs here (INV-PROCESS-IDLE), and the one used last comes last
-        // (INV-INACTIVE-ORDER).
-        self.inactive_apps.push_back(&mut self.processes, key);
     }
 
     pub(crate) fn new_identifier(&mut self) -> Identifier {
