@@ -13,7 +13,7 @@ fn connect_failure_x_close() {
     explore("connect_failure_x_close", &ways, |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         rig.spawner.always("/a", unlimited());
-        let mut session = rig.session(&app("a"));
+        let session = rig.session(&app("a"));
         rig.spawner.processes()[0].kill();
         let closer = spawn(move || session.end(Ending::Closed));
         assert_eq!(rig.pool.get(&app("a")).expect("a session").pid(), 2);

@@ -13,7 +13,7 @@ fn session_close_x_pool_drop() {
     let ways = ["Draining", "Live"];
     explore_small("session_close_x_pool_drop", &ways, |outcomes| {
         let Rig { pool, spawner, .. } = Rig::new(|b| b.max(1)).reentrant();
-        let mut session = {
+        let session = {
             let pool = pool.clone();
             crate::sync::thread::inline(move || pool.get(&app("a"))).expect("a session")
         };

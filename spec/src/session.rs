@@ -1,6 +1,6 @@
 //! The pseudocode's `session_has_been_closed`.
 //!
-//! A session refers to its process weakly: closing the session of a gone process has no effect. The
+//! In the pseudocode a session refers to its process weakly: its close has no effect after the process is gone. The
 //! pseudocode reads `detached` without the lock (E15). An action is one step, so this machine cannot
 //! express that; the models of the real code do.
 //!

@@ -16,8 +16,6 @@ pub(crate) enum Ending {
 /// How a close found its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// The process was dropped.
-    Null,
     /// It has left the pool, as seen without the lock.
     GoneBeforeLock,
     /// It has left the pool, as seen under the lock.

@@ -218,7 +218,7 @@ impl<S: Spawner> Inner<S> {
             state.checkout_without_lock(options, look.as_ref(), &mut turn, patience, fx)
         });
         loop {
-            let mut lease = match begun {
+            let lease = match begun {
                 Ok(lease) => lease,
                 Err(checkout) => self.wait(checkout, options, patience).await?,
             };

@@ -1,7 +1,11 @@
 //! Sessions, and their end: the pseudocode's `session_has_been_closed`.
 //!
-//! A [`Session`] refers to its process weakly. It keeps neither the process nor the pool alive, and closing it
-//! after they are gone has no effect. `Found` lists how a close may find its process; a model reaches each case.
+//! A process may leave the pool before its sessions have ended, for example at the deadline of its drain. The end of
+//! such a session has no effect. `Found` lists how a close may find its process; a model reaches each case.
+//!
+//! A [`Session`] shares the `Entry` of its process. So it keeps the user's value and the pool's memory, but not the
+//! process's place in the pool. A weak reference would keep neither. It would cost a get and its close four more atomic
+//! operations, which take as long as two lock pairs.
 
 use super::effects::Effects;
 use super::ending::{Ending, Found};
@@ -11,8 +15,8 @@ use super::process_info::Entry;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
 use crate::section::Guarded;
-use crate::sync::{Arc, Weak, has_failed};
-use crate::user_code::drop_contained;
+use crate::sync::{Arc, has_failed};
+use crate::user_code::UserValue;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -131,36 +135,32 @@ impl<S: Spawner> Lease<S> {
     }
     /// Turns the lease into a session over `connection`.
     #[inline]
-    pub fn connected(mut self, connection: <S::Process as Process>::Connection) -> Session<S> {
-        let entry = self.entry.take().expect("taken only by calls that consume the lease");
-        let info = Arc::downgrade(&entry);
-        Session { identifier: entry.identifier, info, connection: Some(connection) }
+    pub fn connected(self, connection: <S::Process as Process>::Connection) -> Session<S> {
+        Session { connection: UserValue::new(connection), lease: self }
     }
     /// Closes the session, which counts as a processed request. The same as dropping the lease.
     pub fn close(self) {}
     /// Gives the session back unused: it does not count as a processed request.
-    pub fn cancel(mut self) {
+    pub fn cancel(self) {
         self.end(Ending::Unused);
     }
     /// Ends the session and detaches the process, which could not be used.
-    pub fn fail(mut self) {
+    pub fn fail(self) {
         self.end(Ending::Failed);
     }
     /// Returns the process, whose session the caller ends.
     pub(crate) fn into_entry(mut self) -> Arc<Entry<S>> {
         self.entry.take().expect("taken only by calls that consume the lease")
     }
-    pub(crate) fn end(&mut self, end: Ending) {
-        if let Some(entry) = self.entry.take() {
-            session_has_been_closed(&entry, end);
-        }
+    pub(crate) fn end(self, end: Ending) -> Found {
+        session_has_been_closed(&self.into_entry(), end)
     }
 }
 
 impl<S: Spawner> Drop for Lease<S> {
     fn drop(&mut self) {
-        if !has_failed() {
-            self.end(Ending::Closed);
+        if let Some(entry) = self.entry.take().filter(|_| !has_failed()) {
+            session_has_been_closed(&entry, Ending::Closed);
         }
     }
 }
@@ -172,7 +172,7 @@ impl<S: Spawner> fmt::Debug for Lease<S> {
 }
 
 /// An open session with a process. Dereferences to the connection. Dropping it closes the connection, then
-/// the session.
+/// the session. It keeps the process's value alive, not its place in the pool.
 ///
 /// ```
 /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -188,16 +188,16 @@ impl<S: Spawner> fmt::Debug for Lease<S> {
 /// ```
 #[must_use = "dropping a session closes it"]
 pub struct Session<S: Spawner> {
-    identifier: Identifier,
-    info: Weak<Entry<S>>,
-    /// Absent only while the session is being closed.
-    connection: Option<<S::Process as Process>::Connection>,
+    /// Dropped first: the next session finds the process free. Its drop may panic; the session is counted down all
+    /// the same.
+    connection: UserValue<<S::Process as Process>::Connection>,
+    lease: Lease<S>,
 }
 
 impl<S: Spawner> Session<S> {
     /// Returns the identifier of the session's process.
     pub fn identifier(session: &Self) -> Identifier {
-        session.identifier
+        session.lease.identifier()
     }
     /// Closes the session, which counts as a processed request. The same as dropping it.
     pub fn close(session: Self) {
@@ -216,44 +216,30 @@ impl<S: Spawner> Session<S> {
     /// assert_eq!(pool.counts().count, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn fail(mut session: Self) {
+    pub fn fail(session: Self) {
         session.end(Ending::Failed);
     }
 
-    pub(crate) fn end(&mut self, end: Ending) -> Found {
-        let Some(connection) = self.connection.take() else { return Found::Null };
-        // The connection goes first: the next session finds the process free. Its drop is user code, and
-        // may panic; the session is counted down all the same.
-        drop_contained(connection);
-        match self.info.upgrade() {
-            Some(entry) => session_has_been_closed(&entry, end),
-            None => Found::Null,
-        }
-    }
-}
-
-impl<S: Spawner> Drop for Session<S> {
-    fn drop(&mut self) {
-        if !has_failed() {
-            self.end(Ending::Closed);
-        }
+    pub(crate) fn end(self, end: Ending) -> Found {
+        drop(self.connection);
+        self.lease.end(end)
     }
 }
 
 impl<S: Spawner> Deref for Session<S> {
     type Target = <S::Process as Process>::Connection;
     fn deref(&self) -> &Self::Target {
-        self.connection.as_ref().expect("present until the session is closed")
+        &self.connection
     }
 }
 impl<S: Spawner> DerefMut for Session<S> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        self.connection.as_mut().expect("present until the session is closed")
+        &mut self.connection
     }
 }
 
 impl<S: Spawner> fmt::Debug for Session<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("process", &self.identifier).finish_non_exhaustive()
+        f.debug_struct("Session").field("process", &self.lease.identifier()).finish_non_exhaustive()
     }
 }

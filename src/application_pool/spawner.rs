@@ -168,6 +168,8 @@ pub trait Process: Send + Sync + 'static {
 
     /// Shuts the process down: it has left the pool and gets no more sessions. Called exactly once. Must not block;
     /// leave what takes time to a thread or task.
+    ///
+    /// The value itself is dropped when its last session or lease has ended, too.
     fn shut_down(&self, how: ShutDown);
 }
 

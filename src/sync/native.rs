@@ -2,7 +2,7 @@
 
 use super::orderings::FLAG;
 pub(crate) use parking_lot::{Condvar, MutexGuard};
-pub(crate) use std::sync::{Arc, Weak};
+pub(crate) use std::sync::Arc;
 
 /// parking_lot's lock, for which a thread spins a little longer before it parks.
 ///
