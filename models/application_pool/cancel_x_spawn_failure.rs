@@ -6,6 +6,7 @@
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;
+use std::time::Duration;
 
 #[test]
 fn cancel_x_spawn_failure() {
@@ -31,18 +32,25 @@ fn cancel_x_spawn_failure() {
 #[test]
 fn second_failure_x_look() {
     explore("second_failure_x_look", &["one failure", "two failures"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
+        let ms = Duration::from_millis;
+        let rig = Rig::new(|b| b.max(1).back_off(Duration::ZERO, ms(15))).reentrant();
         rig.spawner.always("/a", Spawn::fail("no database"));
+        let backs_off_for = |length| {
+            let backing_off = rig.pool.snapshot().groups[0].backing_off;
+            assert_eq!(backing_off.map(|left| left.as_millis()), Some(length));
+        };
         let fails = || {
             let got = crate::sync::thread::inline(|| rig.pool.get(&app("a")).map(drop));
             assert!(matches!(got, Err(GetError::Spawn(_))));
         };
         fails();
+        backs_off_for(10);
         rig.clock.advance(DRAIN);
         let pool = rig.pool.clone();
         let look = spawn(move || pool.snapshot().totals.spawns_failed);
         fails();
         let failed = look.join().expect("no panic");
+        backs_off_for(15);
         outcomes.note(if failed == 1 { "one failure" } else { "two failures" });
     });
 }

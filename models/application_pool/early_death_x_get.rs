@@ -2,7 +2,9 @@
 
 use crate::application_pool::{DetachReason, Event, GetError, Identifier};
 use crate::models::rig::*;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Guards that an early death counts as a failed spawn (`State::died_early`), and that a session ends that
 /// (`failures_before` in `State::close_session`). Without the first, each get spawns another process that
@@ -34,6 +36,25 @@ fn early_death_x_get() {
     });
 }
 
+/// Guards that a process has proved itself when it has lived for as long as the longest back-off (`is_unproved`).
+/// Without that, a crash after days counts as a failed spawn. Asserted: the group backs off only after an early death.
+#[test]
+fn failure_x_long_life() {
+    const LONGEST: Duration = Duration::from_secs(60);
+    explore("failure_x_long_life", &["an early death", "it had proved itself"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1).back_off(LONGEST, LONGEST));
+        let id = unproved(&rig);
+        assert!(crate::sync::thread::inline(|| rig.pool.process_has_failed(id)));
+        let id = unproved(&rig);
+        let clock = rig.clock.clone();
+        let life = spawn(move || clock.advance(LONGEST));
+        assert!(rig.pool.process_has_failed(id));
+        life.join().expect("no panic");
+        let backs_off = rig.pool.snapshot().groups[0].backing_off.is_some();
+        outcomes.note(if backs_off { "an early death" } else { "it had proved itself" });
+    });
+}
+
 /// Spawns a process that has served no session.
 fn unproved(rig: &Rig) -> Identifier {
     let lease = crate::sync::thread::inline(|| rig.pool.checkout(&app("a"))).expect("a lease");
@@ -43,18 +64,29 @@ fn unproved(rig: &Rig) -> Identifier {
 }
 
 /// Guards that the report of a failure finds a process whose spawn has not ended (`State::in_flight`). Without that, a
-/// dead process is attached. Asserted: the process leaves because it has failed, or because it was given up.
+/// dead process is attached. Guards too that the observer hears of the end after the beginning (`Begun::ends`).
+/// Asserted: the process leaves because it has failed, or because it was given up, and after it was spawned.
 #[test]
 fn failure_x_attach() {
     let outcomes = ["attached, it failed", "in flight, it failed", "in flight, no longer wanted"];
     explore("failure_x_attach", &outcomes, |outcomes| {
-        let reasons: Arc<Mutex<Vec<DetachReason>>> = Arc::default();
+        let reasons: Arc<Mutex<Vec<Option<DetachReason>>>> = Arc::default();
         let theirs = reasons.clone();
+        let (spawned, step) = (AtomicBool::new(false), crate::sync::Mutex::new(()));
         let rig = Rig::new(|b| {
-            b.max(1).observer(move |event| {
-                if let Event::Detached { reason, .. } = event {
-                    theirs.lock().unwrap_or_else(PoisonError::into_inner).push(*reason);
+            b.max(1).observer(move |event| match event {
+                Event::Spawned { .. } => {
+                    // Other threads may go on within the call, and call the observer.
+                    drop(step.lock());
+                    spawned.store(true, Relaxed);
                 }
+                Event::Detached { reason, .. } => {
+                    drop(step.lock());
+                    // A panic of the observer is contained.
+                    let ends = if spawned.load(Relaxed) { Some(*reason) } else { None };
+                    theirs.lock().unwrap_or_else(PoisonError::into_inner).push(ends);
+                }
+                _ => {}
             })
         });
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
@@ -64,7 +96,8 @@ fn failure_x_attach() {
         assert!(rig.pool.wait_closed(DRAIN));
         let reasons = reasons.lock().unwrap_or_else(PoisonError::into_inner);
         let reason = match reasons[..] {
-            [reason] => reason,
+            [Some(reason)] => reason,
+            [None] => panic!("the end is reported before the beginning"),
             // The spawner's thread reports the end after the beginning, and may not have done so yet.
             [] if attached => DetachReason::Failed,
             _ => panic!("not one end: {reasons:?}"),

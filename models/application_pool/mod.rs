@@ -26,6 +26,7 @@ mod kept_turn_x_get;
 mod last_session_x_get;
 #[cfg(not(feature = "loom"))]
 mod linearizable;
+mod lost_protection_x_session_close;
 mod minimum_x_detach;
 mod newcomer_x_waiters;
 mod overtaken_look;
@@ -37,6 +38,7 @@ mod second_attempt_x_get;
 mod session_close_x_detach;
 mod session_close_x_pool_drop;
 mod set_max_x_waiter;
+mod snapshot_x_newcomer;
 mod spawn_x_close;
 mod spawn_x_detach;
 mod spawn_x_new_group;
