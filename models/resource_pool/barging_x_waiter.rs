@@ -14,7 +14,7 @@ use std::pin::pin;
 fn resource_barging_x_waiter() {
     let expected = ["it was overtaken", "it was served first"];
     explore("resource_barging_x_waiter", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_active(1).fair(false)).reentrant();
+        let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1)).reentrant();
         let lent = rig.lend();
         let mut waiter = Box::pin(rig.pool.borrow_async());
         assert!(rig.reentry().poll_once(waiter.as_mut()).is_pending());
@@ -47,7 +47,7 @@ fn resource_barging_x_waiter() {
 fn resource_barging_x_races() {
     let expected = ["it lost no race", "it lost one race"];
     explore("resource_barging_x_races", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_active(1).fair(false));
+        let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1));
         let lent = rig.lend();
         let mut waiter = Box::pin(rig.pool.borrow_async());
         let mut polls = 1;
@@ -80,7 +80,7 @@ fn resource_barging_x_races() {
 fn resource_barging_x_keyed_waiters() {
     let expected = ["the newcomer came first", "the newcomer came later"];
     explore("resource_barging_x_keyed_waiters", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_active(None).max_total(1).fair(false));
+        let rig = keyed(|b| b.max_active(None).max_total(1).fair(false).max_lost_races(1));
         let lent = rig.lend(Name("a"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
         let mut second = Box::pin(rig.pool.borrow_async(&Name("a")));
@@ -115,7 +115,7 @@ fn resource_barging_x_keyed_waiters() {
 fn resource_barging_x_late_retry() {
     let expected = ["the thread came first", "the newcomer overtook it"];
     explore("resource_barging_x_late_retry", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_total(2).max_total_per_key(1).fair(false));
+        let rig = keyed(|b| b.max_total(2).max_total_per_key(1).fair(false).max_lost_races(1));
         let (lent, of_third) = (rig.lend(Name("a")), rig.lend(Name("c")));
         let pool = rig.pool.clone();
         let thread = spawn(move || use_one_of(&pool, Name("a")));
@@ -143,7 +143,7 @@ fn resource_barging_x_late_retry() {
 fn resource_barging_x_clear() {
     let expected = ["cleared", "there still"];
     explore("resource_barging_x_clear", &expected, |outcomes| {
-        let rig = keyed(|b| b.max_total(1).max_total_per_key(1).fair(false));
+        let rig = keyed(|b| b.max_total(1).max_total_per_key(1).fair(false).max_lost_races(1));
         let lent = rig.lend(Name("b"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
         let mut second = Box::pin(rig.pool.borrow_async(&Name("b")));
@@ -178,7 +178,8 @@ fn resource_barging_x_clear() {
 fn resource_barging_x_filling() {
     let expected = ["it finds room", "it is to look again"];
     explore_small("resource_barging_x_filling", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_total(1).max_active(None).fair(false)).reentrant();
+        let rig =
+            unkeyed(|b| b.max_total(1).max_active(None).fair(false).max_lost_races(1)).reentrant();
         let lent = rig.lend();
         let mut called = Box::pin(rig.pool.borrow_async());
         let mut in_line = Box::pin(rig.pool.borrow_async());

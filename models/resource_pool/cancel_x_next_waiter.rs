@@ -60,7 +60,7 @@ fn resource_cancel_x_next_creation() {
 fn resource_cancel_x_retry() {
     let expected = ["dropped waiting", "dropped woken"];
     explore_small("resource_cancel_x_retry", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_active(1).fair(false)).reentrant();
+        let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1)).reentrant();
         let woken = race(&rig, drop, 1);
         outcomes.note(if woken { "dropped woken" } else { "dropped waiting" });
         assert_eq!(rig.end(), [1]);

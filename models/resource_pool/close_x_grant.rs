@@ -75,7 +75,7 @@ fn resource_close_x_victim() {
 fn resource_close_x_retry() {
     let expected = ["called first", "failed in the queue"];
     explore_small("resource_close_x_retry", &expected, |outcomes| {
-        let rig = unkeyed(|b| b.max_active(1).fair(false));
+        let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1));
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
         assert!(poll_once(waiter.as_mut()).is_pending());

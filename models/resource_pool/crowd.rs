@@ -24,10 +24,13 @@ fn any<P>(builder: Builder<Factory, P>) -> Builder<Factory, P> {
     let total = thread_rng().gen_range(1..4);
     // The builder refuses a limit that the total keeps from being reached.
     let mut builder = builder.max_active(total.min(thread_rng().gen_range(1..3)));
-    builder = builder.max_total(total).fair(!chance(3)).lend_order(match chance(2) {
+    builder = builder.max_total(total).lend_order(match chance(2) {
         true => LendOrder::OldestFirst,
         false => LendOrder::NewestFirst,
     });
+    if chance(3) {
+        builder = builder.fair(false).max_lost_races(1);
+    }
     if chance(2) {
         builder = builder.min_idle(1);
     }

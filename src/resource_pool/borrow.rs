@@ -14,6 +14,7 @@ use super::loan::Loan;
 use super::reserved::{ReservedLoan, ReservedPlace};
 use super::slot::Content;
 use super::state::{Step, ToCreate};
+use super::time_limits::limited;
 use crate::clock::Deadline;
 use crate::collections::slab_list::Key;
 use crate::section::{Guarded, Patience, now};
@@ -170,7 +171,8 @@ impl<F: Form> Inner<F> {
             }
         }
         let Loan { meta, resource, .. } = loan;
-        self.factory.activate(meta, resource).await.map_err(|why| BorrowError::Activate(*why))?;
+        let activated = limited!(self, activate_timeout, self.factory.activate(meta, resource));
+        activated.map_err(|why| BorrowError::Activate(*why))?;
         Ok(self.lent(&mut reserved, first, caller))
     }
 
@@ -181,10 +183,8 @@ impl<F: Form> Inner<F> {
             self.clean(loan).await?;
         }
         let Loan { meta, resource, .. } = loan;
-        self.factory
-            .activate(meta, resource)
-            .await
-            .map_err(|why| Box::new(Event::ActivateFailed(*why)))?;
+        let activated = limited!(self, activate_timeout, self.factory.activate(meta, resource));
+        activated.map_err(|why| Box::new(Event::ActivateFailed(*why)))?;
         if self.options.test_on_borrow {
             self.validate(&loan.meta, &mut loan.resource).await?;
         }
@@ -198,7 +198,7 @@ impl<F: Form> Inner<F> {
             self.validate(&loan.meta, &mut loan.resource).await?;
         }
         let Loan { meta, resource, .. } = loan;
-        let passivated = self.passivate(meta, resource).await;
+        let passivated = limited!(self, passivate_timeout, self.factory.passivate(meta, resource));
         passivated.map_err(|why| Box::new(Event::PassivateFailed(*why)))?;
         loan.unclean = false;
         Ok(())

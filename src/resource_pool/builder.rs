@@ -130,10 +130,18 @@ impl<F: Form, P> Builder<F, P> {
     /// Sets whether borrowers are served in the order of their arrival. Default: yes.
     ///
     /// If not, a newcomer may take what is free before the waiter that was woken for it. The pool then lends more per
-    /// second, and some waiters wait longer. A waiter loses at most eight such races: then it is served before all
-    /// newcomers. A task that was woken and is not polled keeps the next one waiting: see the [limits](super#limits).
+    /// second, and some waiters wait longer: see [`max_lost_races`](Self::max_lost_races). A task that was woken and is
+    /// not polled keeps the next one waiting: see the [limits](super#limits).
     pub fn fair(mut self, fair: bool) -> Self {
         self.options.fair = fair;
+        self
+    }
+    /// Limits how often a waiter is overtaken in a pool that is not [`fair`](Self::fair). Default: 1,024 times.
+    ///
+    /// A waiter that has been woken so often, and came too late each time, is served before all newcomers. A small
+    /// number shortens the longest waits, and costs throughput: each time, the pool waits until that waiter runs.
+    pub fn max_lost_races(mut self, races: u32) -> Self {
+        self.options.max_lost_races = Some(races);
         self
     }
     /// Limits how long a resource is idle, also below `min_idle`. It is destroyed then. Default: no limit.
@@ -202,6 +210,16 @@ impl<F: Form, P> Builder<F, P> {
     /// is no limit.
     pub fn validate_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.validate_timeout = time.into();
+        self
+    }
+    /// Limits how long an activation takes, by the runtime's timer. Default: no limit.
+    ///
+    /// A resource whose activation takes longer is destroyed, and its borrower gets another one. If that resource is
+    /// new, the borrower gets [`BorrowError::Activate`](super::BorrowError::Activate). The listener is notified of the
+    /// others ([`Event::ActivateFailed`] with [`Failure::TimedOut`](super::Failure::TimedOut)). Only
+    /// [`build_on`](Self::build_on) accepts this limit. With a manual clock there is no limit.
+    pub fn activate_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.options.activate_timeout = time.into();
         self
     }
     /// Limits how long a passivation takes, by the runtime's timer. Default: no limit.

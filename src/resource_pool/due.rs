@@ -41,12 +41,14 @@ impl<F: Form> State<F> {
     pub(super) fn has_outlived(&self, slot: Key) -> bool {
         self.lifetimes.is_some() && self.has_outlived_at(slot, self.clock.now())
     }
+    #[inline]
     pub(super) fn has_outlived_at(&self, slot: Key, now: Time) -> bool {
         self.ends_at(slot).is_some_and(|end| now >= end)
     }
+    #[inline]
     pub(super) fn ends_at(&self, slot: Key) -> Option<Time> {
-        let entry = &self.slots[slot.index()];
         let lifetimes = self.lifetimes.as_ref()?;
+        let entry = &self.slots[slot.index()];
         Some(entry.created.plus_span(lifetimes[usize::from(entry.class)]))
     }
     /// Returns whether an idle resource is too old to be lent (PROP-RP-FRESH).

@@ -236,7 +236,7 @@ pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
         &self,
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
-    ) -> impl Future<Output = Result<bool, String>> + Send;
+    ) -> impl Future<Output = Result<bool, Box<Failure<Self::Error>>>> + Send;
     #[doc(hidden)]
     fn activate(
         &self,
@@ -271,8 +271,8 @@ impl<F: ResourceFactory> Form for F {
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-    ) -> Result<bool, String> {
-        contain(|| ResourceFactory::validate(self, metadata, resource))
+    ) -> Result<bool, Box<Failure<F::Error>>> {
+        Failure::boxed(contain(|| Ok(ResourceFactory::validate(self, metadata, resource))))
     }
     #[inline]
     async fn activate(
@@ -327,8 +327,8 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
-    ) -> impl Future<Output = Result<bool, String>> + Send {
-        async move { contain_future!(self.0.validate(metadata, resource)) }
+    ) -> impl Future<Output = Result<bool, Box<Failure<Self::Error>>>> + Send {
+        async move { Failure::boxed(contain_future!(self.0.validate(metadata, resource)).map(Ok)) }
     }
     #[inline]
     fn activate(

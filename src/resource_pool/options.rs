@@ -159,6 +159,7 @@ pub(crate) struct Options {
     pub(super) test_while_idle: bool,
     pub(super) lend_order: LendOrder,
     pub(super) fair: bool,
+    pub(super) max_lost_races: Option<u32>,
     pub(super) max_idle_time: Option<Duration>,
     pub(super) soft_max_idle_time: Option<Duration>,
     pub(super) max_lifetime: Option<Duration>,
@@ -169,6 +170,7 @@ pub(crate) struct Options {
     pub(super) remove_abandoned: bool,
     pub(super) create_timeout: Option<Duration>,
     pub(super) validate_timeout: Option<Duration>,
+    pub(super) activate_timeout: Option<Duration>,
     pub(super) passivate_timeout: Option<Duration>,
 }
 
@@ -183,6 +185,7 @@ impl Default for Options {
             test_while_idle: false,
             lend_order: LendOrder::default(),
             fair: true,
+            max_lost_races: None,
             max_idle_time: None,
             soft_max_idle_time: None,
             max_lifetime: None,
@@ -193,6 +196,7 @@ impl Default for Options {
             remove_abandoned: false,
             create_timeout: None,
             validate_timeout: None,
+            activate_timeout: None,
             passivate_timeout: None,
         }
     }
@@ -208,23 +212,23 @@ impl Options {
     }
 
     pub(super) fn check(&self) -> Result<(), BuildError> {
-        let durations = [
+        let times = [
             ("max_idle_time", self.max_idle_time),
             ("soft_max_idle_time", self.soft_max_idle_time),
             ("max_lifetime", self.max_lifetime),
             ("eviction_interval", self.eviction_interval),
             ("abandoned_after", self.abandoned_after),
-            ("create_timeout", self.create_timeout),
-            ("validate_timeout", self.validate_timeout),
-            ("passivate_timeout", self.passivate_timeout),
         ];
-        for (name, duration) in durations {
+        for (name, duration) in times.into_iter().chain(self.time_limits()) {
             if duration.is_some_and(|duration| duration.is_zero()) {
                 return Err(BuildError::Zero(name));
             }
         }
         if self.evictions_per_run == Some(0) {
             return Err(BuildError::Zero("evictions_per_run"));
+        }
+        if self.max_lost_races == Some(0) {
+            return Err(BuildError::Zero("max_lost_races"));
         }
         let needs = |option, needs, why| BuildError::Needs { option, needs, why };
         let not_with = |option, with, why| BuildError::NotWith { option, with, why };
@@ -233,6 +237,13 @@ impl Options {
             if let Some((option, _)) = waits.into_iter().find(|(_, set)| *set) {
                 return Err(not_with(option, "when_exhausted(Fail)", "no borrower waits"));
             }
+        }
+        if self.max_lost_races.is_some() && self.fair {
+            return Err(needs(
+                "max_lost_races",
+                "fair(false)",
+                "in a fair pool no waiter loses one",
+            ));
         }
         if self.test_while_idle && self.eviction_interval.is_none() {
             return Err(needs("test_while_idle", "eviction_interval", "it sets how often"));
@@ -275,15 +286,20 @@ impl Options {
         }
     }
 
+    /// Returns the time limits of the factory's calls, with their names.
+    fn time_limits(&self) -> [(&'static str, Option<Duration>); 4] {
+        [
+            ("create_timeout", self.create_timeout),
+            ("validate_timeout", self.validate_timeout),
+            ("activate_timeout", self.activate_timeout),
+            ("passivate_timeout", self.passivate_timeout),
+        ]
+    }
+
     /// Refuses options that need a runtime.
     pub(super) fn check_without_runtime(&self, with: &'static str) -> Result<(), BuildError> {
         let why = "it needs a runtime; `build_on` takes one";
-        let limits = [
-            ("create_timeout", self.create_timeout),
-            ("validate_timeout", self.validate_timeout),
-            ("passivate_timeout", self.passivate_timeout),
-        ];
-        match limits.into_iter().find(|(_, limit)| limit.is_some()) {
+        match self.time_limits().into_iter().find(|(_, limit)| limit.is_some()) {
             Some((option, _)) => Err(BuildError::NotWith { option, with, why }),
             None => Ok(()),
         }

@@ -9,6 +9,7 @@ use super::keys::Select;
 use super::loan::Loan;
 use super::refill::{Arrival, NextRefill, Vacancy};
 use super::slot::{Content, Meta};
+use super::time_limits::limited;
 use crate::collections::slab_list::Key;
 use crate::section::Guarded;
 use crate::sync::has_failed;
@@ -134,7 +135,8 @@ impl<F: Form> Inner<F> {
                 return Err(error);
             }
         }
-        if let Err(failure) = self.passivate(metadata, resource).await {
+        let passivation = self.factory.passivate(metadata, resource);
+        if let Err(failure) = limited!(self, passivate_timeout, passivation) {
             return Err(refilling.failed(AddError::Passivate(*failure)));
         }
         match refilling.put() {

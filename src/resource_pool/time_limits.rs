@@ -17,6 +17,18 @@ use std::time::{Duration, Instant};
 /// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Awaits a call of the factory, within the time limit of that name.
+// A macro, not a function: without a limit, the call is polled in place.
+macro_rules! limited {
+    ($pool:expr, $limit:ident, $call:expr) => {
+        match $pool.options.$limit {
+            None => $call.await,
+            Some(time) => $pool.limited(time, $call).await,
+        }
+    };
+}
+pub(super) use limited;
+
 /// The end of a call's time.
 struct Limit {
     at: Instant,
@@ -72,48 +84,38 @@ impl<F: Form> Inner<F> {
         })))
     }
 
-    /// Awaits a call of the factory. Returns `None`, and drops the call, once it has taken longer than `time`.
+    /// Awaits a call of the factory. Returns an error, and drops the call, once it has taken longer than `time`.
     ///
     /// The time begins when the call first pends, so a call that is ready at once costs no look at the clock.
-    #[inline]
-    async fn limited<T>(&self, time: Option<Duration>, call: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn limited<T>(
+        &self,
+        time: Duration,
+        call: impl Future<Output = Result<T, Box<Failure<F::Error>>>>,
+    ) -> Result<T, Box<Failure<F::Error>>> {
         let (mut call, mut limit) = (pin!(call), None);
         poll_fn(|cx| match call.as_mut().poll(cx) {
-            Poll::Ready(result) => Poll::Ready(Some(result)),
-            Poll::Pending if time.is_none() => Poll::Pending,
-            Poll::Pending => match limit.get_or_insert_with(|| self.limit(time)) {
-                Some(limit) => limit.poll(self, cx).map(|()| None),
+            Poll::Pending => match limit.get_or_insert_with(|| self.limit(Some(time))) {
+                Some(limit) => limit.poll(self, cx).map(|()| Err(Box::new(Failure::TimedOut))),
                 None => Poll::Pending,
             },
+            ended => ended,
         })
         .await
     }
 
     /// Tests a resource.
-    #[inline]
     pub(super) async fn validate(
         &self,
         metadata: &F::Metadata,
         resource: &mut F::Resource,
     ) -> Result<(), Box<Event<F::Error>>> {
         let test = self.factory.validate(metadata, resource);
-        match self.limited(self.options.validate_timeout, test).await {
-            Some(Ok(true)) => Ok(()),
-            Some(Ok(false)) => Err(Box::new(Event::Invalid)),
-            Some(Err(message)) => Err(Box::new(Event::ValidatePanicked(message))),
-            None => Err(Box::new(Event::ValidateTimedOut)),
+        match limited!(self, validate_timeout, test).map_err(|why| *why) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Box::new(Event::Invalid)),
+            Err(Failure::Panicked(message)) => Err(Box::new(Event::ValidatePanicked(message))),
+            Err(Failure::TimedOut) => Err(Box::new(Event::ValidateTimedOut)),
+            Err(Failure::Error(_)) => unreachable!("a test returns no error of the factory's"),
         }
-    }
-
-    /// Passivates a resource.
-    #[inline]
-    pub(super) async fn passivate(
-        &self,
-        metadata: &F::Metadata,
-        resource: &mut F::Resource,
-    ) -> Result<(), Box<Failure<F::Error>>> {
-        let call = self.factory.passivate(metadata, resource);
-        let ended = self.limited(self.options.passivate_timeout, call).await;
-        ended.unwrap_or_else(|| Err(Box::new(Failure::TimedOut)))
     }
 }

@@ -24,7 +24,7 @@ fn refused(configure: impl FnOnce(B) -> B) -> String {
 #[test]
 fn options_that_must_be_positive_refuse_zero() {
     type Case = (&'static str, fn(B) -> B);
-    let cases: [Case; 8] = [
+    let cases: [Case; 9] = [
         ("max_active", |b| b.max_active(0)),
         ("max_total", |b| b.max_total(0)),
         ("max_idle_time", |b| b.max_idle_time(Duration::ZERO)),
@@ -32,6 +32,7 @@ fn options_that_must_be_positive_refuse_zero() {
         ("max_lifetime", |b| b.max_lifetime(Duration::ZERO)),
         ("eviction_interval", |b| b.eviction_interval(Duration::ZERO)),
         ("evictions_per_run", |b| b.eviction_interval(SECOND).evictions_per_run(0)),
+        ("max_lost_races", |b| b.fair(false).max_lost_races(0)),
         ("abandoned_after", |b| b.abandoned_after(Duration::ZERO)),
     ];
     for (name, configure) in cases {
@@ -91,6 +92,7 @@ const OPTIONS: &[Choice] = &[
     ("test_while_idle", |b| b.test_while_idle(true)),
     ("lend_order", |b| b.lend_order(LendOrder::OldestFirst)),
     ("fair(false)", |b| b.fair(false)),
+    ("max_lost_races", |b| b.max_lost_races(2)),
     ("max_idle_time", |b| b.max_idle_time(9 * SECOND)),
     ("soft_max_idle_time", |b| b.soft_max_idle_time(SECOND)),
     ("max_lifetime", |b| b.max_lifetime(9 * SECOND)),
@@ -104,6 +106,7 @@ const OPTIONS: &[Choice] = &[
 
 /// Options without an effect unless one of the others is set.
 const NEEDS: &[(&str, &[&str])] = &[
+    ("max_lost_races", &["fair(false)"]),
     ("test_while_idle", &["eviction_interval"]),
     ("lifetime_jitter", &["max_lifetime"]),
     ("eviction_interval", &["max_idle_time", "soft_max_idle_time", "test_while_idle"]),

@@ -19,9 +19,10 @@ fn in_paused_time(test: impl Future<Output = ()>) {
     runtime.expect("a runtime").block_on(test);
 }
 
-/// Returns a pool with time limits for tests and passivations.
+/// Returns a pool with time limits for tests, activations and passivations.
 fn limited(configure: impl FnOnce(Building) -> Building) -> Rig {
-    let limits = |b: Building| b.validate_timeout(LIMIT).passivate_timeout(LIMIT);
+    let limits =
+        |b: Building| b.validate_timeout(LIMIT).activate_timeout(LIMIT).passivate_timeout(LIMIT);
     rig_on(|b| configure(limits(b)).clock(Clock::monotonic()), Tokio::current())
 }
 
@@ -64,6 +65,27 @@ fn the_test_of_a_new_resource_that_hangs_ends() {
             (Err(AddError::Invalid), vec!["ValidateTimedOut".to_owned()])
         );
         assert_eq!((rig.steps.alive(), rig.counts()), (0, (0, 0, 0)));
+    });
+}
+
+/// The borrower of an idle resource gets another one, the borrower of a new one an error.
+#[test]
+fn an_activation_that_hangs_ends() {
+    in_paused_time(async {
+        let rig = limited(|b| b);
+        rig.steps.on("activate", Step::Held);
+        let why = ends(rig.pool.borrow_async()).await.expect_err("it hangs");
+        assert_eq!((why, said(&rig)), (BorrowError::Activate(Failure::TimedOut), vec![]));
+        rig.steps.go_on("activate");
+        drop(rig.lend());
+        rig.steps.on("activate", Step::Held);
+        let go_on = async {
+            tokio::time::sleep(LIMIT + LIMIT / 2).await;
+            rig.steps.go_on("activate");
+        };
+        let (lent, ()) = join(rig.pool.borrow_async(), go_on).await;
+        assert_eq!((lent.expect("another").number, rig.steps.alive()), (3, 1));
+        assert_eq!(said(&rig), vec!["ActivateFailed(TimedOut)".to_owned()]);
     });
 }
 
@@ -130,9 +152,10 @@ type Set = fn(Building) -> Building;
 /// Only a runtime can interrupt a call.
 #[test]
 fn time_limits_need_a_runtime() {
-    let limits: [(&str, Set); 3] = [
+    let limits: [(&str, Set); 4] = [
         ("create_timeout", |b| b.create_timeout(LIMIT)),
         ("validate_timeout", |b| b.validate_timeout(LIMIT)),
+        ("activate_timeout", |b| b.activate_timeout(LIMIT)),
         ("passivate_timeout", |b| b.passivate_timeout(LIMIT)),
     ];
     for (name, limit) in limits {

@@ -186,7 +186,11 @@ macro_rules! any {
 macro_rules! built {
     ($builder:expr, $world:expr, $clock:expr) => {{
         let World { bounds, options, .. } = $world;
-        let mut builder = $builder
+        let mut builder = $builder;
+        if !options.fair {
+            builder = builder.fair(false).max_lost_races(options.races as u32);
+        }
+        let mut builder = builder
             .max_active(bounds.active)
             .max_total(bounds.total)
             .min_idle(bounds.min_idle)
@@ -195,7 +199,6 @@ macro_rules! built {
                 state::WhenExhausted::Block => WhenExhausted::Block,
                 state::WhenExhausted::Grow => WhenExhausted::Grow,
             })
-            .fair(options.fair)
             .lend_order(match options.fifo {
                 true => LendOrder::OldestFirst,
                 false => LendOrder::NewestFirst,
