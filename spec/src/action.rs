@@ -3,7 +3,7 @@
 //! An [`Action`] is one critical section of the pseudocode. Its observable effects are [`Event`]s: the
 //! stories print them, and the properties of steps judge them.
 
-use crate::configuration::{ClientId, Dir, GroupId, OptionsId, ProcessId, Time};
+use crate::configuration::{ClientId, Dir, GroupId, OptionsId, ProcessId, RestartMode, Time};
 
 /// The outcome of a spawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +50,10 @@ pub enum Action {
     ProcessFails { process: ProcessId },
     /// A group is detached and forgotten.
     DetachGroup { group: GroupId },
+    /// A caller restarts a group by its name.
+    RestartGroup { group: GroupId, mode: RestartMode },
+    /// A caller asks for the minimum of a group's processes, without a get.
+    PreStart { group: GroupId },
     /// From now on gets for the group bring these options.
     SetOptions { group: GroupId, options: OptionsId },
     /// `max` is set.

@@ -9,7 +9,7 @@
 //! choice), E35 (growth), E36 (the last session), E38 (the turn). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
 //! INV-CONCURRENCY. Properties: PROP-CHOICE, PROP-GROWTH, PROP-LAST-SESSION, PROP-KEEPS-TURN.
 
-use crate::configuration::{ClientId, GroupId, ProcessId};
+use crate::configuration::{ClientId, GroupId, OptionsId, ProcessId};
 use crate::pool::{At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};
 use crate::rules::Erratum::*;
 
@@ -22,7 +22,7 @@ impl Pool {
         self.group_of(client);
         self.groups[group].forgotten = false;
         if (first || self.written(E24)) && self.needs_restart(client) {
-            self.restart(group);
+            self.restart(group, self.options(group).restart_mode);
             if self.lock != Lock::Free {
                 return; // E2 as written: the join never returns.
             }
@@ -82,7 +82,22 @@ impl Pool {
     /// Finds or makes the client's group, and gives it the options of this get. For a new group, the
     /// restart file that the get saw is the baseline (E23).
     pub(crate) fn group_of(&mut self, client: ClientId) {
-        let Client { group: id, options, look, .. } = self.clients[client];
+        let Client { group, options, look, .. } = self.clients[client];
+        self.find_group(group, options, look);
+    }
+
+    /// Asks for the minimum of the group's processes, without a get.
+    pub(crate) fn pre_start(&mut self, group: GroupId) {
+        if self.closed {
+            return;
+        }
+        let look = self.files[self.options_brought(group).restart_dir];
+        self.find_group(group, self.brought[group], look);
+        self.groups[group].forgotten = false;
+        self.settle(group);
+    }
+
+    fn find_group(&mut self, id: GroupId, options: OptionsId, look: Option<u64>) {
         let dir = self.config().options(id, options).restart_dir;
         let (written_e4, written_e23) = (self.written(E4), self.written(E23));
         let group = &mut self.groups[id];

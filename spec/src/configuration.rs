@@ -102,6 +102,10 @@ pub struct Environment {
     pub detach: bool,
     /// A group may be detached and forgotten.
     pub detach_group: bool,
+    /// A group may be restarted by its name, in either mode.
+    pub restart_group: bool,
+    /// The minimum of a group's processes may be asked for without a get.
+    pub pre_start: bool,
     /// A process may break a session or refuse a connection.
     pub processes_fail: bool,
     /// A process may be seen to have failed, and may fail before it has proved itself (E26). Elsewhere a process
@@ -134,10 +138,10 @@ pub struct Environment {
 impl Environment {
     /// Returns each event, and whether it may happen.
     #[rustfmt::skip]
-    pub fn events(&self) -> [(bool, &'static str); 19] {
+    pub fn events(&self) -> [(bool, &'static str); 21] {
         let Environment {
-            spawns_fail, no_thread, touch, delete, detach, detach_group, processes_fail, early_deaths, clients_fail,
-            endless, give_up, try_get, time, punctual, set_max, set_max_per_app, set_max_idle_time, options, close,
+            spawns_fail, no_thread, touch, delete, detach, detach_group, restart_group, pre_start, processes_fail,
+            early_deaths, clients_fail, endless, give_up, try_get, time, punctual, set_max, set_max_per_app, set_max_idle_time, options, close,
         } = self;
         [
             (*spawns_fail, "spawns fail"),
@@ -146,6 +150,8 @@ impl Environment {
             (*delete, "restart.txt is deleted"),
             (*detach, "processes are detached"),
             (*detach_group, "groups are detached"),
+            (*restart_group, "groups are restarted by name"),
+            (*pre_start, "the minimum is asked for without a get"),
             (*processes_fail, "processes break sessions"),
             (*early_deaths, "processes fail early"),
             (*clients_fail, "clients fail to connect"),

@@ -106,6 +106,8 @@ changes! {
     clients_fail environment.clients_fail = true;
     closes environment.close = true;
     endings environment.detach_group = true, closes;
+    pre_starts environment.pre_start = true;
+    by_name environment.restart_group = true, pre_starts;
     everything environment.touch = true, failures, detaches, lowered;
     connects connects = true;
     idle max_idle_time = 1;
@@ -204,6 +206,8 @@ configurations! {
     "one-private-forgotten" [4_386, 35_618, 17]: pool(first_min(private(1), 1), 2, 2),
         failures, restarts, detaches, endings, idle;
     "one-rolling-private" [12_850, 76_756, 28]: pool(rolling(private(1)), 3, 3), restarts;
+    "one-by-name" [9_188, 105_235, 20]: pool(first_min(private(1), 1), 2, 2), failures, endings, by_name;
+    "two-by-name" [65_737, 865_103, 23]: pool(rolling_first(first_min(global(2), 1)), 2, 2), endings, by_name;
     // Three groups, max 2, three clients.
     "three-global" [23_354, 130_529, 22]: three(global(3)), time, idle, short_drains;
     "three-global-deep" [1_012_090, 6_631_465, 32]: three(global(3)), failures, idle, short_drains;

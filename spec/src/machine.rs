@@ -1,6 +1,6 @@
 //! The machine: the possible actions, and the effect of each.
 
-use crate::configuration::{Config, ProcessId};
+use crate::configuration::{Config, ProcessId, RestartMode};
 use crate::pool::{Action, At, Event, Lock, Pool, SpawnResult};
 use crate::session::Ending;
 
@@ -118,6 +118,16 @@ impl Pool {
             let known = (0..self.groups.len()).filter(|&group| self.groups[group].known);
             out.extend(known.map(|group| Action::DetachGroup { group }));
         }
+        if env.restart_group {
+            let known = (0..self.groups.len()).filter(|&group| self.groups[group].known);
+            let modes = [RestartMode::Immediate, RestartMode::Rolling];
+            out.extend(known.flat_map(|group| {
+                modes.into_iter().map(move |mode| Action::RestartGroup { group, mode })
+            }));
+        }
+        if env.pre_start && !self.closed {
+            out.extend((0..self.groups.len()).map(|group| Action::PreStart { group }));
+        }
         let other = |values: &[usize], now: usize| -> Vec<usize> {
             values.iter().copied().filter(|&value| value != now).collect()
         };
@@ -162,6 +172,8 @@ impl Pool {
             Action::Detach { process } => self.detach_without_lock(process),
             Action::ProcessFails { process } => self.process_has_failed(process),
             Action::DetachGroup { group } => self.detach_group(group),
+            Action::RestartGroup { group, mode } => self.restart_group(group, mode),
+            Action::PreStart { group } => self.pre_start(group),
             Action::SetOptions { group, options } => self.brought[group] = options,
             Action::SetMax(max) => self.mutate_max(max),
             Action::SetMaxPerApp(max_per_app) => self.mutate_max_per_app(max_per_app),

@@ -130,9 +130,11 @@ step_properties! {
                 group.failures == failures && (failures == 1 || group.back_off_until.is_some())
             })
         };
-    "PROP-BACK-OFF-SPARES" "no process is evicted for a group that backs off, unless the group restarts (E27)"
-        |before, _, after| {
-            let backs_off = |&id: &GroupId| !restarts(after, id)
+    "PROP-BACK-OFF-SPARES" "no process is evicted for a group that backs off, unless the group restarts or is detached (E27)"
+        |before, action, after| {
+            // Both end the back-off.
+            let ends = |id| restarts(after, id) || *action == Action::DetachGroup { group: id };
+            let backs_off = |&id: &GroupId| !ends(id)
                 && before.groups[id].back_off_until.is_some_and(|until| until > before.now);
             each((0..before.groups.len()).filter(backs_off), |id| detached(after)
                 .all(|(_, _, reason)| reason != Reason::Evicted(Some(id))))
@@ -148,10 +150,10 @@ step_properties! {
             let options = before.options_brought(group);
             sees_change(before, group, options).then(|| restarts(after, group))
         };
-    "PROP-RESTART-CAUSE" "a group restarts only if restart.txt was created or touched since the group last looked (E23)"
+    "PROP-RESTART-CAUSE" "a group restarts only if restart.txt was created or touched since the group last looked, or a caller restarts it by name (E23)"
         |before, action, after| each((0..after.groups.len()).filter(|&id| restarts(after, id)), |id| {
             let options = before.options_brought(id);
-            asked_for(action) == Some(id) && (options.always_restart || sees_change(before, id, options))
+            restarts_by_name(action).is_some_and(|(group, _)| group == id) || asked_for(action) == Some(id) && (options.always_restart || sees_change(before, id, options))
         });
     "PROP-RESTART-LOSS" "no restart detaches a process while restart.txt is missing (E23)"
         |before, action, after| {
@@ -172,7 +174,8 @@ step_properties! {
                 !after.events.iter().any(|event| matches!(event, Event::Restarting { .. })))
         };
     "PROP-ROLLING" "a rolling restart detaches a process only after its successor is attached (E34)"
-        |_, _, s| {
+        |_, action, s| {
+            let at_once = |group| restarts_by_name(action) == Some((group, RestartMode::Immediate));
             // In the order of events: a process attached later is no successor yet.
             let mut successors = vec![0; s.groups.len()];
             let detached = s.events.iter().filter_map(|event| match *event {
@@ -181,7 +184,7 @@ step_properties! {
                     None
                 }
                 Event::Detached { group, reason: Reason::Restarted, .. }
-                    if s.options(group).restart_mode == RestartMode::Rolling =>
+                    if s.options(group).restart_mode == RestartMode::Rolling && !at_once(group) =>
                 {
                     let was_there = successors[group] > 0;
                     successors[group] -= usize::from(was_there);
@@ -204,7 +207,7 @@ step_properties! {
                     && g.seen.iter().all(Option::is_none)
             })
         };
-    "PROP-FORGOTTEN" "no process is spawned for a detached group until a get asks for it again, whatever its minimum (E28)"
+    "PROP-FORGOTTEN" "no process is spawned for a detached group until a get or a pre-start asks for it again, whatever its minimum (E28)"
         |before, action, s| {
             // Include the step that detaches the group, which must set `forgotten`.
             let detached = match *action {
@@ -220,11 +223,14 @@ step_properties! {
                 g.size == 0 && quiet && (g.forgotten || !g.known)
             })
         };
-    "PROP-OPTIONS" "a group has the options of the get that looked last; a process keeps the options its spawn was ordered with (E7)"
+    "PROP-OPTIONS" "a group has the options of the get or pre-start that looked last; a process keeps the options its spawn was ordered with (E7)"
         |before, action, after| {
             let (group, options) = match looks_again(before, action) {
                 Some(client) => (before.clients[client].group, before.clients[client].options),
-                None => asked_for(action).map(|group| (group, before.brought[group]))?,
+                None => {
+                    let group = asked_for(action).or(pre_starts(action));
+                    group.map(|group| (group, before.brought[group]))?
+                }
             };
             let g = &before.groups[group];
             (g.known && !before.closed && g.options != options).then(|| {
@@ -277,6 +283,20 @@ fn restarts(s: &Pool, group: GroupId) -> bool {
 fn asked_for(action: &Action) -> Option<GroupId> {
     match *action {
         Action::Get { group, .. } | Action::TryGet { group, .. } => Some(group),
+        _ => None,
+    }
+}
+/// Returns the group whose minimum a caller asks for.
+fn pre_starts(action: &Action) -> Option<GroupId> {
+    match *action {
+        Action::PreStart { group } => Some(group),
+        _ => None,
+    }
+}
+/// Returns the group that a caller restarts by its name, and how.
+fn restarts_by_name(action: &Action) -> Option<(GroupId, RestartMode)> {
+    match *action {
+        Action::RestartGroup { group, mode } => Some((group, mode)),
         _ => None,
     }
 }

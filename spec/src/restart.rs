@@ -33,8 +33,15 @@ impl Pool {
         changed || always && (g.size > 0 || g.spawning.is_some())
     }
 
+    /// Restarts the group as a new restart file would, if it is known.
+    pub(crate) fn restart_group(&mut self, group: GroupId, mode: RestartMode) {
+        if self.groups[group].known && !self.closed {
+            self.restart(group, mode);
+        }
+    }
+
     /// Replaces the group's processes by processes with the new code.
-    pub(crate) fn restart(&mut self, group: GroupId) {
+    pub(crate) fn restart(&mut self, group: GroupId, mode: RestartMode) {
         self.end_back_off(group);
         let g = &mut self.groups[group];
         g.failures = 0;
@@ -42,7 +49,7 @@ impl Pool {
         g.outdated = g.processes.len();
         g.reload_pending = true;
         self.report(Event::Restarting { group });
-        match self.options(group).restart_mode {
+        match mode {
             RestartMode::Rolling if !self.written(E34) => self.give_up_spawn(group),
             _ => self.detach_group_without_lock(group, Reason::Restarted),
         }

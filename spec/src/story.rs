@@ -171,6 +171,13 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
         Action::DetachGroup { group } => {
             format!("A caller detaches group {}", names.group(group))
         }
+        Action::RestartGroup { group, mode } => {
+            let how = if mode == RestartMode::Rolling { "one by one" } else { "at once" };
+            format!("A caller restarts group {} {how}", names.group(group))
+        }
+        Action::PreStart { group } => {
+            format!("A caller asks for the minimum of group {}", names.group(group))
+        }
         Action::SetOptions { group, .. } => {
             let options = after.options_brought(group);
             format!("Gets for {} now bring other options: {}", options.name, these(options))

@@ -5,7 +5,7 @@
 //! each property needs every assumption it has: without it, it fails somewhere.
 
 use cabrank_spec::checker::{Explored, Search, UNFAIR, explore};
-use cabrank_spec::configuration::{Config, Options};
+use cabrank_spec::configuration::{Config, Options, RestartMode};
 use cabrank_spec::exploration::never;
 use cabrank_spec::pool::{Action, Pool, SpawnResult};
 use cabrank_spec::properties::{LIVENESS, Liveness, kind, kind_and_class, marks};
@@ -207,6 +207,8 @@ fn the_classes_of_all_actions_are_pinned() {
         Action::Detach { process: 1 },
         Action::ProcessFails { process: 1 },
         Action::DetachGroup { group: 0 },
+        Action::RestartGroup { group: 0, mode: RestartMode::Immediate },
+        Action::PreStart { group: 0 },
         Action::SetOptions { group: 0, options: 0 },
         Action::SetMax(1),
         Action::SetMaxPerApp(1),

@@ -115,6 +115,22 @@ impl<S: Spawner> State<S> {
         checkout
     }
 
+    /// Makes the group of these options, or gives it new ones, and spawns up to its minimum where the pool has room.
+    pub(crate) fn pre_start(
+        &mut self,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        fx: &mut Effects<S>,
+    ) -> Result<(), GetError> {
+        if self.closed {
+            return Err(GetError::Closed);
+        }
+        let key = self.group_of(options, look, fx);
+        self.group_mut(key).forgotten = false;
+        self.settle(key, fx);
+        Ok(())
+    }
+
     fn wait(
         &mut self,
         key: Key,

@@ -142,6 +142,20 @@ impl<S: Spawner> State<S> {
         self.settle(key, fx);
     }
 
+    /// Restarts the group with this name, as a new restart file would.
+    pub(crate) fn restart_group(
+        &mut self,
+        name: &str,
+        mode: RestartMode,
+        fx: &mut Effects<S>,
+    ) -> bool {
+        let found = self.group_by_name.get(name).copied().filter(|_| !self.closed);
+        if let Some(key) = found {
+            self.restart(key, mode, fx);
+        }
+        found.is_some()
+    }
+
     /// Detaches the group with this name and forgets it.
     pub(crate) fn detach_group(&mut self, name: &str, fx: &mut Effects<S>) -> bool {
         let Some(&key) = self.group_by_name.get(name) else { return false };

@@ -104,7 +104,7 @@ pub enum Event {
         /// How long.
         waited: Duration,
     },
-    /// A restart file asked for a restart, and it begins.
+    /// A restart file, or `restart_group`, asked for a restart, and it begins.
     Restarting {
         /// The group's name.
         group: Arc<str>,

@@ -62,6 +62,7 @@ mod builder;
 mod capacity;
 mod checkout;
 mod cleaner;
+mod close_timed_out;
 mod detach;
 mod effects;
 mod ending;
@@ -93,6 +94,7 @@ mod totals;
 mod works_for;
 
 pub use builder::Builder;
+pub use close_timed_out::CloseTimedOut;
 pub use error::{BuildError, ConnectError, GetError, SpawnError};
 pub use event::{DetachReason, Event};
 pub use options::{PoolOptions, RestartMode};

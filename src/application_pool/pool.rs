@@ -1,9 +1,11 @@
 //! The pool as its users hold it: handles, and every call but the gets (`get.rs`).
 
 use super::builder::Builder;
-use super::error::{BuildError, not_zero};
+use super::close_timed_out::CloseTimedOut;
+use super::error::{BuildError, GetError, not_zero};
 use super::event::DetachReason;
 use super::inner::Inner;
+use super::options::{PoolOptions, RestartMode};
 use super::snapshot::{Counts, Snapshot};
 use super::spawner::{Identifier, Spawner};
 use super::state::End;
@@ -152,6 +154,53 @@ impl<S: Spawner> ApplicationPool<S> {
         self.inner().critical(|state, fx| state.detach_group(name, fx))
     }
 
+    /// Restarts the group with this name: replaces its processes by processes with new code. Returns whether there is
+    /// such a group in an open pool.
+    ///
+    /// Does what a new `restart.txt` does, and works without restart files. A group that backs off spawns at once.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::application_pool::RestartMode;
+    ///
+    /// drop(pool.get(&shop)?);
+    /// // The old process serves until the new one is ready.
+    /// assert!(pool.restart_group("/srv/shop", RestartMode::Rolling));
+    /// assert!(!pool.restart_group("/srv/unknown", RestartMode::Immediate));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restart_group(&self, name: &str, mode: RestartMode) -> bool {
+        self.inner().critical(|state, fx| state.restart_group(name, mode, fx))
+    }
+
+    /// Spawns the group's [minimum of processes](PoolOptions::with_min_processes) before its first get, and keeps it.
+    /// Does not wait for the spawns.
+    ///
+    /// The pool spawns them one after the other, as far as it has room: no process of another group is evicted. The
+    /// observer learns of a failed spawn, which is repeated after the back-off. Passenger's `passenger_pre_start` and
+    /// Commons Pool's `preparePool` are alike.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// let shop = PoolOptions::new("/srv/shop").with_min_processes(2);
+    /// pool.pre_start(&shop)?;
+    /// while pool.counts().count < 2 {
+    ///     std::thread::yield_now(); // they boot in the background
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GetError::Closed`].
+    pub fn pre_start(&self, options: &PoolOptions) -> Result<(), GetError> {
+        let inner = self.inner();
+        let look = inner.look(options);
+        inner.critical(|state, fx| state.pre_start(options, look.as_ref(), fx))
+    }
+
     /// Sets how many processes the pool may have. If it has more, they stay, and it
     /// spawns fewer. A rolling restart under way may have to wait until some have left.
     ///
@@ -276,7 +325,7 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Closes the pool and waits until its spawns have ended. May be called again.
     ///
-    /// Gets that wait fail with [`GetError::Closed`](super::GetError::Closed). Idle processes are shut down now, busy
+    /// Gets that wait fail with [`GetError::Closed`]. Idle processes are shut down now, busy
     /// ones when their sessions have ended. Spawns in flight are cancelled.
     ///
     /// Called from within a spawn, `shut_down` or the observer, it does not wait. In a destructor of a
@@ -303,8 +352,41 @@ impl<S: Spawner> ApplicationPool<S> {
         }
     }
 
+    /// Closes the pool as [`close`](Self::close) does, and waits until it has no session, process or spawn left, but for
+    /// at most `timeout`.
+    ///
+    /// What is left after that goes on: sessions end within the drain timeout, cancelled spawns as soon as their spawner
+    /// returns. May be called again.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use std::time::Duration;
+    ///
+    /// let session = pool.get(&shop)?;
+    /// let error = pool.close_timeout(Duration::ZERO).unwrap_err();
+    /// assert_eq!((error.groups(), error.processes(), error.sessions()), (1, 1, 1));
+    /// drop(session);
+    /// pool.close_timeout(Duration::from_secs(1))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`CloseTimedOut`] says what is left. Called from within a spawn, `shut_down` or the observer, it does not wait.
+    pub fn close_timeout(&self, timeout: Duration) -> Result<(), CloseTimedOut> {
+        let inner = self.inner();
+        let timeout = if WorksFor::is_for(inner) { Duration::ZERO } else { timeout };
+        let deadline = inner.clock().deadline(timeout);
+        Inner::close(inner);
+        match inner.wait_for(End::OfEverything, deadline) {
+            true => Ok(()),
+            false => Err(CloseTimedOut::new(self.snapshot())),
+        }
+    }
+
     /// Waits until a closed pool has no session, process or spawn left. Returns whether that was so within
-    /// `timeout`.
+    /// `timeout`. [`close_timeout`](Self::close_timeout) closes it as well, and says what is left.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

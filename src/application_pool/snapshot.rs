@@ -33,7 +33,20 @@ use std::time::Duration;
 /// # drop(session);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// A test makes one of its own from the default, which is empty:
+///
+/// ```
+/// use cabrank::application_pool::{GroupSnapshot, ProcessSnapshot, ProcessState, Snapshot};
+///
+/// let mut process = ProcessSnapshot::default();
+/// (process.state, process.sessions) = (ProcessState::Busy, 2);
+/// let mut group = GroupSnapshot::default();
+/// (group.name, group.processes) = ("/srv/shop".into(), vec![process]);
+/// let mut snapshot = Snapshot::default();
+/// (snapshot.count, snapshot.active, snapshot.groups) = (1, 1, vec![group]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -49,6 +62,8 @@ pub struct Snapshot {
     pub spawning: usize,
     /// Detached processes that finish their sessions.
     pub draining: usize,
+    /// Processes that have left, and whose `shut_down` has not returned.
+    pub shutting_down: usize,
     /// Gets that wait.
     pub waiting: usize,
     /// Whether the pool is closed.
@@ -72,12 +87,14 @@ pub struct Counts {
     pub spawning: usize,
     /// Detached processes that finish their sessions.
     pub draining: usize,
+    /// Processes that have left, and whose `shut_down` has not returned.
+    pub shutting_down: usize,
     /// Gets that wait.
     pub waiting: usize,
 }
 
 /// One group of a [`Snapshot`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GroupSnapshot {
@@ -106,7 +123,7 @@ pub struct GroupSnapshot {
 }
 
 /// One process of a [`GroupSnapshot`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ProcessSnapshot {
@@ -131,11 +148,12 @@ pub struct ProcessSnapshot {
 }
 
 /// The state of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ProcessState {
     /// It has no session.
+    #[default]
     Idle,
     /// It has sessions.
     Busy,
@@ -153,6 +171,7 @@ impl<S: Spawner> State<S> {
             active: self.active,
             spawning: self.reserved + self.replacing,
             draining: self.draining.len(),
+            shutting_down: self.disposing,
             waiting: self.waiting,
         }
     }
@@ -250,6 +269,7 @@ impl<S: Spawner> State<S> {
             active: counts.active,
             spawning: counts.spawning,
             draining: counts.draining,
+            shutting_down: counts.shutting_down,
             waiting: counts.waiting,
             closed: self.closed,
             totals: self.totals,

@@ -25,7 +25,7 @@ use std::num::NonZeroUsize;
 /// ```
 // The pseudocode's `identifier`, which is a random string. A number does the same, and doubles as the generation of a
 // slab key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Identifier(pub(crate) u64);
 
@@ -207,6 +207,18 @@ pub struct SpawnRequest {
 }
 
 impl SpawnRequest {
+    /// Returns a request that no pool has made: for tests of a spawner.
+    ///
+    /// ```
+    /// use cabrank::application_pool::{Identifier, SpawnRequest};
+    /// use cabrank::PoolOptions;
+    ///
+    /// let request = SpawnRequest::new(Identifier::from_u64(1), PoolOptions::new("/srv/shop"));
+    /// request.cancel().cancel(); // a spawner that waits for its process then gives up
+    /// ```
+    pub fn new(identifier: Identifier, options: PoolOptions) -> Self {
+        SpawnRequest { identifier, options, cancel: CancelToken::new() }
+    }
     /// Returns the identifier that the process will have in the pool.
     pub fn identifier(&self) -> Identifier {
         self.identifier
@@ -260,7 +272,8 @@ impl CancelToken {
         }))
     }
 
-    pub(crate) fn cancel(&self) {
+    /// Cancels the spawn. Its pool calls this; so does a test of a spawner.
+    pub fn cancel(&self) {
         let hooks = {
             let mut state = self.0.state.lock();
             state.cancelled = true;

@@ -11,6 +11,7 @@ mod async_get;
 mod conformance;
 mod errata;
 mod messages;
+mod operating;
 mod refinement;
 mod stress;
 mod user_code;

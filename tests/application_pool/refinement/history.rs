@@ -57,6 +57,13 @@ pub(crate) enum Operation {
     DetachGroup {
         group: usize,
     },
+    RestartGroup {
+        group: usize,
+        rolling: bool,
+    },
+    PreStart {
+        group: usize,
+    },
     /// Later gets of the group come with other options.
     SetOptions {
         group: usize,
@@ -163,6 +170,8 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         2 => n().prop_map(|nth| Detach { nth }),
         2 => n().prop_map(|nth| ProcessFails { nth }),
         1 => n().prop_map(|group| DetachGroup { group }),
+        1 => (n(), any::<bool>()).prop_map(|(group, rolling)| RestartGroup { group, rolling }),
+        1 => n().prop_map(|group| PreStart { group }),
         4 => (n(), n()).prop_map(|(group, nth)| SetOptions { group, nth }),
         2 => (0..5usize).prop_map(SetMax),
         1 => (0..4usize).prop_map(SetMaxPerApp),

@@ -4,9 +4,9 @@ use crate::common::limit;
 use crate::refinement::history::{Connect, How, LeaseEnd, Operation, SpawnEnd};
 use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specification};
 use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds, time_limit};
-use cabrank::application_pool::{GetError, Identifier, Lease, WeakPool};
+use cabrank::application_pool::{GetError, Identifier, Lease, RestartMode, WeakPool};
 use cabrank::{ManualClock, PoolOptions, Session};
-use cabrank_spec::configuration::Config;
+use cabrank_spec::configuration::{self, Config};
 use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
 use std::future::Future;
 use std::pin::Pin;
@@ -180,6 +180,25 @@ impl SideBySide {
                 let found = self.pool.detach_group(self.options[group].app_group_name());
                 assert_eq!(found, known, "whether {group} was there to be detached");
                 Some(format!("group {group} is detached"))
+            }
+            Operation::RestartGroup { group, rolling } => {
+                let group = group % groups;
+                let known = self.spec.groups[group].known && !self.spec.closed;
+                let (mode, spec_mode) = match rolling {
+                    true => (RestartMode::Rolling, configuration::RestartMode::Rolling),
+                    false => (RestartMode::Immediate, configuration::RestartMode::Immediate),
+                };
+                self.apply(Action::RestartGroup { group, mode: spec_mode });
+                let found = self.pool.restart_group(self.options[group].app_group_name(), mode);
+                assert_eq!(found, known, "whether {group} was there to be restarted");
+                Some(format!("group {group} is restarted: {mode:?}"))
+            }
+            Operation::PreStart { group } => {
+                let group = group % groups;
+                self.apply(Action::PreStart { group });
+                let started = self.pool.pre_start(&self.options[group]);
+                assert_eq!(started.is_err(), self.spec.closed, "whether {group} may start");
+                Some(format!("the minimum of group {group} is asked for"))
             }
             Operation::SetOptions { group, nth } => {
                 let group = group % groups;

@@ -1,0 +1,141 @@
+//! The operator's calls: restarts by name, a minimum before the first get, a close with a deadline.
+
+use crate::common::{Rig, SECOND, app, soon};
+use cabrank::application_pool::{
+    CloseTimedOut, DetachReason, Event, GetError, GroupSnapshot, Identifier, ProcessSnapshot,
+    ProcessState, RestartMode, Snapshot, SpawnError, SpawnRequest, Spawner,
+};
+use cabrank::in_memory::{Call, InMemorySpawner, Spawn};
+use std::time::Duration;
+
+#[test]
+fn a_group_restarts_at_once_by_its_name() {
+    let rig = Rig::new(|b| b.max(3));
+    let busy = rig.get(&app("x"));
+    assert!(rig.pool.restart_group("/srv/x", RestartMode::Immediate));
+    assert!(rig.group(&app("x")).restarting);
+    assert_eq!(rig.next_detached(), (busy.pid(), DetachReason::Restarted));
+    assert_eq!(rig.get(&app("x")).pid(), 2);
+    assert_eq!(rig.spawner.reloaded(), ["/srv/x"]);
+    assert!(!rig.pool.restart_group("/srv/unknown", RestartMode::Immediate));
+    rig.pool.close();
+    assert!(!rig.pool.restart_group("/srv/x", RestartMode::Immediate), "it is closed");
+}
+
+#[test]
+fn a_group_restarts_one_by_one_by_its_name() {
+    let rig = Rig::new(|b| b.max(3));
+    rig.idle(&app("x"), 2);
+    rig.spawner.next(Spawn::ready().held());
+    assert!(rig.pool.restart_group("/srv/x", RestartMode::Rolling));
+    assert_eq!(rig.pids(&app("x")), [1, 2], "the old ones serve until a new one is ready");
+    rig.spawner.release();
+    rig.until(|| rig.pids(&app("x")) == [3, 4]);
+    assert!(!rig.group(&app("x")).restarting);
+}
+
+#[test]
+fn a_restart_by_name_ends_the_back_off() {
+    let rig = Rig::new(|b| b.max(3));
+    rig.spawner.next(Spawn::fail("no database"));
+    assert!(matches!(rig.start_get(&app("x")).error(), GetError::Spawn(_)));
+    assert!(rig.pool.restart_group("/srv/x", RestartMode::Immediate));
+    drop(rig.get(&app("x")));
+}
+
+#[test]
+fn a_minimum_is_spawned_before_the_first_get_and_kept() {
+    let rig = Rig::new(|b| b.max(3));
+    let options = app("x").with_min_processes(2);
+    rig.pool.pre_start(&options).expect("an open pool");
+    rig.eventually(|c| c.count == 2 && c.spawning == 0);
+    assert_eq!(rig.group(&options).waiting, 0);
+    // Each lost one is replaced.
+    assert!(rig.pool.detach(rig.group(&options).processes[0].identifier));
+    rig.eventually(|c| c.count == 2 && c.spawning == 0);
+    // A touch after it was started restarts the group: it has looked at the file.
+    rig.touch(&options);
+    assert_eq!(rig.get(&options).pid(), 4);
+}
+
+#[test]
+fn a_minimum_takes_no_other_groups_place() {
+    let rig = Rig::new(|b| b.max(2));
+    rig.idle(&app("x"), 2);
+    rig.pool.pre_start(&app("y").with_min_processes(1)).expect("an open pool");
+    assert_eq!((rig.counts(), rig.pool.counts().spawning), ((0, 2), 0));
+    rig.pool.set_max(3).expect("not zero");
+    rig.eventually(|c| c.count == 3);
+    rig.pool.close();
+    assert!(matches!(rig.pool.pre_start(&app("y")), Err(GetError::Closed)));
+}
+
+#[test]
+fn a_close_with_a_deadline_says_what_is_left() {
+    let rig = Rig::new(|b| b.max(4));
+    rig.spawner.always("/srv/x", Spawn::ready().concurrency(None));
+    rig.idle(&app("z"), 1);
+    let sessions = [rig.get(&app("x")), rig.get(&app("x")), rig.get(&app("y"))];
+    let gate = rig.gate_at(Call::ShutDown);
+    let pool = rig.pool.clone();
+    let closing = std::thread::spawn(move || pool.close_timeout(10 * SECOND));
+    gate.await_arrivals(1);
+    let error = rig.pool.close_timeout(Duration::ZERO).expect_err("sessions are open");
+    assert_eq!((error.groups(), error.processes(), error.sessions()), (2, 2, 3));
+    assert_eq!((error.spawning(), error.shutting_down()), (0, 1));
+    let says = "the pool still has 2 groups, 2 processes, 3 sessions, 1 process that shuts down";
+    assert_eq!(error.to_string(), says);
+    assert_eq!(error.left().groups[0].name, "/srv/x");
+    gate.open();
+    drop(sessions);
+    soon(move || closing.join().expect("no panic")).expect("it has ended in time");
+    rig.pool.close_timeout(Duration::ZERO).expect("it has ended");
+}
+
+/// A close from within user code of the pool does not wait for that very code.
+#[test]
+fn a_close_with_a_deadline_in_a_callback_does_not_wait() {
+    let rig = Rig::new(|b| b);
+    rig.idle(&app("x"), 1);
+    let (pool, (sender, answer)) = (rig.pool.downgrade(), std::sync::mpsc::channel());
+    rig.spawner.on_call(move |call| {
+        if call == Call::ShutDown
+            && let Some(pool) = pool.upgrade()
+        {
+            let _ = sender.send(pool.close_timeout(100 * SECOND).map_err(|e| e.shutting_down()));
+        }
+    });
+    let pool = rig.pool.clone();
+    assert!(soon(move || pool.detach_group("/srv/x")));
+    assert_eq!(answer.recv(), Ok(Err(1)));
+}
+
+/// A user's test makes what its own code reads: snapshots, events, errors and requests.
+#[test]
+fn a_users_test_makes_snapshots_and_errors() {
+    let mut process = ProcessSnapshot::default();
+    process.identifier = Identifier::from_u64(7);
+    process.state = ProcessState::Draining;
+    process.sessions = 2;
+    let mut group = GroupSnapshot::default();
+    group.name = "/srv/x".into();
+    group.processes = vec![process];
+    let mut snapshot = Snapshot::default();
+    snapshot.groups = vec![group, GroupSnapshot::default()];
+    let error = CloseTimedOut::new(snapshot);
+    assert_eq!((error.groups(), error.sessions()), (1, 2));
+    let event = Event::Detached {
+        group: "/srv/x".into(),
+        identifier: Identifier::from_u64(7),
+        pid: None,
+        reason: DetachReason::Idle,
+    };
+    assert!(matches!(event, Event::Detached { reason: DetachReason::Idle, .. }));
+    let errors = [GetError::QueueFull { max_queue: 3 }, GetError::Spawn(SpawnError::new("none"))];
+    assert_eq!(errors[1].to_string(), "no process could be spawned");
+    let request = SpawnRequest::new(Identifier::from_u64(1), app("x"));
+    let spawner = InMemorySpawner::new();
+    spawner.next(Spawn::hang());
+    request.cancel().cancel();
+    assert!(spawner.spawn(&request).is_err(), "a cancelled spawn gives up");
+}
