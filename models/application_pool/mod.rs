@@ -26,6 +26,7 @@ mod kept_turn_x_get;
 mod last_session_x_get;
 #[cfg(not(feature = "loom"))]
 mod linearizable;
+mod look_x_get;
 mod lost_protection_x_session_close;
 mod minimum_x_detach;
 mod newcomer_x_waiters;

@@ -118,6 +118,11 @@ impl<S: Spawner> Builder<S> {
     /// Sets the function that looks up a file's time of modification. With it, each get looks at the restart files of
     /// its group. Without it, the default, the pool ignores restart files: the library does no I/O of its own.
     ///
+    /// The function may block. `get` and `try_get` call it on their own thread. For tasks, and for gets with a time
+    /// limit, a thread of the pool calls it: such a get waits for the look until its deadline, its cancellation or `close`.
+    /// So a file system that hangs holds up only the gets of its own groups. [`stat_throttle`](Self::stat_throttle)
+    /// spares most looks.
+    ///
     /// ```
     /// # use cabrank::{ApplicationPool, in_memory::InMemorySpawner};
     /// # use std::path::Path;
@@ -227,6 +232,7 @@ impl<S: Spawner> State<S> {
             waiting: 0,
             waiters: Waiters::default(),
             max_idle_time: None,
+            looking: HashMap::default(),
             processes: Slab::new(),
             by_identifier: HashMap::default(),
             next_identifier: 0,

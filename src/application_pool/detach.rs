@@ -185,6 +185,7 @@ impl<S: Spawner> State<S> {
             return;
         }
         self.closed = true;
+        self.close_looks(fx);
         let keys: Vec<Key> = self.group_by_name.values().copied().collect();
         for &key in &keys {
             self.resolve_all(key, || Outcome::Closed, fx);

@@ -9,6 +9,7 @@ use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
 use crate::sync::Arc;
 use crate::user_code::SlowDrop;
+use std::path::Path;
 use std::task::Waker;
 
 pub(crate) enum Effect<S: Spawner> {
@@ -31,6 +32,8 @@ pub(crate) enum Effect<S: Spawner> {
     Begins(std::sync::Arc<Begun>, Event),
     Ends(std::sync::Arc<Begun>, Event),
     Spawn(SpawnOrder),
+    /// Look at the restart files in this directory.
+    Look(std::sync::Arc<Path>),
     /// The cleaner would sleep too long, or is to end.
     WakeCleaner,
 }

@@ -211,11 +211,14 @@ impl<S: Spawner> Inner<S> {
         patience: Patience,
     ) -> Result<Session<S>, Box<GetError>> {
         // Once a get (erratum E24), and outside the lock: it is file I/O.
-        let look = self.look(options);
+        let look = match &self.restart_files {
+            Some(files) => Some(self.look(files, options, patience).await?),
+            None => None,
+        };
         let mut attempt = 1;
         let mut turn = Turn::default();
         let mut begun = self.begin(|state, fx| {
-            state.checkout_without_lock(options, look.as_ref(), &mut turn, patience, fx)
+            state.checkout_without_lock(options, look.as_deref(), &mut turn, patience, fx)
         });
         loop {
             let lease = match begun {
@@ -235,7 +238,7 @@ impl<S: Spawner> Inner<S> {
             attempt += 1;
             let refused = lease.into_entry();
             begun = self.begin(|state, fx| {
-                state.checkout_again(&refused, options, look.as_ref(), &mut turn, patience, fx)
+                state.checkout_again(&refused, options, look.as_deref(), &mut turn, patience, fx)
             });
             drop_contained(error);
         }
@@ -247,10 +250,13 @@ impl<S: Spawner> Inner<S> {
         options: &PoolOptions,
         patience: Patience,
     ) -> Result<Lease<S>, Box<GetError>> {
-        let look = self.look(options);
+        let look = match &self.restart_files {
+            Some(files) => Some(self.look(files, options, patience).await?),
+            None => None,
+        };
         let mut turn = Turn::default();
         let begun = self.begin(|state, fx| {
-            state.checkout_without_lock(options, look.as_ref(), &mut turn, patience, fx)
+            state.checkout_without_lock(options, look.as_deref(), &mut turn, patience, fx)
         });
         match begun {
             Ok(lease) => Ok(lease),
@@ -320,7 +326,7 @@ impl<S: Spawner> Outcome<S> {
         match self {
             Outcome::Serve(entry) => Ok(Lease::new(entry)),
             Outcome::SpawnFailed(error) => Err(GetError::Spawn(error)),
-            Outcome::Closed => Err(GetError::Closed),
+            Outcome::Closed | Outcome::Looked(_) => Err(GetError::Closed),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use super::effects::Effects;
 use super::event::Event;
-use super::options::PoolOptions;
-use super::restart_files::{Look, RestartFiles};
+use super::restart_files::RestartFiles;
 use super::spawner::Spawner;
 use super::state::{End, Outcome, State};
 use crate::clock::{Clock, ClockListener, Deadline};
@@ -62,11 +61,6 @@ impl<S: Spawner> Inner<S> {
     #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         self.state.clock()
-    }
-
-    /// Looks at the restart files: user code, so without the lock.
-    pub(crate) fn look(&self, options: &PoolOptions) -> Option<Look> {
-        self.restart_files.as_ref().map(|files| files.look(options, self.clock()))
     }
 
     pub(crate) fn notify_observer(&self, event: &Event) {

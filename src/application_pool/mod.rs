@@ -47,7 +47,7 @@
 //! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state.rs` | `mutators.rs` |
 //! | `get` | `get.rs` | `get.rs` |
 //! | `detach` | `pool.rs` | `action.rs` |
-//! | `checkout_without_lock`, `select_process`, `needs_restart` | `checkout.rs`, `restart_files.rs` | `checkout.rs`, `restart.rs` |
+//! | `checkout_without_lock`, `select_process`, `needs_restart` | `checkout.rs`, `restart_files.rs`, `looking.rs` | `checkout.rs`, `restart.rs` |
 //! | `spawning_allowed`, `new_app_group_creatable` | `capacity.rs` | `capacity.rs` |
 //! | `spawn_in_background`, `spawner_thread_callback` | `spawning.rs` | `spawning.rs` |
 //! | `detach_without_lock`, `detach_group_without_lock` | `detach.rs` | `detach.rs` |
@@ -79,6 +79,7 @@ mod inner;
 mod invariants;
 #[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
 mod invariants_tests;
+mod looking;
 mod options;
 mod pool;
 mod process_info;
@@ -108,5 +109,6 @@ pub use totals::Totals;
 pub(crate) use {
     ending::{Ending, Found},
     inner::{Inner, WaitForEnd},
+    restart_files::Seen,
     state::End,
 };

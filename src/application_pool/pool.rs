@@ -197,8 +197,10 @@ impl<S: Spawner> ApplicationPool<S> {
     /// [`GetError::Closed`].
     pub fn pre_start(&self, options: &PoolOptions) -> Result<(), GetError> {
         let inner = self.inner();
-        let look = inner.look(options);
-        inner.critical(|state, fx| state.pre_start(options, look.as_ref(), fx))
+        // Processes that start now have the code that the files show now.
+        let look = inner.restart_files.as_ref();
+        let look = look.map(|files| files.look(options.restart_dir(), inner.clock()));
+        inner.critical(|state, fx| state.pre_start(options, look.as_deref(), fx))
     }
 
     /// Sets how many processes the pool may have. If it has more, they stay, and it

@@ -4,7 +4,6 @@
 //! E24), which compares it with the group's last look. The library does no I/O of its own: the user gives
 //! the function that looks a file up.
 
-use super::options::PoolOptions;
 use crate::clock::{Clock, Time};
 use crate::sync::Mutex;
 use crate::user_code::{UserValue, contain, drop_contained};
@@ -12,6 +11,7 @@ use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -61,6 +61,13 @@ impl LastSeen {
     }
 }
 
+impl Look {
+    /// Returns a look that asks for no restart, at a directory that cannot be read.
+    pub(crate) fn unreadable(dir: PathBuf) -> Self {
+        Look { dir, began: 0, ended: 0, always: false, restart: Seen::Unreadable }
+    }
+}
+
 impl Seen {
     /// Returns whether `now` asks for a restart, and remembers it. Creation and a new time do; deletion does
     /// not (erratum E23: PROP-RESTART-LOSS).
@@ -85,13 +92,13 @@ pub(crate) struct RestartFiles {
 /// The looks that may be used again, and some that may not: those leave at later looks.
 #[derive(Default)]
 struct Recent {
-    looks: HashMap<PathBuf, (Time, Look)>,
+    looks: HashMap<PathBuf, (Time, Arc<Look>)>,
     by_age: VecDeque<(Time, PathBuf)>,
 }
 
 impl Recent {
     /// Adds a look, and removes old ones: a few at a time, because other looks wait meanwhile.
-    fn insert(&mut self, now: Time, look: Look, throttle: Duration) {
+    fn insert(&mut self, now: Time, look: Arc<Look>, throttle: Duration) {
         for _ in 0..16 {
             let old = |(at, _): &&(Time, PathBuf)| now.since(*at) >= throttle;
             if self.by_age.front().filter(old).is_none() {
@@ -122,19 +129,26 @@ impl RestartFiles {
         }
     }
 
-    /// Looks at the restart files, or returns a look that is younger than the throttle.
-    pub(crate) fn look(&self, options: &PoolOptions, clock: &Clock) -> Look {
-        let dir = options.restart_dir();
-        if self.throttle.is_zero() {
-            return self.look_now(dir);
+    /// Whether a look is used again.
+    pub(crate) fn is_throttled(&self) -> bool {
+        !self.throttle.is_zero()
+    }
+    /// Returns a look that is younger than the throttle, if there is one.
+    pub(crate) fn recent(&self, dir: &Path, clock: &Clock) -> Option<Arc<Look>> {
+        if !self.is_throttled() {
+            return None;
         }
         let now = clock.now();
-        let recent = self.recent.lock().looks.get(&dir).cloned();
-        if let Some((_, look)) = recent.filter(|(at, _)| now.since(*at) < self.throttle) {
-            return look;
+        let recent = self.recent.lock().looks.get(dir).cloned();
+        recent.filter(|(at, _)| now.since(*at) < self.throttle).map(|(_, look)| look)
+    }
+    /// Looks at the restart files.
+    pub(crate) fn look(&self, dir: PathBuf, clock: &Clock) -> Arc<Look> {
+        let now = clock.now();
+        let look = Arc::new(self.look_now(dir));
+        if self.is_throttled() {
+            self.recent.lock().insert(now, look.clone(), self.throttle);
         }
-        let look = self.look_now(dir);
-        self.recent.lock().insert(now, look.clone(), self.throttle);
         look
     }
 
@@ -184,12 +198,9 @@ mod tests {
     fn looks_that_are_too_old_are_forgotten() {
         let (throttle, mut recent) = (Duration::from_secs(1), Recent::default());
         let mut now = Time::default();
-        let look = |dir: usize| Look {
-            dir: PathBuf::from(dir.to_string()),
-            began: 0,
-            ended: 1,
-            always: false,
-            restart: Seen::Absent,
+        let look = |dir: usize| {
+            let dir = PathBuf::from(dir.to_string());
+            Arc::new(Look { dir, began: 0, ended: 1, always: false, restart: Seen::Absent })
         };
         (0..5000).for_each(|dir| recent.insert(now, look(dir), throttle));
         assert_eq!((recent.looks.len(), recent.by_age.len()), (5000, 5000));

@@ -61,6 +61,7 @@ impl<S: Spawner> Effect<S> {
                     drop_contained(event);
                 }
             }
+            Effect::Look(dir) => pool.start_looking(dir),
             Effect::Spawn(order) => pool.start_spawner_thread(order),
             Effect::WakeCleaner => pool.wake_cleaner(),
         }

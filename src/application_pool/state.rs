@@ -9,6 +9,7 @@ use super::ending::Ending;
 use super::error::SpawnError;
 use super::group::{BackingOff, BySurplus, Group, Wanting};
 use super::inactive_apps::{InactiveApps, Standing};
+use super::looking::Looking;
 use super::options::PoolOptions;
 use super::process_info::{Entry, Leaving, ProcessInfo};
 use super::restart_files::{LastSeen, Look};
@@ -23,6 +24,7 @@ use crate::sync::Arc;
 use foldhash::HashMap;
 use slab::Slab;
 use std::mem::take;
+use std::path::Path;
 use std::time::Duration;
 
 /// How a wait ended.
@@ -31,6 +33,8 @@ pub(crate) enum Outcome<S: Spawner> {
     Serve(Arc<Entry<S>>),
     /// A spawn failed, and the group has no process.
     SpawnFailed(SpawnError),
+    /// The restart files were looked at.
+    Looked(std::sync::Arc<Look>),
     /// The pool is closed. If the caller waited for an [`End`] of the pool, that end has come.
     Closed,
 }
@@ -70,6 +74,9 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) waiters: Waiters<Outcome<S>>,
     /// The pseudocode's `MAX_IDLE_TIME`.
     pub(crate) max_idle_time: Option<Span>,
+
+    /// The looks at restart files in flight, by directory.
+    pub(crate) looking: HashMap<std::sync::Arc<Path>, Looking>,
 
     pub(crate) processes: Slab<ProcessInfo<S>>,
     pub(crate) by_identifier: HashMap<Identifier, Key>,
@@ -359,7 +366,7 @@ impl<S: Spawner> State<S> {
                 fx.push(Effect::DropEntry(entry));
             }
             Some(Outcome::SpawnFailed(error)) => fx.push(Effect::DropError(error)),
-            Some(Outcome::Closed) => {}
+            Some(Outcome::Closed | Outcome::Looked(_)) => {}
         }
     }
 

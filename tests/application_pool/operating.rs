@@ -45,7 +45,7 @@ fn a_restart_by_name_ends_the_back_off() {
 
 #[test]
 fn a_minimum_is_spawned_before_the_first_get_and_kept() {
-    let rig = Rig::new(|b| b.max(3));
+    let rig = Rig::watching(|b| b.max(3));
     let options = app("x").with_min_processes(2);
     rig.pool.pre_start(&options).expect("an open pool");
     rig.eventually(|c| c.count == 2 && c.spawning == 0);

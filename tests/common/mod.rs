@@ -49,15 +49,23 @@ impl Rig {
         let spawner = InMemorySpawner::with_clock(clock.clock());
         let files = Files::default();
         let (sender, events) = channel();
-        let builder = ApplicationPool::builder(spawner.clone())
-            .clock(clock.clock())
-            .restart_files(files.look_up())
-            .observer(move |event| {
+        let builder =
+            ApplicationPool::builder(spawner.clone()).clock(clock.clock()).observer(move |event| {
                 // The test may have ended.
                 let _ = sender.send(event.clone());
             });
         let pool = configure(builder).build().expect("a valid pool");
         Rig { pool, spawner, clock, files, events, unread: RefCell::default() }
+    }
+
+    /// A rig whose pool looks at restart files in memory.
+    pub(crate) fn watching(
+        configure: impl FnOnce(Builder<InMemorySpawner>) -> Builder<InMemorySpawner>,
+    ) -> Rig {
+        let files = Files::default();
+        let mut rig = Rig::new(|b| configure(b.restart_files(files.look_up())));
+        rig.files = files;
+        rig
     }
 
     /// A rig without the cleaner's thread: the test calls `pool.clean()` itself.

@@ -57,7 +57,7 @@ fn a_group_restarts_when_its_file_has_changed() {
         ("it is deleted unseen", vec![Touch], vec![Deny, no(), Remove, no()]),
         ("it is changed unseen", vec![Touch], vec![Deny, no(), Touch, yes(), no()]),
     ] {
-        let rig = Rig::new(|b| b);
+        let rig = Rig::watching(|b| b);
         let (files, mut denied) = (rig.files.clone(), None);
         let mut happen = |step| match step {
             Touch => files.touch(Path::new(FILE)),
@@ -117,7 +117,7 @@ fn a_real_directory_that_becomes_unreadable_does_not_restart() {
 
 #[test]
 fn the_throttle_hides_a_change_until_it_expires() {
-    let mut watch = Watch::new(Rig::new(|b| b.stat_throttle(3 * SECOND)), app("x"));
+    let mut watch = Watch::new(Rig::watching(|b| b.stat_throttle(3 * SECOND)), app("x"));
     assert_eq!(watch.rig.files.take_look_ups().len(), 2);
     watch.rig.files.touch(Path::new(FILE));
     watch.rig.clock.advance(2 * SECOND);
@@ -130,7 +130,7 @@ fn the_throttle_hides_a_change_until_it_expires() {
 
 #[test]
 fn the_files_of_several_groups_are_independent() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let mut pids = [rig.idle(&app("x"), 1)[0], rig.idle(&app("y"), 1)[0]];
     for round in 0..4 {
         let touched = round % 2;
@@ -146,7 +146,7 @@ fn the_files_of_several_groups_are_independent() {
 /// directories.
 #[test]
 fn two_spellings_of_a_path_are_two_files() {
-    let rig = Rig::new(|b| b.stat_throttle(SECOND));
+    let rig = Rig::watching(|b| b.stat_throttle(SECOND));
     let plain = app("x");
     let spelled = app("y").with_restart_dir("../x/tmp");
     rig.idle(&plain, 1);
@@ -165,7 +165,7 @@ fn two_spellings_of_a_path_are_two_files() {
 /// E22).
 #[test]
 fn the_files_of_any_number_of_groups_are_kept() {
-    let rig = Rig::new(|b| b.max(1));
+    let rig = Rig::watching(|b| b.max(1));
     let apps: Vec<PoolOptions> = (0..40).map(|n| app(&format!("app{n}"))).collect();
     for app in &apps {
         rig.touch(app);

@@ -24,7 +24,7 @@ fn pid(rig: &Rig, options: &PoolOptions) -> u32 {
 /// Erratum E23: a first look that finds the file is no reason; its creation after that look is.
 #[test]
 fn creating_restart_txt_replaces_every_process_and_keeps_the_file() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let old = rig.idle(&app("x"), 2);
     assert_eq!(rig.counts(), (0, 2));
     rig.touch(&app("x"));
@@ -52,7 +52,7 @@ fn a_new_time_of_restart_txt_restarts_once() {
 
 #[test]
 fn a_restart_runs_the_new_code() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.spawner.set_code("/srv/x", "old");
     assert_eq!(served(&rig, &app("x")).1, "old");
     rig.spawner.set_code("/srv/x", "new");
@@ -63,7 +63,7 @@ fn a_restart_runs_the_new_code() {
 
 #[test]
 fn always_restart_txt_replaces_the_process_for_every_get() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let file = Path::new("/srv/x/tmp/always_restart.txt");
     let before = pid(&rig, &app("x"));
     rig.files.touch(file);
@@ -89,7 +89,7 @@ fn always_restart_txt_may_be_a_directory() {
 
 #[test]
 fn always_restart_txt_shows_every_get_the_newest_code() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.files.touch(Path::new("/srv/x/tmp/always_restart.txt"));
     for code in ["first", "second", "third"] {
         rig.spawner.set_code("/srv/x", code);
@@ -99,7 +99,7 @@ fn always_restart_txt_shows_every_get_the_newest_code() {
 
 #[test]
 fn both_files_together_restart_every_get_and_are_kept() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let always = Path::new("/srv/x/tmp/always_restart.txt");
     rig.files.touch(always);
     rig.touch(&app("x"));
@@ -136,7 +136,7 @@ fn a_relative_restart_directory_is_below_the_application() {
 
 #[test]
 fn the_spawner_is_asked_once_to_reload_the_group_that_restarts() {
-    let rig = Rig::new(|b| b.max(1));
+    let rig = Rig::watching(|b| b.max(1));
     rig.idle(&app("x"), 1);
     rig.idle(&app("y"), 1);
     assert!(rig.pids(&app("x")).is_empty(), "evicted");
@@ -150,7 +150,7 @@ fn the_spawner_is_asked_once_to_reload_the_group_that_restarts() {
 
 #[test]
 fn two_directories_of_one_group_restart_together() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let (one, two) = (app("one").with_app_group_name("g"), app("two").with_app_group_name("g"));
     let (first, second) = (rig.get(&one), rig.get(&two));
     assert_eq!(first.request("hello"), "hello from /srv/one");
@@ -166,7 +166,7 @@ fn two_directories_of_one_group_restart_together() {
 /// Each directory has its own restart file; the other directory's file counts as no change.
 #[test]
 fn two_directories_of_one_group_do_not_take_each_others_files_for_changes() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let (one, two) = (app("one").with_app_group_name("g"), app("two").with_app_group_name("g"));
     rig.touch(&one);
     for _ in 0..3 {

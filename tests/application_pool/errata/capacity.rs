@@ -420,7 +420,7 @@ fn a_spawn_waits_for_a_drain_when_too_many_drain() {
 /// The default: as many processes may drain as may serve (INV-LIVE).
 #[test] // E25
 fn as_many_drain_as_there_may_be() {
-    let rig = Rig::new(|b| b.max(2));
+    let rig = Rig::watching(|b| b.max(2));
     let old: Vec<_> = (0..2).map(|_| rig.get(&app("x"))).collect();
     rig.touch(&app("x"));
     let new: Vec<_> = (0..2).map(|_| rig.get(&app("x"))).collect();

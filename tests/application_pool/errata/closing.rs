@@ -113,7 +113,7 @@ fn closing_waits_until_the_spawns_have_ended() {
 /// One addition and one replacement: they would cancel out if one were subtracted from the other.
 #[test] // E32
 fn closing_waits_for_additions_and_for_replacements() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let rolling = app("x").with_restart_mode(RestartMode::Rolling);
     rig.idle(&rolling, 1);
     let gate = rig.gate_at(Call::Spawn);

@@ -8,7 +8,7 @@ use cabrank::in_memory::{Call, Spawn};
 /// The pseudocode joins the spawner's thread under the lock that this thread needs to end.
 #[test] // E2
 fn a_restart_while_spawning_is_no_deadlock() {
-    let rig = Rig::new(|b| b.max(2));
+    let rig = Rig::watching(|b| b.max(2));
     let first = rig.get(&app("x"));
     rig.spawner.next(Spawn::hang());
     let second = rig.queue_get(&app("x"));

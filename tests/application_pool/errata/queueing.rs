@@ -126,9 +126,11 @@ fn the_look_at_the_restart_files_counts_in_both_time_outs() {
         assert!(matches!(soon(|| waiting.join().expect("no panic")), Some(GetError::TimedOut)));
     }
     drop(busy);
-    // No wait: the process is free.
     for waits in both {
-        assert!(waits(&pool, SECOND).is_none());
+        // No wait: the process is free.
+        assert!(waits(&pool, 3 * SECOND).is_none());
+        // The get does not wait for its look any longer.
+        assert!(matches!(waits(&pool, SECOND), Some(GetError::TimedOut)));
     }
 }
 

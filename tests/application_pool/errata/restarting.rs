@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// In the pseudocode looking at the change consumes it.
 #[test] // E22
 fn a_restart_whose_spawn_fails_is_not_forgotten() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.idle(&app("x"), 1);
     rig.touch(&app("x"));
     rig.spawner.next(Spawn::fail("syntax error"));
@@ -27,7 +27,7 @@ fn a_restart_whose_spawn_fails_is_not_forgotten() {
 
 #[test] // E22
 fn a_restart_whose_reload_fails_is_not_forgotten() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.idle(&app("x"), 1);
     rig.touch(&app("x"));
     rig.spawner.on_call(|call| assert_ne!(call, Call::Reload, "the spawn server is down"));
@@ -42,7 +42,7 @@ fn a_restart_whose_reload_fails_is_not_forgotten() {
 
 #[test] // E22
 fn two_groups_that_share_a_directory_both_restart() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let apps = ["x", "y"].map(|name| app(name).with_restart_dir("/run/restart"));
     apps.iter().for_each(|app| drop(rig.idle(app, 1)));
     rig.touch(&apps[0]);
@@ -56,7 +56,7 @@ fn two_groups_that_share_a_directory_both_restart() {
 /// `conformance/restart_files.rs` has each case for itself.
 #[test] // E23
 fn the_first_look_is_the_baseline_and_deletion_is_no_change() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.touch(&app("x"));
     let mut restarts = Vec::new();
     let mut ask = |rig: &Rig| {
@@ -76,7 +76,7 @@ fn the_first_look_is_the_baseline_and_deletion_is_no_change() {
 /// The files present when a detached group is created again are its baseline.
 #[test] // E23
 fn a_group_created_again_has_a_new_baseline() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.idle(&app("x"), 1);
     rig.touch(&app("x"));
     rig.pool.detach_group("/srv/x");
@@ -87,7 +87,7 @@ fn a_group_created_again_has_a_new_baseline() {
 /// The same, where a later attempt of a get creates it again.
 #[test] // E23
 fn a_group_created_again_by_a_second_attempt_has_a_baseline() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.touch(&app("x"));
     rig.idle(&app("x"), 1);
     rig.spawner.processes()[0].kill();
@@ -108,7 +108,7 @@ fn a_group_created_again_by_a_second_attempt_has_a_baseline() {
 
 #[test] // E24
 fn a_get_looks_once_however_often_it_tries() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.idle(&app("x"), 3);
     rig.spawner.processes().iter().for_each(|process| process.kill());
     rig.files.take_look_ups();
@@ -123,7 +123,7 @@ fn a_get_looks_once_however_often_it_tries() {
 /// A later attempt finds a process that this get itself requested.
 #[test] // E24
 fn a_get_restarts_once_however_often_it_tries() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let x = app("x").with_min_processes(2);
     rig.idle(&x, 1);
     rig.eventually(|c| c.count == 2);
@@ -144,7 +144,7 @@ fn a_get_restarts_once_however_often_it_tries() {
 /// In the pseudocode each woken waiter kills the group again, and no waiter is ever served.
 #[test] // E24
 fn waiters_do_not_restart_the_group_when_they_are_woken() {
-    let rig = Rig::new(|b| b.max(1));
+    let rig = Rig::watching(|b| b.max(1));
     rig.idle(&app("x"), 1);
     rig.files.touch(Path::new("/srv/x/tmp/always_restart.txt"));
     rig.spawner.next(Spawn::ready().held());
@@ -157,7 +157,7 @@ fn waiters_do_not_restart_the_group_when_they_are_woken() {
 
 #[test] // E24
 fn the_throttle_spares_the_file_system() {
-    let rig = Rig::new(|b| b.stat_throttle(SECOND));
+    let rig = Rig::watching(|b| b.stat_throttle(SECOND));
     for _ in 0..5 {
         rig.idle(&app("x"), 1);
     }
@@ -170,7 +170,7 @@ fn the_throttle_spares_the_file_system() {
 /// Every get waits while the new code boots: this is the immediate mode.
 #[test] // E34
 fn an_immediate_restart_replaces_everything_at_once() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.spawner.set_code("/srv/x", "old");
     rig.idle(&app("x"), 2);
     let busy = rig.get(&app("x"));
@@ -193,7 +193,7 @@ fn an_immediate_restart_replaces_everything_at_once() {
 /// A spawn in flight may be loading the old code.
 #[test] // E34
 fn an_immediate_restart_gives_the_spawn_in_flight_up() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.spawner.next(Spawn::hang());
     let first = rig.queue_get(&app("x"));
     rig.await_spawns(1);
@@ -207,7 +207,7 @@ fn an_immediate_restart_gives_the_spawn_in_flight_up() {
 
 #[test] // E34
 fn a_restart_ends_a_back_off() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.spawner.next(Spawn::fail("syntax error"));
     assert!(rig.start_get(&app("x")).end().is_err());
     assert!(rig.start_get(&app("x")).end().is_err(), "it backs off");

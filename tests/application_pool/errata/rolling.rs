@@ -26,7 +26,7 @@ fn with_old_processes(n: usize, rig: Rig) -> Rig {
 
 #[test] // E34
 fn the_old_serve_until_a_new_process_is_ready() {
-    let rig = with_old_processes(2, Rig::new(|b| b));
+    let rig = with_old_processes(2, Rig::watching(|b| b));
     for _ in 0..3 {
         assert_eq!(rig.get(&rolling()).code(), "old", "at once, while the new code boots");
     }
@@ -49,7 +49,7 @@ fn the_old_serve_until_a_new_process_is_ready() {
 /// (PROP-ROLLING).
 #[test] // E34
 fn the_new_process_comes_before_the_old_one_goes() {
-    let rig = with_old_processes(1, Rig::new(|b| b.max(1)));
+    let rig = with_old_processes(1, Rig::watching(|b| b.max(1)));
     drop(rig.get(&rolling()));
     rig.spawner.release();
     let comes_or_goes = || {
@@ -65,7 +65,7 @@ fn the_new_process_comes_before_the_old_one_goes() {
 
 #[test] // E34
 fn a_busy_old_process_drains_when_it_is_replaced() {
-    let rig = with_old_processes(1, Rig::new(|b| b));
+    let rig = with_old_processes(1, Rig::watching(|b| b));
     let session = rig.get(&rolling());
     rig.spawner.release();
     rig.eventually(|c| c.draining == 1);
@@ -81,7 +81,7 @@ fn a_busy_old_process_drains_when_it_is_replaced() {
 /// the end all are new (PROP-RESTART-ENDS).
 #[test] // E34
 fn a_full_pool_is_renewed_one_by_one() {
-    let rig = with_old_processes(2, Rig::new(|b| b.max(2).max_draining(1)));
+    let rig = with_old_processes(2, Rig::watching(|b| b.max(2).max_draining(1)));
     let busy = [rig.get(&rolling()), rig.get(&rolling())];
     assert_eq!(rig.counts(), (2, 2));
     rig.spawner.release();
@@ -103,7 +103,7 @@ fn a_full_pool_is_renewed_one_by_one() {
 /// A group at its own maximum, too.
 #[test] // E34
 fn a_group_at_its_maximum_is_renewed() {
-    let rig = with_old_processes(1, Rig::new(|b| b.max_per_app(1)));
+    let rig = with_old_processes(1, Rig::watching(|b| b.max_per_app(1)));
     assert_eq!(rig.get(&rolling()).code(), "old");
     rig.spawner.release();
     rig.until(|| !rig.group(&rolling()).restarting);
@@ -113,7 +113,7 @@ fn a_group_at_its_maximum_is_renewed() {
 
 #[test] // E34
 fn code_that_does_not_boot_leaves_the_old_in_service() {
-    let rig = with_old_processes(2, Rig::new(|b| b));
+    let rig = with_old_processes(2, Rig::watching(|b| b));
     rig.spawner.next(Spawn::fail("syntax error"));
     rig.spawner.next(Spawn::fail("another one"));
     assert_eq!(rig.get(&rolling()).code(), "old");
@@ -138,7 +138,7 @@ fn code_that_does_not_boot_leaves_the_old_in_service() {
 
 #[test] // E34
 fn a_second_touch_while_rolling_begins_again_with_the_newest_code() {
-    let rig = with_old_processes(2, Rig::new(|b| b));
+    let rig = with_old_processes(2, Rig::watching(|b| b));
     assert_eq!(rig.get(&rolling()).code(), "old");
     rig.spawner.release();
     rig.until(|| outdated(&rig) == 1 && rig.spawner.begun() == 4);
@@ -159,7 +159,7 @@ fn a_second_touch_while_rolling_begins_again_with_the_newest_code() {
 /// The group is empty, so its next get brings the new code.
 #[test] // E34
 fn an_empty_group_is_renewed_by_its_next_spawn() {
-    let rig = Rig::new(|b| b.max(1));
+    let rig = Rig::watching(|b| b.max(1));
     rig.idle(&rolling(), 1);
     rig.idle(&app("y"), 1);
     rig.touch(&rolling());
@@ -171,7 +171,7 @@ fn an_empty_group_is_renewed_by_its_next_spawn() {
 /// Its replacement is in flight and now counts as an addition (INV-OUTDATED).
 #[test] // E34
 fn an_old_process_that_dies_first_is_replaced_all_the_same() {
-    let rig = with_old_processes(1, Rig::new(|b| b.max(1)));
+    let rig = with_old_processes(1, Rig::watching(|b| b.max(1)));
     assert_eq!(rig.get(&rolling()).code(), "old");
     rig.spawner.processes()[0].kill();
     let getting = rig.queue_get(&rolling());

@@ -396,13 +396,15 @@ impl SideBySide {
 
     /// Lets a client's task run once.
     fn run(&mut self, client: usize, connects: &[Connect]) {
+        let waits = matches!(self.spec.clients[client].at, At::Waiting(_));
+        let (pool, waiting) = (self.pool.clone(), self.spec.waiting);
         if let Client::CheckingOut(future) = &mut self.clients[client] {
-            let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let polled = poll(future, || waits && pool.counts().waiting == waiting);
             return self.checked_out(client, polled);
         }
         let Client::Asking(future) = &mut self.clients[client] else { return };
         self.spawner.book().connects = connects.iter().copied().collect();
-        let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let polled = poll(future, || waits && pool.counts().waiting == waiting);
         self.spawner.book().connects.clear();
         match polled {
             Poll::Ready(got) => self.ended(client, got),
@@ -507,6 +509,17 @@ impl SideBySide {
             false => Ok(()),
         }
     }
+}
+
+/// Polls a task until it is ready, or waits in its queue: at first it waits for a look at the restart files, which a
+/// thread of the pool makes.
+fn poll<T>(
+    future: &mut Pin<Box<dyn Future<Output = T> + Send>>,
+    is_queued: impl Fn() -> bool,
+) -> Poll<T> {
+    let future = std::cell::RefCell::new(future);
+    let once = || future.borrow_mut().as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    soon(once, |polled| polled.is_ready() || is_queued())
 }
 
 /// Looks until `wanted` holds, or the time is up.

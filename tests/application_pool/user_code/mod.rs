@@ -2,6 +2,7 @@
 //! such call without its lock, so no call back deadlocks, and each panic is contained in its call.
 
 mod errors;
+mod hung_files;
 mod observers;
 mod processes;
 mod threads;

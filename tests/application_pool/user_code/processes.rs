@@ -39,7 +39,7 @@ fn make_every_call(rig: &Rig) {
 /// The next borrower of the process finds the former connection gone.
 #[test]
 fn a_connection_is_dropped_before_its_session_is_closed() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let active = Arc::new(Mutex::new(Vec::new()));
     let (weak, sees) = (rig.pool.downgrade(), active.clone());
     rig.spawner.on_call(move |call| {
@@ -59,7 +59,7 @@ fn a_connection_is_dropped_before_its_session_is_closed() {
 
 #[test]
 fn every_call_to_a_spawner_and_its_processes_may_call_the_pool_back() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let (weak, seen) = (rig.pool.downgrade(), Arc::new(Mutex::new(HashSet::new())));
     let theirs = seen.clone();
     // A call back causes further calls, which must not call back in turn.
@@ -88,7 +88,7 @@ fn every_call_to_a_spawner_and_its_processes_may_call_the_pool_back() {
 fn a_get_in_a_call_of_the_pool_is_served_or_refused() {
     for during in [Call::Spawn, Call::ShutDown, Call::DropProcess] {
         for name in ["x", "y", "z"] {
-            let rig = Rig::new(|b| b.max(1));
+            let rig = Rig::watching(|b| b.max(1));
             rig.idle(&app("x"), 1);
             let (answers, weak) = (Arc::new(Mutex::new(Vec::new())), rig.pool.downgrade());
             let (theirs, calls) = (answers.clone(), AtomicUsize::new(0));
@@ -113,7 +113,7 @@ fn a_get_in_a_call_of_the_pool_is_served_or_refused() {
 
 #[test]
 fn a_slow_drop_of_a_process_holds_up_no_other_caller() {
-    let rig = Rig::new(|b| b.max(2).max_idle_time(10 * SECOND));
+    let rig = Rig::watching(|b| b.max(2).max_idle_time(10 * SECOND));
     rig.idle(&app("x"), 2);
     let gate = rig.gate_at(Call::DropProcess);
     // An eviction, the spawn that it makes room for, and the end of a drain.
@@ -137,7 +137,7 @@ fn a_slow_drop_of_a_process_holds_up_no_other_caller() {
 fn a_process_may_detach_itself_and_its_group_whenever_it_is_called() {
     let calls = [Call::Connect, Call::ShutDown, Call::DropProcess, Call::DropConnection];
     for during in calls {
-        let rig = Rig::new(|b| b);
+        let rig = Rig::watching(|b| b);
         let weak = rig.pool.downgrade();
         rig.spawner.on_call(move |call| {
             if call == during
@@ -157,7 +157,7 @@ fn a_process_may_detach_itself_and_its_group_whenever_it_is_called() {
 #[test]
 fn a_panic_in_any_call_to_a_spawner_or_process_is_contained() {
     for during in CALLS {
-        let rig = Rig::new(|b| b);
+        let rig = Rig::watching(|b| b);
         let times = Arc::new(AtomicUsize::new(0));
         let counted = times.clone();
         rig.spawner.on_call(move |call| {
@@ -176,7 +176,7 @@ fn a_panic_in_any_call_to_a_spawner_or_process_is_contained() {
 /// One after the other, so that the second is not a panic while unwinding.
 #[test]
 fn a_process_that_panics_in_shut_down_and_when_it_is_dropped_is_contained() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     rig.spawner.on_call(|call| {
         if matches!(call, Call::ShutDown | Call::DropProcess) {
             panic!("{ON_PURPOSE} in {call:?}");
@@ -194,7 +194,7 @@ fn a_process_that_panics_in_shut_down_and_when_it_is_dropped_is_contained() {
 /// The same, for a process whose spawn was cancelled meanwhile.
 #[test]
 fn an_unwanted_process_may_panic_twice_as_well() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let gate = Gate::default();
     let theirs = gate.clone();
     rig.spawner.on_call(move |call| match call {
@@ -258,7 +258,7 @@ fn a_process_that_panics_when_it_is_asked_of_itself_is_shut_down() {
 
 #[test]
 fn a_process_may_close_the_pool_while_it_is_shut_down() {
-    let rig = Rig::new(|b| b);
+    let rig = Rig::watching(|b| b);
     let weak = rig.pool.downgrade();
     rig.spawner.on_call(move |call| {
         if call == Call::ShutDown

@@ -1,0 +1,211 @@
+//! Looks at restart files that may take long, such as those of a network file system that hangs.
+//!
+//! A caller that may block for as long as it takes looks itself. A task must not block, and a thread with a time limit
+//! must not block past it: a thread of the pool looks for them, and they wait as for a process. So a look that hangs
+//! holds up the gets of its directory only, each until its deadline, its cancellation or `close`.
+//!
+//! Each directory has at most one such look in flight. A get that comes meanwhile waits for the next one, because
+//! the look in flight may have begun before a touch that precedes the get (erratum E24). With a throttle, the look in
+//! flight will do. The thread looks as long as gets wait, and then ends.
+
+use super::effects::{Effect, Effects};
+use super::error::GetError;
+use super::inner::Inner;
+use super::options::PoolOptions;
+use super::restart_files::{Look, RestartFiles};
+use super::spawner::Spawner;
+use super::state::{Outcome, State};
+use super::works_for::WorksFor;
+use crate::clock::Deadline;
+use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::{Queue, Wake};
+use crate::section::{Guarded, Patience, Wait};
+use crate::sync::{has_failed, thread};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The look in flight at one directory, and the gets that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Looking {
+    /// Counts the looks of this record.
+    nth: u64,
+    /// Gets that wait for the look in flight.
+    this: Queue,
+    /// Gets that wait for the next look.
+    next: Queue,
+}
+
+impl<S: Spawner> State<S> {
+    /// Queues a get for a look. Orders the look, unless one is in flight at this directory.
+    fn wait_for_look(
+        &mut self,
+        dir: &Arc<Path>,
+        is_thread: bool,
+        any_will_do: bool,
+        fx: &mut Effects<S>,
+    ) -> Result<WaitForLook, GetError> {
+        if self.closed {
+            return Err(GetError::Closed);
+        }
+        let in_flight = self.looking.contains_key(dir);
+        let looking = self.looking.entry(dir.clone()).or_default();
+        let (queue, nth) = match in_flight && !any_will_do {
+            true => (&mut looking.next, looking.nth + 1),
+            false => (&mut looking.this, looking.nth),
+        };
+        let waiter = match is_thread {
+            true => self.waiters.enqueue_thread(queue),
+            false => self.waiters.enqueue_task(queue),
+        };
+        if !in_flight {
+            fx.push(Effect::Look(dir.clone()));
+        }
+        Ok(WaitForLook { dir: dir.clone(), nth, waiter })
+    }
+
+    /// Gives each get that waits for this look its result. Returns whether gets wait for another one.
+    fn look_has_ended(&mut self, dir: &Arc<Path>, look: &Arc<Look>, fx: &mut Effects<S>) -> bool {
+        let looking = self.looking.get_mut(dir).expect("its record outlives the look");
+        while !looking.this.is_empty() {
+            let outcome = Outcome::Looked(look.clone());
+            fx.push(Effect::Wake(self.waiters.resolve_front(&mut looking.this, outcome)));
+        }
+        std::mem::swap(&mut looking.this, &mut looking.next);
+        looking.nth += 1;
+        let again = !looking.this.is_empty();
+        if !again {
+            self.looking.remove(dir);
+        }
+        again
+    }
+
+    /// Ends the wait of each get that waits for a look: the pool is closed.
+    pub(crate) fn close_looks(&mut self, fx: &mut Effects<S>) {
+        for looking in self.looking.values_mut() {
+            for queue in [&mut looking.this, &mut looking.next] {
+                while !queue.is_empty() {
+                    let wake = self.waiters.resolve_front(queue, Outcome::Closed);
+                    fx.push(Effect::Wake(wake));
+                }
+            }
+        }
+    }
+}
+
+/// A get that waits for a look.
+pub(crate) struct WaitForLook {
+    dir: Arc<Path>,
+    nth: u64,
+    waiter: Key,
+}
+
+impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForLook {
+    type Outcome = Outcome<S>;
+    type GivenUp = ();
+
+    fn take(&mut self, state: &mut State<S>, _: &mut Effects<S>) -> Option<Outcome<S>> {
+        state.waiters.take(self.waiter)
+    }
+    fn wake<'s>(&self, state: &'s mut State<S>) -> &'s mut Wake {
+        state.waiters.wake_mut(self.waiter)
+    }
+    fn give_up(&mut self, state: &mut State<S>, fx: &mut Effects<S>) {
+        // A get that has its outcome is in no queue, and its look's record may be gone.
+        let mut none = Queue::default();
+        let queue = match state.looking.get_mut(&self.dir) {
+            Some(looking) if looking.nth == self.nth => &mut looking.this,
+            Some(looking) if looking.nth < self.nth => &mut looking.next,
+            _ => &mut none,
+        };
+        let (_, waker) = state.waiters.cancel(queue, self.waiter);
+        if let Some(waker) = waker {
+            fx.push(Effect::DropWaker(waker));
+        }
+    }
+}
+
+impl<S: Spawner> Inner<S> {
+    /// Looks at the restart files: user code, so without the lock.
+    pub(crate) async fn look(
+        self: &Arc<Self>,
+        files: &RestartFiles,
+        options: &PoolOptions,
+        patience: Patience,
+    ) -> Result<Arc<Look>, Box<GetError>> {
+        let dir = options.restart_dir();
+        if let Some(look) = files.recent(&dir, self.clock()) {
+            return Ok(look);
+        }
+        let looks_itself = match patience {
+            Patience::None => true,
+            Patience::Thread(deadline) => {
+                matches!(deadline, Deadline::Never)
+                    || self.clock().has_passed(deadline)
+                    || WorksFor::is_for(self)
+            }
+            Patience::Task => WorksFor::is_for(self),
+        };
+        match looks_itself {
+            true => Ok(files.look(dir, self.clock())),
+            false => Box::pin(self.look_elsewhere(dir.into(), files, patience)).await,
+        }
+    }
+
+    /// Waits for a look that a thread of the pool makes.
+    async fn look_elsewhere(
+        self: &Arc<Self>,
+        dir: Arc<Path>,
+        files: &RestartFiles,
+        patience: Patience,
+    ) -> Result<Arc<Look>, Box<GetError>> {
+        let is_thread = matches!(patience, Patience::Thread(_));
+        let throttled = files.is_throttled();
+        let wait =
+            self.critical(|state, fx| state.wait_for_look(&dir, is_thread, throttled, fx))?;
+        match self.turn(wait, patience).await {
+            Ok(Outcome::Looked(look)) => Ok(look),
+            Ok(_) => Err(Box::new(GetError::Closed)),
+            Err(()) => Err(Box::new(GetError::TimedOut)),
+        }
+    }
+
+    /// Starts the thread that looks at a directory.
+    pub(crate) fn start_looking(self: &Arc<Self>, dir: Arc<Path>) {
+        let mut looker = Looker { pool: self.clone(), dir: Some(dir) };
+        // A thread that cannot be started drops its closure, and with it the looker.
+        let _ = thread::start("cabrank look", None, move || {
+            let _works = WorksFor::pool(&looker.pool);
+            while looker.look() {}
+        });
+    }
+}
+
+/// Guards that an ordered look ends.
+struct Looker<S: Spawner> {
+    pool: Arc<Inner<S>>,
+    /// Absent once no get waits for a look.
+    dir: Option<Arc<Path>>,
+}
+
+impl<S: Spawner> Looker<S> {
+    /// Looks once. Returns whether gets wait for another look.
+    fn look(&mut self) -> bool {
+        let pool = &self.pool;
+        let (Some(files), Some(dir)) = (&pool.restart_files, &self.dir) else { return false };
+        let look = files.look(PathBuf::from(&**dir), pool.clock());
+        let again = pool.critical(|state, fx| state.look_has_ended(dir, &look, fx));
+        if !again {
+            self.dir = None;
+        }
+        again
+    }
+}
+
+/// The thread could not be started. An unreadable directory asks for no restart.
+impl<S: Spawner> Drop for Looker<S> {
+    fn drop(&mut self) {
+        let Some(dir) = self.dir.take().filter(|_| !has_failed()) else { return };
+        let look = Arc::new(Look::unreadable(PathBuf::from(&*dir)));
+        while self.pool.critical(|state, fx| state.look_has_ended(&dir, &look, fx)) {}
+    }
+}
