@@ -30,7 +30,7 @@ pub enum Action {
     Connected { client: ClientId },
     /// A client fails to connect: the process is at fault, or (`local`) the client's own side (E31).
     ConnectFails { client: ClientId, local: bool },
-    /// A client gives up: its deadline passed, or it was cancelled.
+    /// A client gives up: its deadline or its time in the queue has passed, or it was cancelled.
     GiveUp { client: ClientId },
     /// A client closes its session.
     CloseSession { client: ClientId },

@@ -11,6 +11,7 @@ use super::restart_files::{LastSeen, Look};
 use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::State;
+use crate::clock::Time;
 use crate::collections::slab_list::Key;
 use crate::section::Patience;
 use crate::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) struct Turn {
     pub(crate) ticket: Option<u64>,
     /// Whether the get has waited. It counts once, however often it waits.
     waited: bool,
+    /// When its time in the queue ends. A get that waits again does not get more.
+    queued_until: Option<Time>,
 }
 
 impl<S: Spawner> State<S> {
@@ -166,6 +169,11 @@ impl<S: Spawner> State<S> {
             None if is_thread => self.waiters.enqueue_thread(queue),
             None => self.waiters.enqueue_task(queue),
         };
+        if let Some(max) = self.group(key).options.max_queue_time() {
+            let until = *turn.queued_until.get_or_insert_with(|| self.clock.now().plus(max));
+            self.waiters.set_limit(waiter, until, key.index());
+            self.is_due(until, fx);
+        }
         self.waiting += 1;
         self.totals.waited += u64::from(!turn.waited);
         turn.waited = true;

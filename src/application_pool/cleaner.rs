@@ -4,6 +4,7 @@
 //! - processes that no minimum protects and that have been idle for `max_idle_time`;
 //! - processes that drain for too long (E13);
 //! - groups whose back-off ends and that want a process (E26, E28);
+//! - gets that have waited for as long as their group allows;
 //! - groups that have waited for their first process for as long as a drain may take (E37).
 
 use super::effects::Effects;
@@ -35,6 +36,11 @@ impl<S: Spawner> State<S> {
             self.end_back_off(key);
             self.settle(key, fx);
         }
+        while let Some((_, group, waiter)) =
+            self.waiters.next_limit().filter(|(until, ..)| now >= *until)
+        {
+            self.end_queue_time(Key::new(group), waiter, fx);
+        }
         while self.room_due().is_some_and(|due| now >= due) {
             self.make_room(fx);
         }
@@ -45,7 +51,8 @@ impl<S: Spawner> State<S> {
         let idle = self.next_idle().map(|(due, _)| due);
         let drain = self.draining.front().map(|key| self.process(key).drain_deadline);
         let back_off = self.next_back_off().map(|(until, _)| until);
-        [idle, drain, back_off, self.room_due()].into_iter().flatten().min()
+        let queued = self.waiters.next_limit().map(|(until, ..)| until);
+        [idle, drain, back_off, queued, self.room_due()].into_iter().flatten().min()
     }
 
     /// Returns the longest idle process of a group above its minimum, and when it is due.

@@ -113,6 +113,8 @@ pub enum GetError {
         /// The bound that was reached.
         max_queue: usize,
     },
+    /// The get has waited in the queue for as long as the group's options allow.
+    QueuedTooLong,
     /// The deadline passed before a process was free.
     TimedOut,
     /// `try_get` would have had to wait.
@@ -134,6 +136,9 @@ impl fmt::Display for GetError {
             GetError::Closed => f.write_str("the pool is closed"),
             GetError::QueueFull { max_queue } => {
                 write!(f, "the queue is full: {max_queue} gets wait for this group already")
+            }
+            GetError::QueuedTooLong => {
+                f.write_str("no process was free within the time that a get of this group may wait")
             }
             GetError::TimedOut => f.write_str("no process was free before the deadline"),
             GetError::WouldBlock => f.write_str("no process is free now"),

@@ -1,6 +1,6 @@
 //! The pseudocode's `get`, for threads and tasks: one procedure, which waits as its caller can.
 //!
-//! 1. Look at the restart files, without the lock.
+//! 1. Look at the restart files, without the lock (`looking.rs`).
 //! 2. One critical section serves the caller, makes it wait, or refuses it.
 //! 3. A caller that waits gets its outcome by a [`Turn`](crate::section::Turn).
 //! 4. Connect to the process, without the lock. If the process is at fault, one section detaches it and looks for
@@ -45,7 +45,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// ```
     ///
     /// # Errors
-    /// - [`GetError::Closed`] and [`GetError::QueueFull`].
+    /// - [`GetError::Closed`], [`GetError::QueueFull`] and [`GetError::QueuedTooLong`].
     /// - [`GetError::Spawn`] if a spawn failed and the group has no process.
     /// - [`GetError::Connect`] if no connection could be opened: after ten attempts with as many
     ///   processes, or at once if the caller's side is at fault.
@@ -62,7 +62,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Gets a session as [`get`](Self::get) does, and waits for at most `timeout`.
     ///
     /// The time begins with the call: the look at the restart files counts, and so do attempts to connect that fail. A get
-    /// that need not wait is served even later.
+    /// that waits neither for a look nor for a process is served even later.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -326,6 +326,7 @@ impl<S: Spawner> Outcome<S> {
         match self {
             Outcome::Serve(entry) => Ok(Lease::new(entry)),
             Outcome::SpawnFailed(error) => Err(GetError::Spawn(error)),
+            Outcome::QueuedTooLong => Err(GetError::QueuedTooLong),
             Outcome::Closed | Outcome::Looked(_) => Err(GetError::Closed),
         }
     }

@@ -8,6 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// How the pool replaces processes when a restart file asks for it.
 ///
@@ -52,6 +53,7 @@ struct Fields {
     restart_dir: Option<PathBuf>,
     restart_mode: RestartMode,
     max_queue: Option<NonZeroUsize>,
+    max_queue_time: Option<Duration>,
     /// The key of the group that the pool found for this object last. It is verified before use; a wrong one
     /// costs a look into the map of names.
     group_hint: AtomicUsize,
@@ -96,6 +98,7 @@ impl PoolOptions {
             restart_dir: None,
             restart_mode: RestartMode::default(),
             max_queue: NonZeroUsize::new(100),
+            max_queue_time: None,
             group_hint: AtomicUsize::new(usize::MAX),
         }))
     }
@@ -209,6 +212,28 @@ impl PoolOptions {
         self.with(|f| f.max_queue = max)
     }
 
+    /// Sets for how long a get may wait in the group's queue, whatever its own time limit; `None`, the default: for ever.
+    /// A get that has waited for longer fails with [`GetError::QueuedTooLong`](super::GetError::QueuedTooLong). The
+    /// cleaner ends the wait.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).max(1).build()?;
+    /// use cabrank::application_pool::GetError;
+    /// use std::time::Duration;
+    ///
+    /// let shop = PoolOptions::new("/srv/shop").with_max_queue_time(Duration::from_millis(1));
+    /// let only = pool.get(&shop)?;
+    /// assert!(matches!(pool.get(&shop), Err(GetError::QueuedTooLong)));
+    /// # drop(only);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_max_queue_time(self, max: impl Into<Option<Duration>>) -> Self {
+        let max = max.into();
+        self.with(|f| f.max_queue_time = max)
+    }
+
     /// Returns the application's top directory.
     pub fn app_root(&self) -> &Path {
         &self.0.app_root
@@ -250,6 +275,10 @@ impl PoolOptions {
     /// Returns how many gets may wait.
     pub fn max_queue(&self) -> Option<usize> {
         self.0.max_queue.map(usize::from)
+    }
+    /// Returns for how long a get may wait in the queue.
+    pub fn max_queue_time(&self) -> Option<Duration> {
+        self.0.max_queue_time
     }
     /// Returns the directory of the restart files.
     pub fn restart_dir(&self) -> PathBuf {

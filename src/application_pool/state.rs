@@ -33,6 +33,8 @@ pub(crate) enum Outcome<S: Spawner> {
     Serve(Arc<Entry<S>>),
     /// A spawn failed, and the group has no process.
     SpawnFailed(SpawnError),
+    /// Its time in the queue has ended.
+    QueuedTooLong,
     /// The restart files were looked at.
     Looked(std::sync::Arc<Look>),
     /// The pool is closed. If the caller waited for an [`End`] of the pool, that end has come.
@@ -310,6 +312,16 @@ impl<S: Spawner> State<S> {
         }
     }
 
+    /// Ends the wait of a get whose time in the queue has ended.
+    pub(crate) fn end_queue_time(&mut self, group: Key, waiter: Key, fx: &mut Effects<S>) {
+        self.waiting -= 1;
+        let queue = &mut self.groups[group.index()].queue;
+        let wake = self.waiters.resolve_early(queue, waiter, Outcome::QueuedTooLong);
+        fx.push(Effect::Wake(wake));
+        // The group may have stood in line for this get alone.
+        self.settle(group, fx);
+    }
+
     /// Takes a get out of the queue and out of the count (erratum E16: INV-WAITING).
     fn resolve_front(&mut self, key: Key, outcome: Outcome<S>) -> Wake {
         self.waiting -= 1;
@@ -366,7 +378,7 @@ impl<S: Spawner> State<S> {
                 fx.push(Effect::DropEntry(entry));
             }
             Some(Outcome::SpawnFailed(error)) => fx.push(Effect::DropError(error)),
-            Some(Outcome::Closed | Outcome::Looked(_)) => {}
+            Some(Outcome::Closed | Outcome::QueuedTooLong | Outcome::Looked(_)) => {}
         }
     }
 

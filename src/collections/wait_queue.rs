@@ -10,6 +10,7 @@
 //!
 //! The owner runs each [`Wake`] after it has released the lock: a task's waker is user code.
 
+use crate::clock::Time;
 use crate::collections::indexed_heap::{HeapIndex, InHeap, IndexedHeap};
 use crate::collections::slab_list::{Key, Links, List};
 use crate::sync::Condvar;
@@ -25,6 +26,8 @@ pub(crate) struct Waiters<T> {
     spare: Vec<Arc<Condvar>>,
     /// The number of tickets given so far.
     tickets: u64,
+    /// The waiters with a limit for their time in a queue, by its end; each with a number that names the queue.
+    limits: IndexedHeap<(Time, usize), Limited>,
 }
 
 /// One queue of waiters.
@@ -42,6 +45,7 @@ pub(crate) struct Queue {
 struct Waiter<T> {
     links: Links,
     retrying: HeapIndex,
+    limited: HeapIndex,
     wake: Wake,
     outcome: Option<T>,
     /// The order of arrival over all queues.
@@ -80,6 +84,15 @@ impl<T> InHeap<Retrying> for Waiter<T> {
     }
 }
 
+/// Names the heap of limits.
+#[derive(Debug)]
+pub(crate) enum Limited {}
+impl<T> InHeap<Limited> for Waiter<T> {
+    fn index(&mut self) -> &mut HeapIndex {
+        &mut self.limited
+    }
+}
+
 /// Wakes a waiter, once the lock is released.
 #[derive(Debug)]
 pub(crate) enum Wake {
@@ -110,7 +123,8 @@ impl Wake {
 
 impl<T> Default for Waiters<T> {
     fn default() -> Self {
-        Waiters { slab: Slab::new(), spare: Vec::new(), tickets: 0 }
+        let limits = IndexedHeap::default();
+        Waiters { slab: Slab::new(), spare: Vec::new(), tickets: 0, limits }
     }
 }
 
@@ -163,8 +177,9 @@ impl<T> Waiters<T> {
         key
     }
     fn insert(&mut self, wake: Wake, ticket: u64) -> Key {
-        let (links, retrying) = (Links::default(), HeapIndex::default());
-        let waiter = Waiter { links, retrying, wake, outcome: None, ticket, lost: 0 };
+        let (links, retrying, limited) =
+            (Links::default(), HeapIndex::default(), HeapIndex::default());
+        let waiter = Waiter { links, retrying, limited, wake, outcome: None, ticket, lost: 0 };
         Key::new(self.slab.insert(waiter))
     }
 
@@ -208,8 +223,34 @@ impl<T> Waiters<T> {
         self.resolve(key, outcome)
     }
 
+    /// Limits the time of a waiter in the queue that this number names.
+    pub(crate) fn set_limit(&mut self, key: Key, until: Time, queue: usize) {
+        self.limits.set(&mut self.slab, key, Some((until, queue)));
+    }
+    /// Returns when the next limit ends, the number of the queue, and the waiter.
+    pub(crate) fn next_limit(&self) -> Option<(Time, usize, Key)> {
+        self.limits.first().map(|((until, queue), key)| (until, queue, key))
+    }
+    /// Gives a waiter of this queue its outcome, before its turn. The caller runs the [`Wake`] after the lock.
+    pub(crate) fn resolve_early(&mut self, queue: &mut Queue, key: Key, outcome: T) -> Wake {
+        self.leave(queue, key);
+        self.resolve(key, outcome)
+    }
+    fn leave(&mut self, queue: &mut Queue, key: Key) {
+        queue.retrying.set(&mut self.slab, key, None);
+        if self.slab[key.index()].links.is_linked() {
+            queue.list.remove(&mut self.slab, key);
+        }
+    }
+    fn end_limit(&mut self, key: Key) {
+        if !self.limits.is_empty() {
+            self.limits.set(&mut self.slab, key, None);
+        }
+    }
+
     /// Gives a waiter that is in no queue its outcome. The caller runs the [`Wake`] after the lock.
     pub(crate) fn resolve(&mut self, key: Key, outcome: T) -> Wake {
+        self.end_limit(key);
         let waiter = &mut self.slab[key.index()];
         waiter.outcome = Some(outcome);
         match &mut waiter.wake {
@@ -229,14 +270,12 @@ impl<T> Waiters<T> {
     /// Returns an outcome that it was granted meanwhile, for the caller to pass on, and its waker, for the caller
     /// to drop after the lock.
     pub(crate) fn cancel(&mut self, queue: &mut Queue, key: Key) -> (Option<T>, Option<Waker>) {
-        queue.retrying.set(&mut self.slab, key, None);
-        if self.slab[key.index()].links.is_linked() {
-            queue.list.remove(&mut self.slab, key);
-        }
+        self.leave(queue, key);
         self.remove(key)
     }
 
     fn remove(&mut self, key: Key) -> (Option<T>, Option<Waker>) {
+        self.end_limit(key);
         let waiter = self.slab.remove(key.index());
         let waker = match waiter.wake {
             Wake::Thread(condvar) => {

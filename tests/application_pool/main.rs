@@ -12,6 +12,7 @@ mod conformance;
 mod errata;
 mod messages;
 mod operating;
+mod queue_time;
 mod refinement;
 mod stress;
 mod user_code;

@@ -59,6 +59,10 @@ fn an_error_names_the_event_and_its_causes() {
             GetError::QueueFull { max_queue: 7 },
             "the queue is full: 7 gets wait for this group already",
         ),
+        (
+            GetError::QueuedTooLong,
+            "no process was free within the time that a get of this group may wait",
+        ),
         (GetError::TimedOut, "no process was free before the deadline"),
         (GetError::WouldBlock, "no process is free now"),
     ] {
