@@ -41,7 +41,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("failed_reload_x_execution", 5_036),
     ("failed_reload_x_pause", 64),
     ("failed_reload_x_second_execution", 97),
-    ("failure_x_attach", 219),
+    ("failure_x_attach", 220),
     ("failure_x_long_life", 9),
     ("first_spawn_x_two_gets", 8_892),
     ("freed_process_x_own_waiter", 10_255),
