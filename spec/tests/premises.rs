@@ -132,6 +132,22 @@ fn spawns_may_go_on_failing_while_a_get_waits() {
     assert!(holds(&growing(), &spawns_go_well));
 }
 
+/// A get whose process crashes again and again ends (E38).
+#[test]
+fn processes_may_go_on_crashing_while_a_get_waits() {
+    let crashing = Liveness {
+        may: named("PROP-EVERY-GET-ENDS").may | 1 << kind::CLIENT_FAILS,
+        ..named("PROP-EVERY-GET-ENDS")
+    };
+    for options in [Options::new("a"), Options { max_queue: 1, ..Options::new("a") }] {
+        let world = one(options, 1, 3).but(|config| config.connects = true);
+        let world = world.with(|env| env.processes_fail = true);
+        assert!(holds(&world, &crashing));
+        // As written it ends, too, but after gets that came later: PROP-KEEPS-TURN does not hold.
+        assert!(holds(&world.ruled(Rules::AS_RULED.but(&[E38])), &crashing));
+    }
+}
+
 /// A property, a configuration in which it holds, and the classes that stay fair.
 type Needed = (&'static str, Config, fn(u8) -> bool);
 
