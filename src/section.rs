@@ -24,7 +24,7 @@
 
 use crate::clock::{Clock, Deadline};
 use crate::collections::wait_queue::Wake;
-use crate::sync::{Condvar, Mutex, MutexGuard, has_failed};
+use crate::sync::{Condvar, Mutex, MutexGuard, has_failed, unlock_fairly};
 use crate::user_code::drop_contained;
 use std::future::Future;
 use std::mem;
@@ -48,6 +48,14 @@ impl<T> Lock<T> {
     /// Reads the state under the lock, without settling it.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.state.lock())
+    }
+    /// Reads the state as [`look`](Self::look) does, and leaves the lock to a thread that waits for it. So a caller that
+    /// looks again and again holds up each other thread for one look.
+    pub(crate) fn look_fairly<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        let state = self.state.lock();
+        let result = look(&state);
+        unlock_fairly(state);
+        result
     }
     /// Changes something that no invariant and no waiter depends on, without a section's end.
     pub(crate) fn amend<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {

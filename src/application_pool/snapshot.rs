@@ -9,7 +9,6 @@ use super::state::State;
 use super::totals::Totals;
 use crate::clock::Time;
 use crate::collections::slab_list::Key;
-use crate::section::Guarded;
 use crate::user_code::{contain, drop_contained};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -212,13 +211,14 @@ impl<S: Spawner> Inner<S> {
     pub(crate) fn snapshot(self: &Arc<Self>) -> Snapshot {
         let mut copied = Copied::default();
         let (groups, processes) =
-            self.critical(|state, _| (state.groups.len(), state.processes.len()));
+            self.state.look(|state| (state.groups.len(), state.processes.len()));
         let mut room = (groups.min(SLICE), processes.min(SLICE));
         loop {
             // Allocates without the lock.
             copied.groups.reserve(room.0);
             copied.processes.reserve(room.1);
-            match self.critical(|state, _| state.copy(&mut copied, SLICE)) {
+            // Otherwise the next look would take the lock again before a get that waits for it has woken.
+            match self.state.look_fairly(|state| state.copy(&mut copied, SLICE)) {
                 Progress::Complete => return put_together(copied),
                 Progress::Partial(groups, processes) => room = (groups, processes),
             }
@@ -362,6 +362,7 @@ mod tests {
     use super::*;
     use crate::ApplicationPool;
     use crate::in_memory::InMemorySpawner;
+    use crate::section::Guarded;
 
     #[test] // E41
     fn a_large_pool_is_copied_in_slices_and_completely() {

@@ -168,6 +168,11 @@ impl<T> Clone for Weak<T> {
     }
 }
 
+/// Unlocks. Each order of the threads is explored anyway.
+pub(crate) fn unlock_fairly<T>(guard: MutexGuard<'_, T>) {
+    drop(guard);
+}
+
 impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         if self.0.is_some() && !std::thread::panicking() {

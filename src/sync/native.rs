@@ -41,6 +41,11 @@ impl<T> Mutex<T> {
     }
 }
 
+/// Unlocks, and passes the lock to the thread that has waited longest.
+pub(crate) fn unlock_fairly<T>(guard: MutexGuard<'_, T>) {
+    MutexGuard::unlock_fair(guard);
+}
+
 /// In all some ten microseconds: what it costs to park and be woken.
 const LOOKS: u32 = 24;
 const SPINS_PER_LOOK: u32 = 64;
