@@ -47,6 +47,7 @@ pub struct Builder<S: Spawner> {
     drain_timeout: Duration,
     max_draining: Option<usize>,
     back_off: (Duration, Duration),
+    forget_groups_after: Option<Duration>,
     restart_files: Option<Box<LookUp>>,
     stat_throttle: Duration,
     observer: Option<Observer>,
@@ -65,6 +66,7 @@ impl<S: Spawner> Builder<S> {
             drain_timeout: Duration::from_secs(60),
             max_draining: None,
             back_off: (Duration::from_secs(1), Duration::from_secs(30)),
+            forget_groups_after: None,
             restart_files: None,
             stat_throttle: Duration::ZERO,
             observer: None,
@@ -113,6 +115,33 @@ impl<S: Spawner> Builder<S> {
     /// first such failure in a row is followed by a spawn at once.
     pub fn back_off(mut self, first: Duration, cap: Duration) -> Self {
         self.back_off = (first, cap);
+        self
+    }
+    /// Sets for how long the pool keeps the record of a group without processes, spawns and gets; `None`, the default:
+    /// until [`detach_group`](ApplicationPool::detach_group). For pools with many applications, most of them idle.
+    ///
+    /// The record holds the group's failures and its last look at the restart files. A group that returns after it was
+    /// forgotten is a new one. Its first spawn asks the spawner to [reload](Spawner::reload), because the code may have
+    /// changed meanwhile.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, ManualClock, PoolOptions, in_memory::InMemorySpawner};
+    /// # use std::time::Duration;
+    /// let time = ManualClock::new();
+    /// let builder = ApplicationPool::builder(InMemorySpawner::new()).clock(time.clock());
+    /// let hour = Duration::from_secs(3600);
+    /// let pool = builder.cleaner(false).forget_groups_after(hour).build()?;
+    ///
+    /// drop(pool.get(&PoolOptions::new("/srv/shop"))?);
+    /// time.advance(hour);
+    /// pool.clean(); // shuts the idle process down
+    /// time.advance(hour);
+    /// pool.clean(); // forgets the group
+    /// assert!(pool.snapshot().groups.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn forget_groups_after(mut self, time: impl Into<Option<Duration>>) -> Self {
+        self.forget_groups_after = time.into();
         self
     }
     /// Sets the function that looks up a file's time of modification. With it, each get looks at the restart files of
@@ -193,7 +222,11 @@ impl<S: Spawner> Builder<S> {
         not_zero("max", Some(self.max))?;
         not_zero("max_per_app", self.max_per_app)?;
         not_zero("max_idle_time", self.max_idle_time)?;
-        let limits = Limits { drain_timeout: self.drain_timeout, back_off: self.back_off };
+        let limits = Limits {
+            drain_timeout: self.drain_timeout,
+            back_off: self.back_off,
+            forget_groups_after: self.forget_groups_after,
+        };
         let mut state = State::new(self.clock.clone(), limits);
         state.max = self.max;
         state.max_per_app = self.max_per_app;
@@ -250,6 +283,7 @@ impl<S: Spawner> State<S> {
             became_idle: 0,
             back_offs: 0,
             backing_off: IndexedHeap::default(),
+            unused: List::default(),
             closed: false,
             ends: Default::default(),
             disposing: 0,

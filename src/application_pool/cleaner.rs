@@ -4,6 +4,7 @@
 //! - processes that no minimum protects and that have been idle for `max_idle_time`;
 //! - processes that drain for too long (E13);
 //! - groups whose back-off ends and that want a process (E26, E28);
+//! - groups that have been unused for `forget_groups_after`;
 //! - gets that have waited for as long as their group allows;
 //! - groups that have waited for their first process for as long as a drain may take (E37).
 
@@ -41,6 +42,10 @@ impl<S: Spawner> State<S> {
         {
             self.end_queue_time(Key::new(group), waiter, fx);
         }
+        while let Some(key) = self.unused.front().filter(|key| now >= self.group(*key).forget_at) {
+            self.group_mut(key).forgotten = true;
+            self.forget_if_unused(key, fx);
+        }
         while self.room_due().is_some_and(|due| now >= due) {
             self.make_room(fx);
         }
@@ -52,7 +57,8 @@ impl<S: Spawner> State<S> {
         let drain = self.draining.front().map(|key| self.process(key).drain_deadline);
         let back_off = self.next_back_off().map(|(until, _)| until);
         let queued = self.waiters.next_limit().map(|(until, ..)| until);
-        [idle, drain, back_off, queued, self.room_due()].into_iter().flatten().min()
+        let forget = self.unused.front().map(|key| self.group(key).forget_at);
+        [idle, drain, back_off, queued, forget, self.room_due()].into_iter().flatten().min()
     }
 
     /// Returns the longest idle process of a group above its minimum, and when it is due.

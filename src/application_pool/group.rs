@@ -182,10 +182,15 @@ pub(crate) struct Group {
     pub(crate) room_due: Time,
     /// `detach_group` was called: the record is removed as soon as it is unused.
     pub(crate) forgotten: bool,
+    /// Its first spawn asks the spawner to reload.
+    pub(crate) reloads_first: bool,
+    /// For a group in `unused`: when it is forgotten.
+    pub(crate) forget_at: Time,
 
     pub(crate) wanting: Links,
     pub(crate) by_surplus: Links,
     pub(crate) backing_off: HeapIndex,
+    pub(crate) unused: Links,
 }
 
 impl Group {
@@ -213,9 +218,12 @@ impl Group {
             want: Want::Nothing,
             room_due: Time::default(),
             forgotten: false,
+            reloads_first: false,
+            forget_at: Time::default(),
             wanting: Links::default(),
             by_surplus: Links::default(),
             backing_off: HeapIndex::default(),
+            unused: Links::default(),
         }
     }
     pub(crate) fn min_processes(&self) -> usize {
@@ -238,6 +246,10 @@ linked!(
 linked!(
     /// `by_surplus`: groups with a process, by how far they are above their minimum.
     BySurplus, Group, by_surplus
+);
+linked!(
+    /// The pool's `unused`.
+    Unused, Group, unused
 );
 /// Names the heap `backing_off`: by the end of their back-off.
 #[derive(Debug)]

@@ -34,7 +34,7 @@
 //! - A group without a process waits at most `drain_timeout` for the place of another. A get waits longer if sessions
 //!   that do not end hold every process of its own group: use `get_timeout`.
 //! - The pool keeps a group's record (its restart file's state, its last error) until
-//!   [`ApplicationPool::detach_group`].
+//!   [`ApplicationPool::detach_group`], or for the time that [`Builder::forget_groups_after`] sets.
 //!
 //! # Origin
 //! *ApplicationPool algorithm* (Phusion Passenger 3.0.5) describes the pool in pseudocode. The code keeps its
@@ -68,6 +68,7 @@ mod effects;
 mod ending;
 mod error;
 mod event;
+mod forgetting;
 mod get;
 mod group;
 mod group_name;

@@ -54,7 +54,7 @@ impl<S: Spawner> State<S> {
             kind,
             options: group.options.clone(),
             cancel,
-            reload: group.reload_pending,
+            reload: group.reload_pending || group.reloads_first,
         }));
     }
 
@@ -211,6 +211,7 @@ impl<S: Spawner> State<S> {
     fn spawn_has_succeeded(&mut self, key: Key, fx: &mut Effects<S>) -> u32 {
         let group = self.group_mut(key);
         group.reload_pending = false;
+        group.reloads_first = false;
         // Another process may have failed early meanwhile. The group then backs off, with that error (INV-BACK-OFF).
         if group.back_off_until.is_some() {
             return group.failures;

@@ -7,7 +7,7 @@
 use super::effects::{Effect, Effects};
 use super::ending::Ending;
 use super::error::SpawnError;
-use super::group::{BackingOff, BySurplus, Group, Wanting};
+use super::group::{BackingOff, BySurplus, Group, Unused, Wanting};
 use super::inactive_apps::{InactiveApps, Standing};
 use super::looking::Looking;
 use super::options::PoolOptions;
@@ -23,7 +23,6 @@ use crate::collections::wait_queue::{Queue, Waiters, Wake};
 use crate::sync::Arc;
 use foldhash::HashMap;
 use slab::Slab;
-use std::mem::take;
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,6 +56,8 @@ pub(crate) const LARGE: usize = 256;
 pub(crate) struct Limits {
     pub(crate) drain_timeout: Duration,
     pub(crate) back_off: (Duration, Duration),
+    /// For how long an unused group is remembered; absent: until it is detached by name.
+    pub(crate) forget_groups_after: Option<Duration>,
 }
 
 pub(crate) struct State<S: Spawner> {
@@ -110,6 +111,9 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) back_offs: u64,
     /// By the end of the back-off; those that end at one time, by the number of failures and then by the beginning.
     pub(crate) backing_off: IndexedHeap<(Time, u32, u64), BackingOff>,
+
+    /// Groups that are forgotten unless they are used again, by the time.
+    pub(crate) unused: List<Unused>,
 
     pub(crate) closed: bool,
     /// Callers that wait for an end of the pool, by [`End`].
@@ -202,6 +206,8 @@ impl<S: Spawner> State<S> {
             None => {
                 let name: std::sync::Arc<str> = options.app_group_name().into();
                 let mut group = Group::new(name.clone(), options.clone());
+                // It may have been forgotten, and its code may have changed since.
+                group.reloads_first = self.limits.forget_groups_after.is_some();
                 if let Some(look) = look {
                     group.seen.insert(look.dir.clone(), LastSeen::new(look));
                 }
@@ -212,33 +218,6 @@ impl<S: Spawner> State<S> {
         };
         options.set_group_hint(key.index());
         key
-    }
-
-    /// Removes the record of a group that was detached by name, once it is unused.
-    pub(crate) fn forget_if_unused(&mut self, key: Key, fx: &mut Effects<S>) {
-        let group = self.group(key);
-        // A get clears `forgotten` before the group gets a process.
-        debug_assert!(!group.forgotten || group.size == 0);
-        let used =
-            !group.draining.is_empty() || group.spawns_in_flight > 0 || !group.queue.is_empty();
-        if !group.forgotten || used {
-            return;
-        }
-        self.leave_want(key);
-        self.end_back_off(key);
-        // The name goes with the record (INV-GROUP-ACCESSIBLE).
-        let group = self.groups.remove(key.index());
-        self.group_by_name.remove(&group.name);
-        if let Some(error) = group.last_error {
-            fx.push(Effect::DropError(error));
-        }
-        if self.groups.is_empty() && self.groups.capacity() > LARGE {
-            // Tables never shrink otherwise (erratum E41). They are freed without the lock.
-            let groups = (take(&mut self.groups), take(&mut self.group_by_name));
-            let processes = (take(&mut self.processes), take(&mut self.by_identifier));
-            let heaps = (take(&mut self.inactive_apps), take(&mut self.backing_off));
-            fx.push(Effect::DropTables(Box::new((groups, processes, heaps))));
-        }
     }
 
     /// Recomputes what depends on the group's numbers: its place in `inactive_apps` (INV-PROCESS-IDLE, INV-EVICTABLE), and
@@ -284,6 +263,8 @@ impl<S: Spawner> State<S> {
         self.new_app_group_creatable(fx);
         if self.groups.get(group.index()).is_some_and(|g| g.forgotten) {
             self.forget_if_unused(group, fx);
+        } else if let Some(time) = self.limits.forget_groups_after {
+            self.note_use(group, time, fx);
         }
     }
 

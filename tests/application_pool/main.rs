@@ -10,6 +10,7 @@ mod common;
 mod async_get;
 mod conformance;
 mod errata;
+mod forgetting;
 mod messages;
 mod operating;
 mod queue_time;

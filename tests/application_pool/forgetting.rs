@@ -1,0 +1,92 @@
+//! Groups that are not used for a time are forgotten.
+
+use crate::common::{Rig, SECOND, app};
+use cabrank::application_pool::GetError;
+use cabrank::in_memory::Spawn;
+
+fn names(rig: &Rig) -> Vec<String> {
+    rig.pool.snapshot().groups.into_iter().map(|group| group.name).collect()
+}
+
+/// A rig that reaps at once, and forgets after 10 s.
+fn rig() -> Rig {
+    Rig::without_cleaner(|b| b.max_idle_time(SECOND).forget_groups_after(10 * SECOND))
+}
+
+fn pass(rig: &Rig, seconds: u32) {
+    rig.clock.advance(seconds * SECOND);
+    rig.pool.clean();
+}
+
+#[test]
+fn a_group_is_forgotten_when_it_was_unused_for_a_time() {
+    let rig = rig();
+    for name in ["x", "y", "z"] {
+        drop(rig.get(&app(name)));
+    }
+    pass(&rig, 1); // no process is left
+    pass(&rig, 5);
+    let busy = rig.get(&app("z"));
+    drop(rig.get(&app("y")));
+    pass(&rig, 4);
+    assert_eq!(names(&rig).len(), 3);
+    pass(&rig, 1);
+    assert_eq!(names(&rig), ["/srv/y", "/srv/z"]);
+    pass(&rig, 10);
+    assert_eq!(names(&rig), ["/srv/z"], "it has a session");
+    drop(busy);
+    pass(&rig, 1);
+    pass(&rig, 10);
+    assert_eq!(names(&rig), [""; 0]);
+}
+
+/// A group that returns may have new code by now.
+#[test]
+fn the_first_spawn_of_a_group_that_was_forgotten_reloads() {
+    let rig = rig();
+    drop(rig.get(&app("x")));
+    drop(rig.get(&app("x")));
+    pass(&rig, 1);
+    drop(rig.get(&app("x")));
+    assert_eq!(rig.spawner.reloaded().len(), 1, "once, and not for each process");
+    pass(&rig, 1);
+    pass(&rig, 10);
+    assert_eq!(names(&rig), [""; 0]);
+    drop(rig.get(&app("x")));
+    assert_eq!(rig.spawner.reloaded().len(), 2);
+}
+
+#[test]
+fn a_group_that_waits_backs_off_or_has_a_minimum_is_not_forgotten() {
+    let rig = Rig::without_cleaner(|b| {
+        b.forget_groups_after(SECOND).back_off(60 * SECOND, 60 * SECOND).max(2)
+    });
+    rig.spawner.next(Spawn::fail("no database"));
+    assert!(matches!(rig.start_get(&app("x")).error(), GetError::Spawn(_)));
+    rig.pool.pre_start(&app("min").with_min_processes(1)).expect("an open pool");
+    rig.eventually(|c| c.count == 1);
+    rig.spawner.next(Spawn::ready().held());
+    let waits = rig.queue_get(&app("y"));
+    pass(&rig, 10);
+    assert_eq!(names(&rig), ["/srv/min", "/srv/x", "/srv/y"]);
+    rig.spawner.release();
+    drop(waits.session());
+    pass(&rig, 50); // the end of the back-off
+    pass(&rig, 1);
+    assert_eq!(names(&rig), ["/srv/min", "/srv/y"]);
+    // By name it is forgotten at once, though it is in line to be forgotten.
+    rig.pool.pre_start(&app("none")).expect("an open pool");
+    assert!(rig.pool.detach_group("/srv/none"));
+    assert_eq!(names(&rig), ["/srv/min", "/srv/y"]);
+}
+
+/// The cleaner's thread does it at the time.
+#[test]
+fn the_cleaner_forgets_in_time() {
+    let rig = Rig::new(|b| b.max_idle_time(SECOND).forget_groups_after(10 * SECOND));
+    drop(rig.get(&app("x")));
+    rig.clock.advance(SECOND);
+    rig.eventually(|c| c.count == 0);
+    rig.clock.advance(10 * SECOND);
+    rig.until(|| names(&rig).is_empty());
+}
