@@ -92,6 +92,8 @@ mod spawn_order;
 mod spawner;
 mod spawning;
 mod state;
+#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
+mod steps_tests;
 mod totals;
 mod works_for;
 
