@@ -1,4 +1,4 @@
-//! What a named pool passes on to `metrics` and to `tracing`, by the features of these names.
+//! A named pool passes its times and events on to `metrics` and to `tracing`. A pool without a name passes on neither.
 
 use crate::common::locked;
 use crate::shared::end_the_run_when_the_library_panics;
@@ -15,7 +15,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
 
-/// The metrics and events that came, each in a line.
+/// The metrics and events that the recorder and the subscriber received, each in a line.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 

@@ -1,4 +1,4 @@
-//! What happens to the borrowers of one pool. Each function returns the figures of its rows.
+//! The scenarios: each function puts one pool into trouble, and returns the figures of its rows.
 
 use crate::pools::Threads;
 use crate::server::Server;

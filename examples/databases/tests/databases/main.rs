@@ -2,6 +2,7 @@
 //!
 //! A test whose server is not installed says so and ends. With `CABRANK_SERVERS` in the environment it fails instead.
 
+mod http_tasks;
 mod postgres_tasks;
 mod postgres_threads;
 mod redis_threads;
