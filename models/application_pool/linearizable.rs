@@ -141,9 +141,9 @@ fn linearizable_restart() {
     explore_large("linearizable_restart", &outcomes, |outcomes| {
         let recorder = Recorder::new(3, 2, never, true);
         // Later looks are compared with the look of this get.
-        recorder.client(2).get_and_close(0).expect("nothing fails here");
+        recorder.client(2).try_until_served_and_close(0).expect("nothing fails here");
         let clients = start(&recorder, 2, |_, client| {
-            client.get_and_close(0).expect("nothing fails here");
+            client.try_until_served_and_close(0).expect("nothing fails here");
         });
         recorder.touch(0);
         recorder.counts();

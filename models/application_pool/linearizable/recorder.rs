@@ -94,6 +94,8 @@ pub(super) struct Recorder {
     history: History,
     /// The times of the groups' restart files.
     files: Arc<[AtomicU64; GROUPS.len()]>,
+    /// Counts the processes that were spawned.
+    spawned: Counter,
 }
 
 impl Recorder {
@@ -107,6 +109,8 @@ impl Recorder {
         let spawner = InMemorySpawner::with_clock(manual_clock.clock());
         let spawner = Recording { spawner, history: history.clone(), fails };
         let (observed, seen, watched) = (history.clone(), history.clone(), files.clone());
+        let spawned = Counter::new();
+        let counted = spawned.clone();
         let mut builder = ApplicationPool::builder(spawner)
             .max(max)
             .cleaner(false)
@@ -115,6 +119,7 @@ impl Recorder {
                 Event::Spawned { identifier, .. } => {
                     let ticket = number(*identifier);
                     observed.gave(SPAWNS + ticket, Ret::Spawned(true));
+                    counted.up();
                 }
                 Event::SpawnFailed { error, .. } => {
                     let ticket: usize = error.to_string().parse().expect("a ticket");
@@ -137,7 +142,7 @@ impl Recorder {
                 Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
             });
         }
-        Recorder { pool: builder.build().expect("a valid pool"), history, files }
+        Recorder { pool: builder.build().expect("a valid pool"), history, files, spawned }
     }
 
     /// Returns a client on this thread.
@@ -247,6 +252,20 @@ impl Client {
             (given(&got), got)
         });
         got.map(|session| self.close(session)).map_err(|error| why(&error))
+    }
+
+    /// Gets a session without waiting, once more after each spawn until a process is free, and closes it.
+    ///
+    /// Such a get looks at the restart file itself. For a task, a thread of the pool does.
+    pub(super) fn try_until_served_and_close(&self, group: usize) -> Result<(), Failure> {
+        let spawned = &self.recorder.spawned;
+        loop {
+            let seen = spawned.count();
+            match self.try_get_and_close(group) {
+                Err(Failure::WouldBlock) => spawned.wait(seen + 1),
+                got => return got,
+            }
+        }
     }
 
     fn begin<'a>(&'a self, options: &'a PoolOptions) -> Getting<'a> {
