@@ -204,5 +204,6 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("wait_closed_x_close", 22),
     ("wait_closed_x_timeout", 8),
     ("waiter_x_cancel", 8_949),
+    ("waiter_x_queue_time", 8_398),
     ("waiter_x_timeout", 12_999),
 ];

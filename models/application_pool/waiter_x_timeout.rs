@@ -34,3 +34,31 @@ pub(super) fn served_or_timed_out(rig: &Rig, outcomes: &Outcomes) {
     time.join().expect("no panic");
     assert_eq!(rig.counts(), (0, 1));
 }
+
+/// The time of a get in the queue ends while the process that it waits for is freed.
+///
+/// Guards `State::end_queue_time`: it takes the get out of the queue and out of the count in one section. Asserted: the
+/// get is served or fails, and the process is idle in the end.
+#[test]
+fn waiter_x_queue_time() {
+    explore("waiter_x_queue_time", &["served", "queued too long"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        let limited = app("a").with_max_queue_time(Duration::from_secs(1));
+        let session = rig.session(&limited);
+        let pool = rig.pool.clone();
+        let getter = spawn(move || pool.get(&limited).map(drop));
+        let (clock, pool) = (rig.clock.clone(), rig.pool.clone());
+        let cleaner = spawn(move || {
+            clock.advance(Duration::from_secs(1));
+            pool.clean();
+        });
+        drop(session);
+        outcomes.note(match getter.join().expect("no panic") {
+            Ok(()) => "served",
+            Err(GetError::QueuedTooLong) => "queued too long",
+            Err(other) => panic!("{other}"),
+        });
+        cleaner.join().expect("no panic");
+        assert_eq!(rig.counts(), (0, 1));
+    });
+}
