@@ -56,6 +56,26 @@ fn an_observer_may_call_the_pool_back() {
     });
 }
 
+/// The observer is called by the thread that has evicted a process, before that starts the spawn in its place.
+#[test]
+fn a_get_in_the_observer_is_served_or_refused() {
+    for name in ["x", "y", "z"] {
+        let (sender, answers) = channel();
+        let call = move |pool: &Pool, event: &Event| {
+            if matches!(event, Event::Detached { reason: DetachReason::Evicted, .. }) {
+                let _ = sender.send(pool.get(&app(name)).map(drop));
+            }
+        };
+        let (pool, _) = observed(call, 1);
+        let answer = soon(move || {
+            drop(pool.get(&app("x")).expect("a session"));
+            drop(pool.get(&app("y")).expect("a session"));
+            answers.recv().expect("x was evicted")
+        });
+        assert!(matches!(answer, Ok(()) | Err(GetError::InCallback)), "{answer:?}");
+    }
+}
+
 /// The totals and the events tell one story, whatever becomes of a process (INV-TOTALS).
 #[test]
 fn a_process_that_finds_no_room_is_reported_from_its_beginning_to_its_end() {
