@@ -171,6 +171,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("resource_return_x_borrow", 6_310),
     ("resource_return_x_one_borrow", 20),
     ("resource_return_x_timeout", 2_477),
+    ("resource_served_creations_x_borrow", 8_827),
     ("resource_slow_destruction_x_waiter", 1_530),
     ("resource_test_while_idle_x_borrow", 615),
     ("resource_test_while_idle_x_lower", 129),

@@ -194,7 +194,7 @@ impl Runtime for ByHand {
 
 /// Two creations that hang were left and go on. Then a borrower finds no room.
 ///
-/// Guards `State::make_way` and the wait of the task that drives a creation on: the older one gives way, and its place
+/// Guards `State::make_way` and the wait of the task that drives a creation on: the younger one gives way, and its place
 /// goes to the borrower. Otherwise the borrower waits for creations that hang.
 #[test]
 fn resource_orphaned_creation_x_borrow() {
@@ -208,15 +208,15 @@ fn resource_orphaned_creation_x_borrow() {
         drop((slow.begin(borrow(pool.clone())), slow.begin(borrow(pool.clone()))));
         let mut tasks = std::mem::take(&mut *hand.0.lock().expect("no panic"));
         assert_eq!((tasks.len(), pool.num_total()), (2, 2));
-        let older = tasks.remove(0);
+        let younger = tasks.remove(1);
         let begun = Arc::new(AtomicU32::new(0));
         let (theirs, reentry) = (begun.clone(), slow.reentry.clone());
         let driving = spawn(move || {
-            let mut older = pin!(older);
-            let ends = reentry.poll_once(older.as_mut());
+            let mut younger = pin!(younger);
+            let ends = reentry.poll_once(younger.as_mut());
             theirs.store(1 + u32::from(ends.is_ready()), SeqCst);
             if ends.is_pending() {
-                reentry.block_on(older);
+                reentry.block_on(younger);
             }
         });
         let waits = slow.begin(borrow(pool.clone()));
@@ -229,5 +229,46 @@ fn resource_orphaned_creation_x_borrow() {
         drop(lent);
         drop(tasks);
         end(&pool);
+    });
+}
+
+/// Two borrowers that create are served by the resource that comes back, while a third one finds no room.
+///
+/// Guards `Slot::gives_way`: creations whose borrowers were served go on. Otherwise each waiter drops one, and where
+/// loans are shorter than a creation, no creation ends.
+///
+/// Asserted: no other creation begins, and both end.
+#[test]
+fn resource_served_creations_x_borrow() {
+    explore("resource_served_creations_x_borrow", &["all were served"], |outcomes| {
+        let (slow, hand) = (Slow::new(true), ByHand::default());
+        let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(3);
+        let pool = pool.clock(crate::ManualClock::new().clock()).build_on(hand.clone());
+        let pool: SlowPool = pool.expect("a valid pool");
+        enable_for(&slow.reentry, &pool);
+        let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
+        slow.gate.lock().0 = false;
+        let first = slow.begin(borrow(pool.clone()));
+        let second = slow.begin(borrow(pool.clone()));
+        let (theirs, reentry) = (pool.clone(), slow.reentry.clone());
+        let third = spawn(move || {
+            let lent = reentry.block_on(borrow(theirs)).expect("a number");
+            assert_eq!(*lent, 1, "the only one");
+        });
+        drop(lent);
+        for creates in [first, second] {
+            let lent = slow.reentry.block_on(creates).expect("a number");
+            assert_eq!(*lent, 1, "its own creation hangs");
+        }
+        third.join().expect("no panic");
+        assert_eq!((slow.begun(), pool.num_total()), (3, 3), "no creation gave way");
+        outcomes.note("all were served");
+        slow.open();
+        for task in std::mem::take(&mut *hand.0.lock().expect("no panic")) {
+            slow.reentry.block_on(task);
+        }
+        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 3, 3));
+        pool.close();
+        assert!(pool.wait_closed(SECOND));
     });
 }

@@ -55,10 +55,9 @@
 //!   goes to the next waiter. In a pool with a runtime ([`build_on`](Builder::build_on)) it goes on instead, up to
 //!   [`create_timeout`](Builder::create_timeout), if fewer than `max_idle` are idle or being created for the idle list.
 //!   Its resource goes to the oldest waiter, or becomes idle.
-//! - A creation that goes on without its borrower gives way to a borrower that finds no room: the oldest first; the
-//!   last one never does. So after an outage that left many of them hanging, the next borrower creates at once.
-//!   While loans are shorter than a connect and borrowers wait, this also ends connects that would have succeeded, and
-//!   the pool fills slowly.
+//! - A creation whose borrower was cancelled, and that goes on, gives way to a borrower that finds no room; the last
+//!   one never does. So after an outage that left many of them hanging, the next borrower creates at once. A creation
+//!   whose borrower was served before does not give way.
 //! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
 //!
 //! # Panics
@@ -107,8 +106,7 @@
 //!   all keys may therefore exceed the total of the pool.
 //!
 //! Time:
-//! - The last creation that goes on without its borrower keeps its place until it ends, at the latest after
-//!   `create_timeout`.
+//! - A creation that goes on and does not give way keeps its place until it ends, at the latest after `create_timeout`.
 //! - A grant keeps its place, and its victim, until the waiter picks it up or is dropped. A return whose test or
 //!   passivation hangs keeps its place as well.
 //! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for

@@ -4,9 +4,13 @@
 //! waiter. A pool with a runtime drives it on (`driving.rs`), up to `create_timeout`. It then counts as a creation for
 //! the idle list: its resource goes to the oldest waiter, or becomes idle. No borrower polls another's creation.
 //!
-//! After an outage many orphaned creations may hang. So a borrower without room makes the oldest one give way
-//! (PROP-RP-GIVES-WAY). The last one stays: otherwise borrowers whose patience is shorter than a connect would restart
-//! it for ever. There are at most `max_idle` of a key.
+//! After an outage many orphaned creations may hang. So a borrower without room makes one give way
+//! (PROP-RP-GIVES-WAY): the one that was left last. The last one of all stays. Otherwise borrowers whose patience is
+//! shorter than a connect would restart it for ever.
+//!
+//! Only a creation whose borrower gave it up gives way. If the borrower was served by a resource that came back, the
+//! creation does not seem to hang. Where loans are shorter than a connect, each connect would otherwise be dropped for
+//! the next waiter, and the pool would not fill. There are at most `max_idle` orphaned creations of a key.
 //!
 //! An orphaned creation that gives way counts as leaving until its task has dropped it.
 
@@ -59,7 +63,7 @@ impl<F: Form> State<F> {
         self.creating -= 1;
         let waiter = self.slots[slot.index()].waiter.take().expect("it waits");
         self.end_loan(slot);
-        self.orphan(slot);
+        self.orphan(slot, false);
         self.remove_idle(next);
         self.slots[next.index()].state = SlotState::Lent;
         self.subs[key.index()].active += 1;
@@ -73,18 +77,25 @@ impl<F: Form> State<F> {
     }
 
     /// Turns the place of a borrower's creation into that of an orphaned one.
-    fn orphan(&mut self, slot: Key) {
+    fn orphan(&mut self, slot: Key, gives_way: bool) {
         let entry = &mut self.slots[slot.index()];
         entry.state = SlotState::Adding;
         let key = entry.key;
         self.subs[key.index()].adding += 1;
-        self.push_orphan(slot);
+        self.push_orphan(slot, gives_way);
     }
 
-    fn push_orphan(&mut self, slot: Key) {
-        let key = self.slots[slot.index()].key;
-        self.subs[key.index()].orphans.push_back(&mut self.slots, slot);
-        self.orphans.push_back(&mut self.slots, slot);
+    fn push_orphan(&mut self, slot: Key, gives_way: bool) {
+        let entry = &mut self.slots[slot.index()];
+        entry.gives_way = gives_way;
+        let of_key = &mut self.subs[entry.key.index()].orphans;
+        if gives_way {
+            of_key.push_front(&mut self.slots, slot);
+            self.orphans.push_front(&mut self.slots, slot);
+        } else {
+            of_key.push_back(&mut self.slots, slot);
+            self.orphans.push_back(&mut self.slots, slot);
+        }
     }
 
     /// Leaves a borrower's creation. Returns whether the pool drives it on; if not, the caller drops it, and then gives
@@ -100,7 +111,7 @@ impl<F: Form> State<F> {
             SlotState::Adding => {}
             SlotState::Lent => {
                 self.end_loan(slot);
-                self.orphan(slot);
+                self.orphan(slot, true);
                 self.counts_changed(key, fx);
                 self.make_way_for_line(key, fx);
                 if self.limits.min_idle > 0 {
@@ -118,7 +129,7 @@ impl<F: Form> State<F> {
         if !drives || self.closed {
             return false;
         }
-        self.push_orphan(slot);
+        self.push_orphan(slot, true);
         self.make_way_for_line(self.slots[slot.index()].key, fx);
         true
     }
@@ -167,7 +178,8 @@ impl<F: Form> State<F> {
         } else {
             return;
         };
-        if let Some(first) = first.filter(|_| number > 1) {
+        let gives_way = |slot: &Key| number > 1 && self.slots[slot.index()].gives_way;
+        if let Some(first) = first.filter(gives_way) {
             self.drop_orphan(first, fx);
         }
     }

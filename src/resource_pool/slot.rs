@@ -83,12 +83,14 @@ pub(crate) struct Slot<F: Form> {
     /// The call that borrowed it, and the borrower's label, where loans may look abandoned.
     pub(super) borrowed_at: Option<&'static Location<'static>>,
     pub(super) label: Option<Box<str>>,
+    /// An orphaned creation: it makes room for a borrower that finds none.
+    pub(super) gives_way: bool,
     /// The task that creates it, and waits for a resource that comes back or for a call to drop the creation.
     pub(super) waiter: Option<Key>,
 }
 
 linked!(
-    /// The idle resources of one key, in order of their return; or its orphaned creations, the oldest first.
+    /// The idle resources of one key, in order of their return; or its orphaned creations.
     InIdle, Slot<F: Form>, idle
 );
 linked!(
@@ -142,7 +144,7 @@ pub(crate) struct Sub<F: Form> {
     /// The one key of a pool without keys, which is never forgotten.
     pub(super) permanent: bool,
     pub(super) idle: List<InIdle>,
-    /// Those of `adding` whose borrowers have left, the oldest first.
+    /// Those of `adding` whose borrowers have left: first those that give way, the one that was left last at the front.
     pub(super) orphans: List<InIdle>,
     /// Creations whose borrowers also wait for a resource that comes back.
     pub(super) creating: IndexedHeap<u64, InCreating>,

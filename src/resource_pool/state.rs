@@ -95,7 +95,7 @@ pub(crate) struct State<F: Form> {
     /// Resources that leave and are not destroyed yet.
     pub(super) leaving: usize,
     pub(super) by_age: List<InAge>,
-    /// The orphaned creations, the oldest first.
+    /// The orphaned creations, in the order of [`Sub::orphans`].
     pub(super) orphans: List<InAge>,
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
@@ -257,6 +257,7 @@ impl<F: Form> State<F> {
             creating: Default::default(),
             borrowed_at: None,
             label: None,
+            gives_way: false,
             waiter: None,
         };
         let slot = Key::new(self.slots.insert(slot));

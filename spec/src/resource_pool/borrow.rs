@@ -302,7 +302,7 @@ impl ResourcePool {
         let At::Creating { slot, .. } = self.clients[client] else { return };
         self.refuse(client, Refusal::GaveUp);
         self.active[slot.key] -= 1;
-        self.leave_behind(slot);
+        self.leave_behind(slot, true);
         self.settle();
         self.make_way_for_line(slot.key);
     }

@@ -184,7 +184,7 @@ impl ResourcePool {
     pub(crate) fn added(&mut self, at: usize, made: bool) {
         let slot = self.adding.remove(at);
         if made {
-            let slot = Slot { left: 0, ..slot };
+            let slot = Slot { left: 0, given_up: false, ..slot };
             self.put_back(slot, !self.planted(AddedServesNoWaiter));
         } else {
             self.total[slot.key] -= 1;
@@ -196,7 +196,8 @@ impl ResourcePool {
 
     // adding -- its creator leaves, and a runtime drives its creation on --> adding
     pub(crate) fn cancel_add(&mut self, at: usize) {
-        self.adding[at].left = self.next();
+        let left = self.next();
+        self.adding[at] = Slot { left, given_up: true, ..self.adding[at] };
         self.make_way_for_line(self.adding[at].key);
     }
 
@@ -315,7 +316,7 @@ impl ResourcePool {
         let (left, adding) = self.adding.drain(..).partition(|slot| slot.left > 0);
         self.adding = adding;
         let left: Vec<Slot> = left;
-        left.into_iter().for_each(|slot| self.leave(Slot { left: 0, ..slot }));
+        left.into_iter().for_each(|slot| self.leave(Slot { left: 0, given_up: false, ..slot }));
     }
 
     // new limits; surplus idle resources leave, the least recently used first

@@ -46,7 +46,7 @@
 //! * A resource that exceeds a lowered limit is never idle. It leaves at once, or on its return. So every idle resource
 //!   may be evicted.
 //! * A creation whose creator has left goes on as an addition, or is dropped: the machine leaves that open. It may
-//!   never finish. So all but one give way to a borrower that waits for a place.
+//!   never finish. So those that were given up, all but one, give way to a borrower that waits for a place.
 //! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops
 //!   it and takes the next.
 //!

@@ -81,7 +81,20 @@ step_properties! {
                 })
             }))
         };
-    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes an orphaned creation give way, unless only one could"
+    "PROP-RP-SERVED-STAYS" "a creation whose borrower was served by another resource does not give way"
+        |_, before, _, after| {
+            let created = |client: ClientId| match before.clients[client] {
+                At::Creating { slot, .. } => Some(slot.id),
+                _ => None,
+            };
+            let served = taken(after).into_iter().filter_map(|(client, _)| created(client));
+            let left = before.adding.iter().filter(|slot| slot.left > 0 && !slot.given_up);
+            let gave_way = |id| after.leaving.iter().any(|slot| slot.id == id);
+            let stays = |slot: &Slot| slot.left > 0 && !slot.given_up;
+            let stay = served.map(|id| after.adding.iter().any(|slot| slot.id == id && stays(slot)));
+            each(stay.chain(left.map(|slot| after.closed || !gave_way(slot.id))))
+        };
+    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes an orphaned creation give way whose borrower gave it up, unless it is the only one"
         |_, before, action, after| {
             let Action::Borrow { client, key, waits: true } = *action else { return None };
             let At::Waiting(_) = after.clients[client] else { return None };
@@ -89,7 +102,8 @@ step_properties! {
             let in_all = !before.limits.max_total.allows(before.num_total() + 1);
             let could = |slot: &&Slot| slot.left > 0 && (slot.key == key || !of_key);
             let needs = before.may_lend(key) && (of_key || in_all);
-            (needs && before.adding.iter().filter(could).count() > 1)
+            let orphans = || before.adding.iter().filter(could);
+            (needs && orphans().count() > 1 && orphans().any(|slot| slot.given_up))
                 .then_some(after.adding.len() < before.adding.len())
         };
     "PROP-RP-CALLED-FOR" "a called waiter finds an idle resource or a place"

@@ -48,7 +48,8 @@ switches! {
     CreationLeaks "a failed creation keeps its place" "the place is given back";
     CancelledCreationLeaks "a creation that its borrower leaves is lost with its place" "its place is given back";
     CreationsAreAlone "a resource that comes back passes a borrower that creates" "it goes to the oldest borrower, whether it creates or not";
-    LeftStays "a orphaned creation keeps the place that a waiter needs" "all but one give way";
+    LeftStays "an orphaned creation that was given up keeps the place that a waiter needs" "all but one give way";
+    ServedGivesWay "a creation whose borrower was served gives way" "it stays";
     LateGrantDestroyed "a late grant is destroyed" "it is passed on";
     LateGrantLosesVictim "the eviction victim of a late grant is lost" "it is idle again";
     SparedIsNewest "a spared eviction victim is the newest of all" "it returns to its place in the idle list";

@@ -126,7 +126,7 @@ impl ResourcePool {
     pub(crate) fn reserve(&mut self, key: Key) -> Slot {
         self.made += 1;
         self.total[key] += 1;
-        Slot { id: self.made, key, old: false, expired: false, left: 0 }
+        Slot { id: self.made, key, old: false, expired: false, left: 0, given_up: false }
     }
 
     /// Returns whether a borrower waits for the key and the key's own limits let it be served. A called waiter counts
@@ -179,18 +179,19 @@ impl ResourcePool {
         let At::Creating { slot, .. } = self.clients[client] else { return };
         self.drop_expired(slot.key, true);
         let Some(at) = self.next_idle(slot.key) else { return };
-        self.leave_behind(slot);
+        self.leave_behind(slot, self.planted(ServedGivesWay));
         self.take(client, at, true);
     }
 
     /// Turns a borrower's creation into one without a borrower.
-    pub(crate) fn leave_behind(&mut self, slot: Slot) {
+    pub(crate) fn leave_behind(&mut self, slot: Slot, given_up: bool) {
         let left = self.next();
         let at = self.adding.partition_point(|other| other.key <= slot.key);
-        self.adding.insert(at, Slot { left, ..slot });
+        self.adding.insert(at, Slot { left, given_up, ..slot });
     }
 
-    /// Makes the creation give way that was left first, if a waiter of the key needs its place. The last one stays.
+    /// Makes the creation give way that was given up last, if a waiter of the key needs its place. The last one of all
+    /// stays.
     pub(crate) fn make_way(&mut self, key: Key) {
         let waits = self.line.iter().any(|waiter| waiter.key == key);
         if !waits || !self.may_lend(key) || self.has_place(key) || self.planted(LeftStays) {
@@ -199,10 +200,11 @@ impl ResourcePool {
         let own = self.room_of(key) == 0;
         let could = |slot: &Slot| slot.left > 0 && (slot.key == key || !own);
         let left = (0..self.adding.len()).filter(|&at| could(&self.adding[at]));
-        let first = left.clone().min_by_key(|&at| self.adding[at].left);
-        if let Some(at) = first.filter(|_| left.count() > 1) {
+        let given_up = left.clone().filter(|&at| self.adding[at].given_up);
+        let last = given_up.max_by_key(|&at| self.adding[at].left);
+        if let Some(at) = last.filter(|_| left.count() > 1) {
             let slot = self.adding.remove(at);
-            self.leave(Slot { left: 0, ..slot });
+            self.leave(Slot { left: 0, given_up: false, ..slot });
         }
     }
 

@@ -95,6 +95,8 @@ pub struct Slot {
     pub expired: bool,
     /// When its creator left it during its creation, as a growing number; or 0.
     pub left: usize,
+    /// Whether its creator gave it up. It then gives way to a borrower that finds no room.
+    pub given_up: bool,
 }
 
 /// Whether an idle resource is being tested.
