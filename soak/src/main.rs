@@ -10,7 +10,7 @@
 //! cancelled. Limits change, and groups and resources are restarted and cleared. Debug builds assert every invariant
 //! after each critical section.
 //!
-//! After each turn the course stops, and asserts that it has lost nothing:
+//! After each turn the course stops, and asserts that each loan, slot and process is accounted for:
 //! - no caller waits, and no loan or session is counted;
 //! - as many processes or resources live as the pool says, and its totals agree with its events;
 //! - every slot can be borrowed at once, and not one more.
@@ -43,7 +43,7 @@ const TURNS: u32 = 4;
 trait Course {
     /// Works the pool until the deadline.
     fn work(&mut self, seed: u64, until: Instant);
-    /// Asserts that the pool has lost nothing.
+    /// Asserts that the pool accounts for each loan, slot and process.
     fn rest(&mut self);
 }
 
