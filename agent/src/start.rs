@@ -149,8 +149,8 @@ impl Agent {
     async fn end(self, deadline: Instant, signals: &mut Signals) -> bool {
         let pool = self.pool.clone();
         let close = tokio::task::spawn_blocking(move || {
-            pool.close();
-            pool.wait_closed(deadline.saturating_duration_since(Instant::now()))
+            let closed = pool.close_timeout(deadline.saturating_duration_since(Instant::now()));
+            closed.inspect_err(|left| tracing::warn!("ending at the deadline: {left}")).is_ok()
         });
         let gone = async {
             let drained = close.await.unwrap_or(false);
