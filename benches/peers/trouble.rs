@@ -156,13 +156,13 @@ const WHY: &[(&str, &str)] = &[
     ),
     (
         "100 borrowers leave",
-        "a borrower that finds no slot ends the oldest connect that goes on without its borrower, because that one may \
-         hang, and connects itself. Here the borrowers leave one after the other, so the last connects begin last. bb8 \
-         and r2d2 keep the first ten, and in the second row wait until the driver gives them up.",
+        "the borrower's turn comes with the first connect that ends, and a connect of its own may be younger.",
     ),
     (
         "connects begun",
-        "the same. With one borrower after another that leaves, each begins a connect, as in deadpool and asyncband.",
+        "a borrower that finds no slot ends a connect that its borrower gave up, because it may hang, and connects \
+         itself: the one that was given up last, so the older ones end. bb8 and r2d2 keep the first ten, and in the \
+         second scenario wait until the driver gives them up.",
     ),
     (
         "borrows per second",
