@@ -1,7 +1,7 @@
 //! The table of costs of the application pool, by the number of groups, of processes in a group, and of threads.
 //!
-//! `cargo bench -p cabrank-benches --bench costs` prints it. Times are medians of short rounds. A ratio compares with the
-//! limit of the same round: two lock-unlock pairs of parking_lot, because a get and its close are two sections.
+//! `cargo bench -p cabrank-benches --bench costs` prints it. Times are medians of short rounds. A ratio compares with
+//! the limit of the same round: two lock-unlock pairs of parking_lot, because a get and its close are two sections.
 
 use cabrank::application_pool::{
     ConnectError, Lease, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
@@ -108,7 +108,8 @@ fn by_groups(groups: usize, effort: Effort) {
 
     let one = PoolOptions::new(name(0));
     let get = ratio(effort, |_| drop(black_box(pool.get(&one))));
-    // A thousand groups at random places of the table: more of them are cold than in a cache that the pool has for itself.
+    // A thousand groups at random places of the table: more of them are cold than in a cache that the pool has for
+    // itself.
     let some: Vec<_> = (0..groups.min(1_000))
         .map(|nth| PoolOptions::new(name(nth.wrapping_mul(7_919_777) % groups)))
         .collect();

@@ -49,8 +49,8 @@ impl<T> Lock<T> {
     pub(crate) fn look<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&self.state.lock())
     }
-    /// Reads the state as [`look`](Self::look) does, and leaves the lock to a thread that waits for it. So a caller that
-    /// looks again and again holds up each other thread for one look.
+    /// Reads the state as [`look`](Self::look) does, and leaves the lock to a thread that waits for it. So a caller
+    /// that looks again and again holds up each other thread for one look.
     pub(crate) fn look_fairly<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         let state = self.state.lock();
         let result = look(&state);

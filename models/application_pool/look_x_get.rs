@@ -62,8 +62,8 @@ fn hung_look_x_close() {
     });
 }
 
-/// Guards that a get that gives up leaves the look's queue (`WaitForLook::give_up`). Otherwise its place is never freed.
-/// Asserted: no waiter is left.
+/// Guards that a get that gives up leaves the look's queue (`WaitForLook::give_up`). Otherwise its place is never
+/// freed. Asserted: no waiter is left.
 #[test]
 fn look_x_cancel() {
     explore("look_x_cancel", &["dropped", "ended"], |outcomes| {

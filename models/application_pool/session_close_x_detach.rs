@@ -1,8 +1,9 @@
 //! A session is closed while its process is detached, drains, and passes its drain deadline.
 //!
-//! Guards the two looks at `Entry::gone` in `session_has_been_closed` and `State::end_session` (erratum E15). Without the look under the lock, a close that comes after the end of the drain
-//! counts down a removed process. That changes a vacant slab entry, or the process that has the key now. Asserted:
-//! a close finds its process in each of the possible ways, and the process is shut down exactly once.
+//! Guards the two looks at `Entry::gone` in `session_has_been_closed` and `State::end_session` (erratum E15). Without
+//! the look under the lock, a close that comes after the end of the drain counts down a removed process. That changes a
+//! vacant slab entry, or the process that has the key now. Asserted: a close finds its process in each of the possible
+//! ways, and the process is shut down exactly once.
 
 use crate::models::rig::*;
 

@@ -33,8 +33,9 @@ fn resource_close_x_creation() {
     });
 }
 
-/// The maintenance creates a resource for the idle list while the pool closes. Guards the check of `closed` in `State::is_below_minimum`, and the
-/// one in `State::must_leave`. Otherwise a closed pool creates resources, and keeps one.
+/// The maintenance creates a resource for the idle list while the pool closes. Guards the check of `closed` in
+/// `State::is_below_minimum`, and the one in `State::must_leave`. Otherwise a closed pool creates resources, and keeps
+/// one.
 ///
 /// Asserted: each created resource is destroyed, and a later maintenance creates no other.
 #[test]

@@ -194,8 +194,8 @@ impl Runtime for ByHand {
 
 /// Two creations that hang were left and go on. Then a borrower finds no room.
 ///
-/// Guards `State::make_way` and the wait of the task that drives a creation on: the younger one gives way, and its place
-/// goes to the borrower. Otherwise the borrower waits for creations that hang.
+/// Guards `State::make_way` and the wait of the task that drives a creation on: the younger one gives way, and its
+/// place goes to the borrower. Otherwise the borrower waits for creations that hang.
 #[test]
 fn resource_orphaned_creation_x_borrow() {
     let expected = ["its task had begun", "its task had not begun"];

@@ -6,20 +6,20 @@
 //! - a resource pool of threads, whose clock jumps;
 //! - a resource pool of tasks on tokio, with time limits.
 //!
-//! In its turn a course works its pool by random calls. Processes crash, factories fail, panic and hang, and callers are
-//! cancelled. Limits change, and groups and resources are restarted and cleared. Debug builds assert every invariant
-//! after each critical section.
+//! In its turn a course works its pool by random calls. Processes crash, factories fail, panic and hang, and callers
+//! are cancelled. Limits change, and groups and resources are restarted and cleared. Debug builds assert every
+//! invariant after each critical section.
 //!
 //! After each turn the course stops, and asserts that each loan, slot and process is accounted for:
 //! - no caller waits, and no loan or session is counted;
 //! - as many processes or resources live as the pool says, and its totals agree with its events;
 //! - every slot can be borrowed at once, and not one more.
 //!
-//! Every fourth turn the pool is then closed, and must be empty. The next turn opens another one with other options. The
-//! pool of children stays open to the end.
+//! Every fourth turn the pool is then closed, and must be empty. The next turn opens another one with other options.
+//! The pool of children stays open to the end.
 //!
-//! When the pools of the others are closed, the run is *quiet*: it counts allocated bytes, the resident set, threads and
-//! open files. The highest numbers of the first tenth of the run, and of the rest of it, must agree up to
+//! When the pools of the others are closed, the run is *quiet*: it counts allocated bytes, the resident set, threads
+//! and open files. The highest numbers of the first tenth of the run, and of the rest of it, must agree up to
 //! [`memory::BOUNDS`]. A panic that no script asked for ends the run, on whatever thread.
 
 mod application;

@@ -9,8 +9,8 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// How far a later quiet moment may be above the first ones: allocated bytes, and resident bytes.
 ///
-/// The pool of children is open then, and its tables reach their largest size at some time. The system's allocator keeps
-/// freed pages, so the resident set says less.
+/// The pool of children is open then, and its tables reach their largest size at some time. The system's allocator
+/// keeps freed pages, so the resident set says less.
 pub(crate) const BOUNDS: [u64; 2] = [4 << 10, 8 << 20];
 
 /// The numbers of a quiet moment. Only Linux has all of them; elsewhere all but the first are zero.

@@ -22,8 +22,8 @@ impl Pool {
 
     /// Detaches an attached process that has failed.
     ///
-    /// If it has neither had a session nor lived for the longest back-off, this counts as a failed spawn (E26). Only the
-    /// first such failure in a row is followed by a spawn at once.
+    /// If it has neither had a session nor lived for the longest back-off, this counts as a failed spawn (E26). Only
+    /// the first such failure in a row is followed by a spawn at once.
     pub(crate) fn detach_failed(&mut self, identifier: ProcessId) {
         let process = self.process(identifier);
         let (group, early) = (process.group, self.failed_early(process));

@@ -148,9 +148,9 @@ impl<S: Spawner> Builder<S> {
     /// its group. Without it, the default, the pool ignores restart files: the library does no I/O of its own.
     ///
     /// The function may block. `get` and `try_get` call it on their own thread. For tasks, and for gets with a time
-    /// limit, a thread of the pool calls it: such a get waits for the look until its deadline, its cancellation or `close`.
-    /// So a file system that hangs holds up only the gets of its own groups. [`stat_throttle`](Self::stat_throttle)
-    /// spares most looks.
+    /// limit, a thread of the pool calls it: such a get waits for the look until its deadline, its cancellation or
+    /// `close`. So a file system that hangs holds up only the gets of its own groups.
+    /// [`stat_throttle`](Self::stat_throttle) spares most looks.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, in_memory::InMemorySpawner};

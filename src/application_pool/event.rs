@@ -9,8 +9,8 @@ use std::time::Duration;
 
 /// Delays the report of a process's end until that of its beginning has returned.
 ///
-/// A section on one thread attaches a process, and reports that without the lock. A section on another thread may detach it
-/// meanwhile. No call of user code happens under this lock, so it is no step of a model.
+/// A section on one thread attaches a process, and reports that without the lock. A section on another thread may
+/// detach it meanwhile. No call of user code happens under this lock, so it is no step of a model.
 #[derive(Debug, Default)]
 pub(crate) struct Begun(Mutex<Report>);
 

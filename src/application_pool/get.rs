@@ -61,8 +61,8 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Gets a session as [`get`](Self::get) does, and waits for at most `timeout`.
     ///
-    /// The time begins with the call: the look at the restart files counts, and so do attempts to connect that fail. A get
-    /// that waits neither for a look nor for a process is served even later.
+    /// The time begins with the call: the look at the restart files counts, and so do attempts to connect that fail. A
+    /// get that waits neither for a look nor for a process is served even later.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

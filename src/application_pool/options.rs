@@ -212,9 +212,9 @@ impl PoolOptions {
         self.with(|f| f.max_queue = max)
     }
 
-    /// Sets for how long a get may wait in the group's queue, whatever its own time limit; `None`, the default: for ever.
-    /// A get that has waited for longer fails with [`GetError::QueuedTooLong`](super::GetError::QueuedTooLong). The
-    /// cleaner ends the wait.
+    /// Sets for how long a get may wait in the group's queue, whatever its own time limit; `None`, the default: for
+    /// ever. A get that has waited for longer fails with [`GetError::QueuedTooLong`](super::GetError::QueuedTooLong).
+    /// The cleaner ends the wait.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

@@ -354,11 +354,11 @@ impl<S: Spawner> ApplicationPool<S> {
         }
     }
 
-    /// Closes the pool as [`close`](Self::close) does, and waits until it has no session, process or spawn left, but for
-    /// at most `timeout`.
+    /// Closes the pool as [`close`](Self::close) does, and waits until it has no session, process or spawn left, but
+    /// for at most `timeout`.
     ///
-    /// What is left after that goes on: sessions end within the drain timeout, cancelled spawns as soon as their spawner
-    /// returns. May be called again.
+    /// What is left after that goes on: sessions end within the drain timeout, cancelled spawns as soon as their
+    /// spawner returns. May be called again.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

@@ -220,8 +220,8 @@ impl<S: Spawner> State<S> {
         key
     }
 
-    /// Recomputes what depends on the group's numbers: its place in `inactive_apps` (INV-PROCESS-IDLE, INV-EVICTABLE), and
-    /// its rank in `by_surplus`.
+    /// Recomputes what depends on the group's numbers: its place in `inactive_apps` (INV-PROCESS-IDLE, INV-EVICTABLE),
+    /// and its rank in `by_surplus`.
     #[inline]
     pub(crate) fn refresh(&mut self, key: Key, fx: &mut Effects<S>) {
         let group = &self.groups[key.index()];

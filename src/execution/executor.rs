@@ -256,8 +256,9 @@ impl ExecutorBuilder {
         self
     }
     /// Limits each wait of its executions: to enter, to reload, and to load by [`Execution::running`]. `None` is no
-    /// limit. Without this call, the interlock's own [limit](super::interlock::InterlockBuilder::acquire_timeout) holds,
-    /// as it always does for calls of [`Interlock::run`]. At the limit, the wait fails with `AcquireError::TimedOut`.
+    /// limit. Without this call, the interlock's own [limit](super::interlock::InterlockBuilder::acquire_timeout)
+    /// holds, as it always does for calls of [`Interlock::run`]. At the limit, the wait fails with
+    /// `AcquireError::TimedOut`.
     pub fn acquire_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.acquire_timeout = Some(timeout.into());
         self

@@ -231,9 +231,9 @@ impl ReloaderBuilder {
     /// Watches these files, and the files below these directories, without following links to directories there.
     /// There is a change if a file was added, removed or edited since the last reload (or since this was called).
     ///
-    /// An edit changes a file's times, length or identity. While a file is younger than 2 seconds, the coarsest
-    /// granule of such times, its contents count as well. So no edit is lost, unless the clock is set back or a mount's clock is behind.
-    /// Each check looks each file up, and reads the files that were edited within the last seconds.
+    /// An edit changes a file's times, length or identity. While a file is younger than 2 seconds, the coarsest granule
+    /// of such times, its contents count as well. So no edit is lost, unless the clock is set back or a mount's clock
+    /// is behind. Each check looks each file up, and reads the files that were edited within the last seconds.
     pub fn watch_files<P: Into<PathBuf>>(mut self, paths: impl IntoIterator<Item = P>) -> Self {
         let files = Files::new(paths.into_iter().map(Into::into).collect());
         self.check = Check::Watch(UserValue::new(Box::new(files)));

@@ -1,5 +1,5 @@
-//! Grants: resources and places that are reserved for a waiter until it picks them up; and how a borrower whose resource
-//! is outdated or has failed gets another one.
+//! Grants: resources and places that are reserved for a waiter until it picks them up; and how a borrower whose
+//! resource is outdated or has failed gets another one.
 //!
 //! A waiter picks its grant up when its thread or task runs next, which may be much later. By then the pool may have
 //! been cleared, or the resource may have expired. So the waiter checks its grant as a borrower checks an idle

@@ -14,9 +14,9 @@
 //! up passes it on (`grants.rs`).
 //!
 //! In an unfair pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
-//! waiter that lost the race returns to the front of its queue. Once it has lost `max_lost_races` of them, it is granted what
-//! becomes free, as in a fair pool (PROP-RP-BOUNDED-OVERTAKING). So every borrow ends (PROP-RP-EVERY-BORROW-ENDS,
-//! PROP-RP-EVERY-BARGING-BORROW-ENDS).
+//! waiter that lost the race returns to the front of its queue. Once it has lost `max_lost_races` of them, it is
+//! granted what becomes free, as in a fair pool (PROP-RP-BOUNDED-OVERTAKING). So every borrow ends
+//! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
 use super::effects::{Effect, Effects};
 use super::error::Refusal;

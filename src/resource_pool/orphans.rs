@@ -9,8 +9,9 @@
 //! shorter than a connect would restart it for ever.
 //!
 //! Only a creation whose borrower gave it up gives way. If the borrower was served by a resource that came back, the
-//! creation does not seem to hang. Where loans are shorter than a connect, each connect would otherwise be dropped for
-//! the next waiter, and the pool would not fill. There are at most `max_idle` orphaned creations of a key.
+//! creation does not seem to hang, and stays (PROP-RP-SERVED-STAYS). Where loans are shorter than a connect, each
+//! connect would otherwise be dropped for the next waiter, and the pool would not fill. There are at most `max_idle`
+//! orphaned creations of a key.
 //!
 //! An orphaned creation that gives way counts as leaving until its task has dropped it.
 

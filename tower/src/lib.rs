@@ -50,8 +50,8 @@
 //! [`Interlock::run`](cabrank::execution::Interlock::run) joins the request's execution: it runs no hooks and never
 //! waits. A task that the handler spawns is outside; see [`Running::permit_loads`] for a wait for one.
 //!
-//! Where the executor has an interlock, the execution has the name of its request (`GET /users`) in dumps and errors, from
-//! the call of the inner service on. While it waits to begin or to reload, it has only its number.
+//! Where the executor has an interlock, the execution has the name of its request (`GET /users`) in dumps and errors,
+//! from the call of the inner service on. While it waits to begin or to reload, it has only its number.
 //!
 //! An error of the inner service or of its body, and a panic, pass through. The executor's reporter gets each of them,
 //! as a failure of the execution's body.

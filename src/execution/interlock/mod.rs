@@ -122,8 +122,8 @@ impl Interlock {
     ///
     /// # Errors
     /// - [`AcquireError::TimedOut`] at the [time limit](InterlockBuilder::acquire_timeout).
-    /// - [`AcquireError::Deadlock`] at once, if the call would wait for itself: in a permit block while this thread is in
-    ///   another execution, a load or an unload; and in a task that misses its share.
+    /// - [`AcquireError::Deadlock`] at once, if the call would wait for itself: in a permit block while this thread is
+    ///   in another execution, a load or an unload; and in a task that misses its share.
     #[track_caller]
     #[inline]
     pub fn run<R>(&self, f: impl for<'s> FnOnce(&mut Running<'s>) -> R) -> Result<R, AcquireError> {

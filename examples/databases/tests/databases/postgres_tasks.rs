@@ -12,8 +12,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, NoTls};
 
 const MOMENT: Duration = Duration::from_millis(10);
-/// A loan takes longer than a connect. With shorter loans, most borrowers are served by a return while they connect, and
-/// the pool drops most of these connects: the server's queue of new connections may then be full.
+/// A loan takes longer than a connect. With shorter loans, most borrowers are served by a return while they connect,
+/// and the pool drops most of these connects: the server's queue of new connections may then be full.
 const HELD: Duration = Duration::from_millis(100);
 const SECOND: Duration = Duration::from_secs(1);
 
