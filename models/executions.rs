@@ -181,7 +181,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("restart_x_spawn", 19_301),
     ("rolling_restart_x_close", 3_220),
     ("second_attempt_x_close", 7_548),
-    ("second_attempt_x_get", 337),
+    ("second_attempt_x_get", 943),
     ("second_failure_x_look", 91),
     ("section_cancel_x_grant", 2_439),
     ("section_grant_x_task", 242),
