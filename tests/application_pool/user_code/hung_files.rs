@@ -78,11 +78,14 @@ fn a_get_after_a_touch_waits_for_a_look_that_begins_later() {
     let rig = Rig::watching(|b| b);
     drop(rig.get(&app("x")));
     let mut first = rig.task(&app("x"));
-    assert!(first.poll().is_none());
+    // Its look is in flight, or has ended already.
+    let served = first.poll();
     rig.touch(&app("x"));
     let pid = rig.task(&app("x")).finish().expect("a session").pid();
     assert_eq!(pid, 2, "it restarts the group");
-    drop(first.finish());
+    if served.is_none() {
+        drop(first.finish());
+    }
 }
 
 #[test]
