@@ -5,7 +5,7 @@
 //! A name in code, a string or an assertion is no citation. `src/**/invariants.rs` asserts every invariant
 //! and `invariants_tests.rs` breaks each one; these files count only for that.
 
-use cabrank_spec::{interlock, invariants, properties, resource_pool, rules};
+use cabrank_spec::{interlock, invariants, liveness, properties, resource_pool, rules};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn promised() -> BTreeSet<String> {
     let of_rails = interlock::rules::Defect::ALL.iter().map(|defect| defect.name());
     let states = invariants::INVARIANTS.iter().map(|invariant| invariant.name);
     let steps = properties::STEP_PROPERTIES.iter().map(|property| property.name);
-    let ends = properties::LIVENESS.iter().map(|property| property.name);
+    let ends = liveness::LIVENESS.iter().map(|property| property.name);
     let of_resources = resource_pool::properties::STEP_PROPERTIES.iter();
     let in_the_end = resource_pool::properties::LIVENESS.iter();
     let in_the_end = in_the_end.filter(|property| property.promised);

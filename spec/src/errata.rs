@@ -9,8 +9,9 @@ use crate::checker::{Counterexample, Ended, Search, explore};
 use crate::configuration::{Config, Options};
 use crate::exploration;
 use crate::invariants::Invariant;
+use crate::liveness::{self, Liveness};
 use crate::pool::{Action, Pool};
-use crate::properties::{self, Liveness, StepProperty};
+use crate::properties::StepProperty;
 use crate::rules::{Erratum, Rules};
 
 /// The effect of an erratum in this machine.
@@ -259,8 +260,8 @@ pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
 pub fn counterexample(config: &Config, breaks: &str) -> Result<Counterexample<Action>, usize> {
     if let Some(property) = Liveness::named(breaks) {
         let search = Search {
-            marks: &properties::marks,
-            kind: Some(&properties::kind_and_class),
+            marks: &liveness::marks,
+            kind: Some(&liveness::kind_and_class),
             ..Search::<Config>::nothing()
         };
         let explored = match explore(config, &search) {

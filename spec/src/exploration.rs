@@ -4,8 +4,9 @@
 use crate::checker::{Counterexample, Ended, Explored, Search, explore};
 use crate::configuration::Config;
 use crate::invariants;
+use crate::liveness::{self, LIVENESS, Liveness, SUBJECTS};
 use crate::pool::{Action, Pool};
-use crate::properties::{self, LIVENESS, Liveness, STEP_PROPERTIES, SUBJECTS};
+use crate::properties::STEP_PROPERTIES;
 use crate::story;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -47,8 +48,8 @@ pub fn check(config: &Config) -> Result<Report, String> {
         broken: &invariants::broken,
         broken_step: &broken_step,
         deadlock: true,
-        marks: &properties::marks,
-        kind: Some(&properties::kind_and_class),
+        marks: &liveness::marks,
+        kind: Some(&liveness::kind_and_class),
         at_most: usize::MAX,
     };
     let explored = match explore(config, &search) {

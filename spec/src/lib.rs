@@ -72,6 +72,7 @@ pub mod fairness;
 pub mod get;
 pub mod interlock;
 pub mod invariants;
+pub mod liveness;
 pub mod machine;
 pub mod mutators;
 pub mod normal;

@@ -15,7 +15,7 @@ pub fn describe(config: &Config, counterexample: &Counterexample<Action>) -> Str
     for (number, action) in counterexample.actions.iter().enumerate() {
         pool = describe_step(&mut story, &format!("{}.", number + 1), &pool, action);
     }
-    let liveness = crate::properties::Liveness::named(counterexample.what).is_some();
+    let liveness = crate::liveness::Liveness::named(counterexample.what).is_some();
     match counterexample.for_ever.is_empty() {
         true if liveness => story += "From here on no further action is required.\n\n",
         true => {}
@@ -41,7 +41,8 @@ fn describe_step(story: &mut String, number: &str, pool: &Pool, action: &Action)
 /// Names the broken promise, with its sentence.
 pub fn verdict(what: &str) -> String {
     use crate::invariants::Invariant;
-    use crate::properties::{Liveness, StepProperty};
+    use crate::liveness::Liveness;
+    use crate::properties::StepProperty;
     let says = Invariant::named(what)
         .map(|i| i.says)
         .or_else(|| StepProperty::named(what).map(|p| p.says))

@@ -6,7 +6,8 @@
 
 use cabrank_spec::configurations::{Named, all};
 use cabrank_spec::exploration::check;
-use cabrank_spec::properties::{LIVENESS, STEP_PROPERTIES};
+use cabrank_spec::liveness::LIVENESS;
+use cabrank_spec::properties::STEP_PROPERTIES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Mutex;

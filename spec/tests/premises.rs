@@ -7,8 +7,8 @@
 use cabrank_spec::checker::{Explored, Search, UNFAIR, explore};
 use cabrank_spec::configuration::{Config, Options, RestartMode};
 use cabrank_spec::exploration::never;
+use cabrank_spec::liveness::{LIVENESS, Liveness, kind, kind_and_class, marks};
 use cabrank_spec::pool::{Action, Pool, SpawnResult};
-use cabrank_spec::properties::{LIVENESS, Liveness, kind, kind_and_class, marks};
 use cabrank_spec::rules::{Erratum, Erratum::*, Rules};
 use std::collections::BTreeSet;
 
