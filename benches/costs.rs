@@ -3,10 +3,11 @@
 //! `cargo bench -p cabrank-benches --bench costs` prints it. Times are medians of short rounds. A ratio compares with
 //! the limit of the same round: two lock-unlock pairs of parking_lot, because a get and its close are two sections.
 
-use cabrank::application_pool::{
-    ConnectError, Lease, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
-};
+mod free;
+
+use cabrank::application_pool::Lease;
 use cabrank::{ApplicationPool, PoolOptions};
+use free::Free;
 use parking_lot::Mutex;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, Stats, StatsAlloc};
 use std::alloc::System;
@@ -18,24 +19,6 @@ use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// Processes without a cost of their own, so that only the pool is measured.
-struct Free;
-
-impl Spawner for Free {
-    type Process = Free;
-    fn spawn(&self, _: &SpawnRequest) -> Result<Free, SpawnError> {
-        Ok(Free)
-    }
-}
-
-impl Process for Free {
-    type Connection = ();
-    fn connect(&self) -> Result<(), ConnectError> {
-        Ok(())
-    }
-    fn shut_down(&self, _: ShutDown) {}
-}
 
 type Pool = ApplicationPool<Free>;
 

@@ -4,31 +4,14 @@
 //! `cargo bench -p cabrank-benches --bench get` runs each case and prints the ratios of medians in the end. The cases
 //! are interleaved in short rounds, because machines are shared and noisy.
 
-use cabrank::application_pool::{
-    ConnectError, Lease, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
-};
+mod free;
+
+use cabrank::application_pool::Lease;
 use cabrank::{ApplicationPool, PoolOptions};
 use criterion::{Criterion, criterion_group};
+use free::Free;
 use std::hint::black_box;
 use std::time::Instant;
-
-/// Processes without a cost of their own, so that only the pool is measured.
-struct Free;
-
-impl Spawner for Free {
-    type Process = Free;
-    fn spawn(&self, _: &SpawnRequest) -> Result<Free, SpawnError> {
-        Ok(Free)
-    }
-}
-
-impl Process for Free {
-    type Connection = ();
-    fn connect(&self) -> Result<(), ConnectError> {
-        Ok(())
-    }
-    fn shut_down(&self, _: ShutDown) {}
-}
 
 type Pool = ApplicationPool<Free>;
 
