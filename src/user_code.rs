@@ -19,7 +19,8 @@ pub(crate) const SCRIPTED: &str = "scripted panic";
 pub(crate) fn contain<R>(user_code: impl FnOnce() -> R) -> Result<R, String> {
     catch(user_code).map_err(|payload| {
         let message = panic_message(&*payload);
-        // The payload is a user value, too: its drop may panic. What that panic carries is leaked, or this had no end.
+        // The payload is a user value, too: its drop may panic. The payload of that panic is leaked, because its drop
+        // may panic again, and so on.
         if let Err(another) = catch(|| drop(payload)) {
             std::mem::forget(another);
         }

@@ -176,7 +176,7 @@ impl<S: Spawner> ApplicationPool<S> {
     }
 
     /// Spawns the group's [minimum of processes](PoolOptions::with_min_processes) before its first get, and keeps it.
-    /// Does not wait for the spawns.
+    /// Does not wait for the spawns. Looks at the restart files on the calling thread.
     ///
     /// The pool spawns them one after the other, as far as it has room: no process of another group is evicted. The
     /// observer learns of a failed spawn, which is repeated after the back-off. Passenger's `passenger_pre_start` and
@@ -357,8 +357,8 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Closes the pool as [`close`](Self::close) does, and waits until it has no session, process or spawn left, but
     /// for at most `timeout`.
     ///
-    /// What is left after that goes on: sessions end within the drain timeout, cancelled spawns as soon as their
-    /// spawner returns. May be called again.
+    /// Sessions that are left after that end within the drain timeout, cancelled spawns as soon as their spawner
+    /// returns. May be called again.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
