@@ -18,6 +18,7 @@ mod unix {
     use cabrank::execution::interlock::AcquireError;
     use cabrank::periodic_executor::{Joined, OpenError, Phase, Registry, ShutdownAtExit};
     use cabrank::{Interlock, ManualClock, PeriodicExecutor};
+    use std::cell::RefCell;
     use std::future::{Future, pending};
     use std::panic::AssertUnwindSafe;
     use std::pin::{Pin, pin};
@@ -27,6 +28,19 @@ mod unix {
     use std::time::Duration;
 
     const LONG: Duration = Duration::from_secs(60);
+
+    /// Holds up the end of its thread.
+    struct Leaves(Arc<Barrier>);
+
+    impl Drop for Leaves {
+        fn drop(&mut self) {
+            self.0.wait();
+        }
+    }
+
+    thread_local! {
+        static LEAVES: RefCell<Option<Leaves>> = const { RefCell::new(None) };
+    }
 
     fn calls_once(name: &str) -> (PeriodicExecutor, Arc<AtomicUsize>) {
         let calls = Arc::new(AtomicUsize::new(0));
@@ -58,6 +72,17 @@ mod unix {
         };
         busy.open().expect("a thread");
         entered.wait();
+        // One whose thread is about to leave: its run has ended.
+        let may_leave = Arc::new(Barrier::new(2));
+        let leaving = {
+            let (may_leave, builder) = (may_leave.clone(), PeriodicExecutor::builder(None));
+            builder.name("leaving").build(move || {
+                LEAVES.set(Some(Leaves(may_leave.clone())));
+                false
+            })
+        };
+        leaving.open().expect("a thread");
+        before_long(|| leaving.phase() == Phase::Stopped);
         let (built, _) = calls_once("built");
         // The first wait ends at its limit. From then on the timer sleeps until the limit of the second one.
         let clock = ManualClock::new();
@@ -74,6 +99,8 @@ mod unix {
         match fork::fork().expect("a child") {
             fork::Fork::Child => {
                 let in_child = AssertUnwindSafe(|| {
+                    // Its thread is in the parent only.
+                    assert_eq!(leaving.join_timeout(LONG), Ok(Joined::Finished));
                     child(&open, &busy, &built);
                     child_of_an_interlock(&interlock);
                 });
@@ -86,6 +113,8 @@ mod unix {
             }
         }
         // The parent's executors go on as before.
+        may_leave.wait();
+        assert_eq!(leaving.join(), Ok(Joined::Finished));
         open.wake();
         before_long(|| calls.load(SeqCst) == 2);
         inside.wait();

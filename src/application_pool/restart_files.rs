@@ -212,6 +212,23 @@ mod tests {
         assert!(recent.looks.capacity() < 1000 && recent.by_age.capacity() < 1000);
     }
 
+    /// What a look saw may have changed while it went on.
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    #[test]
+    fn a_look_is_as_old_as_its_beginning() {
+        let (clock, second) = (crate::ManualClock::new(), Duration::from_secs(1));
+        let moves = clock.clone();
+        let slow: Box<LookUp> = Box::new(move |_| {
+            moves.advance(second / 4); // for each of two files
+            Err(io::ErrorKind::NotFound.into())
+        });
+        let (files, dir) = (RestartFiles::new(slow, second), Path::new("/srv/shop"));
+        files.look(dir.to_owned(), &clock.clock());
+        assert!(files.recent(dir, &clock.clock()).is_some());
+        clock.advance(second / 2);
+        assert!(files.recent(dir, &clock.clock()).is_none());
+    }
+
     /// A get looks, is delayed, and arrives after a later one has begun the restart. If that counted as another
     /// change, one touch would restart up to three times.
     #[test]

@@ -97,9 +97,7 @@ impl<T> Drop for Taken<'_, T> {
     fn drop(&mut self) {
         // If the execution has ended meanwhile, its value is dropped with `self`, without the lock.
         if let Some(place) = self.home.values.lock().get_mut(&self.execution) {
-            if !matches!(self.slot, Slot::Taken) {
-                *place = replace(&mut self.slot, Slot::Taken);
-            }
+            *place = replace(&mut self.slot, Slot::Taken);
         }
     }
 }

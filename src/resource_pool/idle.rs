@@ -340,7 +340,6 @@ impl<F: Form> State<F> {
         }
         self.for_all_keys(|state, key| state.update_line(key));
         self.settle(fx);
-        self.for_all_keys(|state, key| state.forget_if_empty(key, fx));
     }
 
     fn fit_key(&mut self, key: Key, fx: &mut Effects<F>) {

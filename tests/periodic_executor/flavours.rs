@@ -26,6 +26,7 @@ macro_rules! both {
 both! {
     join_before_the_first_open_returns,
     a_target_that_says_no_stops,
+    skip_sleep_before_an_open_leaves_out_its_first_pause,
     skip_sleep_leaves_out_one_pause,
     wake_runs_early,
     a_new_interval_counts_from_the_next_pause,
@@ -76,6 +77,16 @@ fn skip_sleep_leaves_out_one_pause<E: Executor>() {
     rig.advance(10);
     assert_eq!(rig.executor.join(), Ok(Joined::Finished));
     rig.has_called(&[0, 10, 10, 20]);
+}
+
+fn skip_sleep_before_an_open_leaves_out_its_first_pause<E: Executor>() {
+    let rig = Rig::<E>::new(10 * SECOND, 5 * SECOND, |call| Flow::from(call < 3));
+    rig.executor.skip_sleep();
+    rig.executor.open();
+    rig.has_called(&[0, 0]);
+    rig.advance(10);
+    assert_eq!(rig.executor.join(), Ok(Joined::Finished));
+    rig.has_called(&[0, 0, 10]);
 }
 
 fn wake_runs_early<E: Executor>() {

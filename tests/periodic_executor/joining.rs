@@ -173,3 +173,31 @@ fn a_task_pauses_by_the_runtimes_timer() {
         assert!(pair[0] + PAUSE <= *due && *due <= pair[1]);
     }
 }
+
+/// The target opens its executor again and panics, so the run goes on. The join that waits learns of the panic.
+#[test]
+fn a_join_learns_of_a_panic_after_which_the_run_goes_on() {
+    let me: Arc<OnceLock<AsyncPeriodicExecutor<Threads>>> = Arc::default();
+    let ((go, gone), in_target) = (gate(), me.clone());
+    let calls = std::sync::atomic::AtomicUsize::new(0);
+    let builder = AsyncPeriodicExecutor::builder(None, Threads).unregistered();
+    let executor = builder.build(move || {
+        let is_first = calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+        if is_first {
+            let _ = gone.recv();
+            in_target.get().expect("it is set").open().expect("it runs");
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+        async { false }
+    });
+    assert!(me.set(executor.clone()).is_ok());
+    executor.open().expect("a task");
+    let mut join = crate::common::task::Task::new({
+        let executor = executor.clone();
+        async move { executor.join().await }
+    });
+    assert!(join.poll().is_none());
+    drop(go);
+    assert_eq!(join.finish(), Err(JoinError::Panicked("on purpose".into())));
+    assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
+}

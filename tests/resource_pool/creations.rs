@@ -391,3 +391,14 @@ fn timers_that_end_early_do_not_spin() {
     assert_eq!((hand.run(), hand.run()), (1, 1), "each poll ends");
     assert_eq!(rig.counts(), (0, 1, 1));
 }
+
+/// Its resource would be destroyed at once.
+#[test]
+fn a_creation_from_before_a_clear_does_not_go_on() {
+    let (rig, hand) = held_on_a_runtime(|b| b);
+    let borrower = rig.waits();
+    rig.pool.clear_all();
+    drop(borrower);
+    hand.run();
+    assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+}

@@ -4,13 +4,14 @@ use crate::common::locked;
 use crate::shared::end_the_run_when_the_library_panics;
 use crate::steps::{Step, rig};
 use crate::upkeep::Numbers;
-use cabrank::resource_pool::{Borrowed, ResourcePool, WhenExhausted};
+use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool, WhenExhausted};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit, with_local_recorder,
 };
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
@@ -241,4 +242,57 @@ fn a_named_pool_traces_its_events() {
         Borrowed::invalidate(lent);
         seen.check(&[r#"returned: pool="db" lent_for"#, r#"destroyed: pool="db""#]);
     });
+}
+
+/// Durations of a creation, a borrow and a loan. The loan begins where the borrow ends.
+#[test]
+fn durations_are_measured() {
+    const LONG: Duration = Duration::from_millis(400);
+    struct Slow;
+    impl ResourceFactory for Slow {
+        type Resource = ();
+        type Metadata = ();
+        type Error = ();
+        fn create(&self, (): &()) -> Result<(), ()> {
+            std::thread::sleep(LONG);
+            Ok(())
+        }
+    }
+    #[derive(Clone, Default)]
+    struct Durations(Arc<Mutex<Vec<(String, f64)>>>);
+    struct Of(Durations, String);
+    impl HistogramFn for Of {
+        fn record(&self, seconds: f64) {
+            locked(&self.0.0).push((self.1.clone(), seconds));
+        }
+    }
+    impl Recorder for Durations {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+            Counter::noop()
+        }
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::from_arc(Arc::new(Of(self.clone(), key.name().to_owned())))
+        }
+    }
+    let durations = Durations::default();
+    with_local_recorder(&durations, || {
+        let pool = ResourcePool::builder(Slow, ()).name("db").build().expect("a valid pool");
+        let lent = pool.borrow().expect("a resource");
+        std::thread::sleep(LONG / 8);
+        drop(lent);
+    });
+    let of = |name: &str| {
+        let all = locked(&durations.0);
+        let found = all.iter().find(|(this, _)| this == &format!("cabrank.resource_pool.{name}"));
+        Duration::from_secs_f64(found.unwrap_or_else(|| panic!("{name}: {all:?}")).1)
+    };
+    assert!(of("create.duration") >= LONG);
+    assert!(of("borrow.duration") >= LONG);
+    assert!((LONG / 8..LONG).contains(&of("loan.duration")));
 }

@@ -5,8 +5,9 @@ use crate::shared::task::block_on;
 use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps, rig_on};
 use crate::upkeep::{HOUR, MOMENT, Numbers};
-use cabrank::periodic_executor::Tokio;
+use cabrank::periodic_executor::{self, Tokio};
 use cabrank::resource_pool::{Async, BorrowError, Failure, ResourcePool};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tokio::runtime::{Builder, Runtime};
@@ -95,16 +96,32 @@ fn a_creation_that_hangs_ends_in_paused_time() {
     });
 }
 
-/// The pool's own time has not come. Each pass of a busy maintenance would look at the idle list once more.
+/// tokio, with a count of the timers that were set.
+struct Counted(Tokio, Arc<AtomicUsize>);
+
+impl periodic_executor::Runtime for Counted {
+    type Sleep = <Tokio as periodic_executor::Runtime>::Sleep;
+    fn spawn(&self, task: periodic_executor::BoxFuture<()>) {
+        periodic_executor::Runtime::spawn(&self.0, task);
+    }
+    fn sleep_until(&self, at: Instant) -> Self::Sleep {
+        self.1.fetch_add(1, SeqCst);
+        periodic_executor::Runtime::sleep_until(&self.0, at)
+    }
+}
+
+/// The pool's own time has not come. A busy maintenance would set one timer after the other.
 #[test]
 fn maintenance_under_paused_time_does_not_spin() {
     paused().block_on(async {
+        let timers = Arc::new(AtomicUsize::new(0));
         let pool = ResourcePool::builder(Async(Numbers), ()).max_idle_time(HOUR);
-        let pool = pool.build_on(Tokio::current()).expect("a valid pool");
+        let pool = pool.build_on(Counted(Tokio::current(), timers.clone())).expect("a valid pool");
         drop(pool.borrow_async().await.expect("a new one"));
         let begin = Instant::now();
         tokio::time::sleep(10 * HOUR).await;
         assert!(begin.elapsed() < 10 * SECOND);
         assert_eq!(pool.num_idle(), 1);
+        assert!(timers.load(SeqCst) < 5, "{timers:?} timers");
     });
 }

@@ -4,6 +4,7 @@
 use crate::common::{Background, locked};
 use crate::shared::task::{Task, block_on};
 use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
+use crate::steps::{Step, Steps};
 use crate::upkeep::{HOUR, MOMENT, Names, Numbers, Threads};
 use cabrank::ManualClock;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
@@ -139,6 +140,15 @@ impl Runtime for ByHand {
 }
 
 impl ByHand {
+    /// Drops every task.
+    pub(crate) fn forgets_all(&self) {
+        let tasks = std::mem::take(&mut *locked(&self.0));
+        drop(tasks);
+    }
+    /// Returns how many tasks are to be polled: new ones, and those that were woken.
+    pub(crate) fn woken(&self) -> usize {
+        locked(&self.0).iter().filter(|(task, polled)| task.wakes() + 1 != *polled).count()
+    }
     /// Polls until every task that is left waits.
     pub(crate) fn run(&self) {
         loop {
@@ -323,4 +333,35 @@ fn a_pool_whose_timer_panics_is_maintained_by_its_use() {
         runtime.2.run();
         pool.num_keys() == 1
     });
+}
+
+/// A timer that panics, when it is set or when it is polled, limits nothing, and is not set again at each poll.
+#[test]
+fn the_timer_of_a_limit_is_set_once() {
+    end_the_run_when_the_library_panics();
+    struct Panics(Arc<AtomicUsize>, bool);
+    impl Runtime for Panics {
+        type Sleep = BoxFuture<()>;
+        fn spawn(&self, task: BoxFuture<()>) {
+            drop(task);
+        }
+        fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+            self.0.fetch_add(1, SeqCst);
+            if !self.1 {
+                resume_unwind(Box::new("no timers"));
+            }
+            Box::pin(poll_fn(|_| -> Poll<()> { resume_unwind(Box::new("no timers")) }))
+        }
+    }
+    for late in [false, true] {
+        let (set, steps) = (Arc::new(AtomicUsize::new(0)), Steps::default());
+        steps.on("create", Step::Held);
+        let builder = ResourcePool::builder(Async(steps.clone()), "m");
+        let pool = builder.build_on(Panics(set.clone(), late)).expect("a valid pool");
+        let mut borrower = Task::new(async move { pool.borrow_async().await.map(drop) });
+        for _ in 0..3 {
+            assert!(borrower.poll().is_none());
+        }
+        assert_eq!(set.load(SeqCst), 1);
+    }
 }

@@ -308,3 +308,35 @@ fn a_lower_minimum_evicts_expired_resources() {
     runtime.run();
     assert_eq!((pool.num_idle(), keyed.num_idle()), (1, 0));
 }
+
+/// The runtime has dropped the task that was to evict. Once the task is overdue, a later return starts another one.
+#[test]
+fn an_overdue_eviction_is_started_again() {
+    end_the_run_when_the_library_panics();
+    let (clock, runtime) = (ManualClock::new(), ByHand::default());
+    let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(10 * SECOND);
+    let pool = builder.clock(clock.clock()).build_on(runtime.clone()).expect("a valid pool");
+    drop(block_on(pool.borrow_async(&"a")).expect("one"));
+    runtime.run();
+    runtime.forgets_all();
+    clock.advance(11 * SECOND);
+    assert_eq!(pool.num_idle(), 1, "its task is gone");
+    drop(block_on(pool.borrow_async(&"b")).expect("one"));
+    runtime.run();
+    assert_eq!((pool.num_idle(), pool.num_keys()), (1, 1));
+}
+
+/// The soft idle time does not concern a resource at the minimum, so no eviction is due.
+#[test]
+fn a_return_at_the_minimum_wakes_no_eviction() {
+    end_the_run_when_the_library_panics();
+    let (clock, runtime) = (ManualClock::new(), ByHand::default());
+    let builder = ResourcePool::builder(Async(Numbers), ()).min_idle(1).max_total(1);
+    let builder = builder.soft_max_idle_time(SECOND).clock(clock.clock());
+    let pool = builder.build_on(runtime.clone()).expect("a valid pool");
+    runtime.run();
+    let lent = block_on(pool.borrow_async()).expect("the idle one");
+    runtime.run();
+    drop(lent);
+    assert_eq!((pool.num_idle(), runtime.woken()), (1, 0));
+}

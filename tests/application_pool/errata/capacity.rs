@@ -232,6 +232,44 @@ fn a_group_at_its_minimum_makes_room_last() {
     drop(z.session());
 }
 
+/// The cleaner sleeps until the deadline, also after a pass that comes before it.
+#[test] // E37
+fn the_cleaner_makes_room_at_the_deadline() {
+    let rig = Rig::new(|b| b.max(1).drain_timeout(60 * SECOND));
+    let _endless = rig.get(&app("x"));
+    let y = rig.queue_get(&app("y"));
+    rig.clock.advance(59 * SECOND);
+    std::thread::sleep(SECOND / 20);
+    assert!(y.is_pending());
+    rig.clock.advance(SECOND);
+    drop(y.session());
+}
+
+/// The other process of the group drains and keeps the newcomer waiting. At the deadline one more that drains would not help.
+#[test] // E37
+fn the_marked_process_stays_where_only_draining_ones_are_in_the_way() {
+    let rig = Rig::without_cleaner(|b| b.max(2).max_draining(0).drain_timeout(60 * SECOND));
+    let (first, second) = (rig.get(&app("x")), rig.get(&app("x")));
+    let y = rig.queue_get(&app("y"));
+    rig.clock.advance(30 * SECOND);
+    let retires = |id| {
+        let groups = rig.pool.snapshot().groups;
+        let mut all = groups.iter().flat_map(|group| &group.processes);
+        all.any(|process| process.identifier == id && process.state == ProcessState::Retiring)
+    };
+    let ids = [Session::identifier(&first), Session::identifier(&second)];
+    let other = ids.into_iter().find(|id| !retires(*id)).expect("one of the two is marked");
+    assert!(rig.pool.detach(other));
+    rig.clock.advance(30 * SECOND);
+    rig.pool.clean();
+    assert_eq!((rig.pool.counts().count, rig.pool.counts().draining), (1, 1));
+    assert!(y.is_pending());
+    rig.clock.advance(30 * SECOND);
+    rig.pool.clean();
+    drop(y.session());
+    drop((first, second));
+}
+
 /// Every session is endless, and no further process may live beside those that drain.
 #[test] // E37
 fn endless_sessions_hold_no_place_for_longer_than_two_drains() {
