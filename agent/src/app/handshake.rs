@@ -7,8 +7,8 @@
 //! agent    (an empty line)
 //! loader   !> Ready                                    or   !> Error
 //! loader   !> socket: main;unix:/…/wsgi.1;session;1         !> html: true
-//! loader   !>                                               !>
-//!                                                           free text to the end
+//! loader   !> socket: kept;unix:/…/wsgi.2;kept_session;1    !>
+//! loader   !>                                               free text to the end
 //! ```
 //!
 //! A loader that replaces itself sends the first line again, and the handshake starts over. Lines that do
@@ -32,6 +32,15 @@ pub(crate) struct Ready {
     pub(crate) pid: Option<u32>,
 }
 
+impl Ready {
+    /// Returns the socket for requests: one with kept sessions where the loader offers it, else `main`.
+    #[allow(dead_code)] // the request path does not use kept sessions yet
+    pub(crate) fn preferred(&self) -> Option<&Socket> {
+        let kept = self.sockets.iter().find(|s| s.protocol == Protocol::KeptSession);
+        kept.or_else(|| self.sockets.iter().find(|s| s.name == "main"))
+    }
+}
+
 /// One socket that the process listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Socket {
@@ -52,7 +61,10 @@ pub(crate) enum Address {
 /// The protocol of a process's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
+    /// One request a connection.
     Session,
+    /// One request after another, in the frames of [`super::kept`].
+    KeptSession,
     HttpSession,
 }
 
@@ -129,7 +141,7 @@ fn read_ready(lines: &mut Lines<'_>, app_output: impl FnMut(&[u8])) -> Result<Re
         let wrong = |why: &str| Refusal::Protocol(format!("{why} in `!> {line}`"));
         match line.split_once(": ") {
             Some(("socket", value)) => {
-                ready.sockets.push(parse_socket(value).map_err(|why| wrong(&why))?);
+                ready.sockets.extend(parse_socket(value).map_err(|why| wrong(&why))?);
             }
             Some(("pid", value)) => {
                 ready.pid = Some(value.parse().map_err(|_| wrong("bad pid"))?);
@@ -163,18 +175,24 @@ fn read_error(lines: &mut Lines<'_>, mut app_output: impl FnMut(&[u8])) -> Refus
 }
 
 /// Parses `NAME;ADDRESS;PROTOCOL;CONCURRENCY`.
-fn parse_socket(value: &str) -> Result<Socket, String> {
+///
+/// Returns `None` for a socket beside `main` whose protocol the agent does not know: a loader may offer
+/// protocols of the future.
+fn parse_socket(value: &str) -> Result<Option<Socket>, String> {
     let parts: Vec<_> = value.split(';').collect();
     let [name, address, protocol, concurrency] = parts[..] else {
         return Err("expected NAME;ADDRESS;PROTOCOL;CONCURRENCY".into());
     };
     let protocol = match protocol {
         "session" => Protocol::Session,
+        // Each agent must be able to serve `main`.
+        "kept_session" if name != "main" => Protocol::KeptSession,
         "http_session" => Protocol::HttpSession,
+        _ if name != "main" => return Ok(None),
         other => return Err(format!("unknown protocol {other}")),
     };
     let concurrency = concurrency.parse().map_err(|_| "bad concurrency".to_owned())?;
-    Ok(Socket { name: name.into(), address: parse_address(address)?, protocol, concurrency })
+    Ok(Some(Socket { name: name.into(), address: parse_address(address)?, protocol, concurrency }))
 }
 
 fn parse_address(address: &str) -> Result<Address, String> {

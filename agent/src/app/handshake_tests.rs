@@ -54,6 +54,21 @@ fn keys_are_sent_in_order_and_output_after_ready_is_kept() {
 }
 
 #[test]
+fn a_socket_with_kept_sessions_is_preferred_to_main() {
+    let hello = "!> I have control 1.0\n!> Ready\n!> socket: main;unix:/m;session;1\n";
+    for (further, chosen) in [
+        ("!> socket: kept;unix:/k;kept_session;1\n", "kept"),
+        ("!> socket: any;unix:/k;kept_session;1\n", "any"),
+        ("!> socket: web;unix:/h;http_session;1\n", "main"),
+        ("!> socket: next;unix:/n;protocol_of_the_future;1\n", "main"),
+        ("", "main"),
+    ] {
+        let (outcome, _, _) = against(&[hello, further, "!> \n"]);
+        assert_eq!(outcome.unwrap().0.preferred().unwrap().name, chosen, "{further}");
+    }
+}
+
+#[test]
 fn bytes_may_come_one_by_one_and_between_lines_of_output() {
     let text = format!("boot\n!> I have control 1.0\nloading…\n{READY}");
     let parts: Vec<String> = text.chars().map(String::from).collect();
@@ -98,6 +113,7 @@ fn the_error_for_a_breach_of_the_protocol_names_it() {
         (format!("{hello}!> Ready\n!> colour: red\n!> \n"), "unknown key"),
         (format!("{hello}!> Ready\n!> \n"), "`main`"),
         (format!("{hello}!> Ready\n!> socket: main;unix:/a;morse;1\n"), "unknown protocol morse"),
+        (format!("{hello}!> Ready\n!> socket: main;unix:/a;kept_session;1\n"), "kept_session"),
         (format!("{hello}!> Ready\n!> socket: main;unix:a;session;1\n"), "not absolute"),
         (format!("{hello}!> Ready\n!> socket: main;unix:/a/../b;session;1\n"), "not absolute"),
         (format!("{hello}!> Ready\n!> socket: main;tcp://8.8.8.8:80;session;1\n"), "neither"),

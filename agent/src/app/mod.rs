@@ -3,6 +3,7 @@
 //! - [`spawner`] starts them, and [`handshake`] is the dialogue with a loader meanwhile;
 //! - [`process`] is a process that serves, and [`lifeline`] watches it to its end;
 //! - [`connections`] stay open to processes that speak HTTP, over a [`stream`];
+//! - [`kept`] is the codec of connections that carry one request after another in the session protocol;
 //! - [`output`] logs the output of processes, and [`boot_error`] carries it if a process fails to boot;
 //! - [`children`] lists all living processes.
 
@@ -10,6 +11,7 @@ pub(crate) mod boot_error;
 pub(crate) mod children;
 pub(crate) mod connections;
 pub(crate) mod handshake;
+pub(crate) mod kept;
 pub(crate) mod lifeline;
 pub(crate) mod output;
 pub(crate) mod process;

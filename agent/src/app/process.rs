@@ -55,7 +55,9 @@ impl Process for AppProcess {
             return Err(ConnectError::process("the process has ended"));
         }
         let opened = match info.protocol {
-            Protocol::Session => Some(stream::open(&info.endpoint.key.address)?),
+            Protocol::Session | Protocol::KeptSession => {
+                Some(stream::open(&info.endpoint.key.address)?)
+            }
             Protocol::HttpSession => None,
         };
         Ok(AppConnection { process: Arc::clone(info), opened })

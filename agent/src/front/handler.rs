@@ -92,7 +92,10 @@ impl Front {
         loop {
             let session = self.pool.get_async(&self.options).await.map_err(Trouble::Get)?;
             let done = match session.process.protocol {
-                Protocol::Session => session_exchange::exchange(session, inbound).await,
+                // The agent does not choose a socket with kept sessions yet.
+                Protocol::Session | Protocol::KeptSession => {
+                    session_exchange::exchange(session, inbound).await
+                }
                 Protocol::HttpSession => {
                     let only_new = tries.turned_down;
                     http_exchange::exchange(session, inbound, only_new, upgrade, &self.closing)
