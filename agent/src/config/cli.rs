@@ -3,6 +3,7 @@
 //! One struct holds the options of `start` from all three sources. clap fills it from the command line
 //! and the environment, and serde from `cabrank.toml`.
 
+use super::networks::Networks;
 use super::values::{
     Address, AtLeastOne, BodySize, Count, HeadSize, LogFormat, LogLevel, Pid, Port, Seconds,
 };
@@ -120,6 +121,10 @@ pub(crate) struct Options {
     /// The port to listen on; 0: any free port [default: 3000]
     #[arg(long, short, env = "CABRANK_PORT", value_name = "PORT")]
     pub(crate) port: Option<Port>,
+    /// The proxies whose X-Forwarded-* and Forwarded headers are believed: addresses and networks,
+    /// separated by commas, such as 127.0.0.1,10.0.0.0/8 [default: no proxy]
+    #[arg(long, env = "CABRANK_TRUSTED_PROXIES", value_name = "NETWORKS")]
+    pub(crate) trusted_proxies: Option<Networks>,
     /// The environment of the application, such as production [default: development]
     #[arg(long, short, env = "CABRANK_ENVIRONMENT", value_name = "NAME")]
     pub(crate) environment: Option<String>,

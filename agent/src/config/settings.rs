@@ -6,6 +6,7 @@
 use super::app_type::{self, App, Interpreter};
 use super::cli::{Options, StartArgs};
 use super::file;
+use super::networks::Networks;
 use super::origin::{self, Origins};
 use super::values::{LogFormat, LogLevel};
 use crate::failure::Failure;
@@ -22,6 +23,9 @@ pub(crate) struct Settings {
     /// The default is 127.0.0.1, unlike Passenger's (every address): a development server should not be
     /// open to the network unless the user asks for that.
     pub(crate) listen: SocketAddr,
+    /// The proxies whose word on the client's address and scheme counts.
+    #[expect(dead_code, reason = "for the parser of forwarded headers")]
+    pub(crate) trusted_proxies: Networks,
     pub(crate) environment: String,
     pub(crate) max_pool_size: usize,
     pub(crate) min_instances: usize,
@@ -121,6 +125,7 @@ impl Settings {
                 o.address.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |a| a.0),
                 o.port.map_or(3000, |p| p.0),
             ),
+            trusted_proxies: o.trusted_proxies.unwrap_or_default(),
             max_pool_size: o.max_pool_size.map_or(6, |n| n.0),
             min_instances: count(o.min_instances, 1),
             max_instances_per_app: limit(count(o.max_instances_per_app, 0)),
@@ -213,7 +218,7 @@ fn merge(first: Options, second: Options) -> Options {
         ($($field:ident)*) => { Options { $($field: first.$field.or(second.$field),)* } };
     }
     each!(
-        address port environment max_pool_size min_instances max_instances_per_app pool_idle_time
+        address port trusted_proxies environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
         startup_file python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
         max_header_size max_body header_timeout client_timeout shutdown_timeout log_level log_format

@@ -118,6 +118,10 @@ fn the_error_for_a_bad_value_says_what_is_valid() {
         let rule = "must be an IP address without a port, such as 127.0.0.1";
         fails_everywhere(dir.path(), "address", line, toml, &[rule]);
     }
+    for (line, toml) in [("localhost", "\"localhost\""), ("10.0.0.0/33", "\"10.0.0.0/33\"")] {
+        let rule = "must be IP addresses or networks, separated by commas";
+        fails_everywhere(dir.path(), "trusted-proxies", line, toml, &[rule]);
+    }
     fails_everywhere(dir.path(), "log-level", "loud", "\"loud\"", &["error", "debug", "trace"]);
     fails_everywhere(dir.path(), "log-format", "xml", "3", &["text"]);
     fails(dir.path(), &["--rolling-restarts=perhaps"], 2, &["true, false"]);
