@@ -41,7 +41,7 @@ pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
             "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
         ))
     };
-    logging::init(settings.log_level, settings.log_format).map_err(no_threads)?;
+    logging::init(&settings).map_err(no_threads)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("cabrank")

@@ -3,6 +3,7 @@
 //! Each line becomes a log line. While a process starts, the output is also kept for the error that is
 //! shown if the process does not become ready.
 
+use crate::logging::APP_OUTPUT;
 use std::sync::{Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -37,7 +38,7 @@ impl Output {
             }
         }
         if !line.is_empty() {
-            tracing::info!(pid = self.pid, stream, "App {} {stream}: {line}", self.pid);
+            tracing::info!(target: APP_OUTPUT, pid = self.pid, stream, "App {} {stream}: {line}", self.pid);
         }
     }
 

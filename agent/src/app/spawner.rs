@@ -17,7 +17,9 @@ use super::output::Output;
 use super::process::{AppInfo, AppProcess};
 use crate::config::Settings;
 use crate::config::app_type::Interpreter;
+use crate::config::environment::VARIABLES;
 use crate::instance_dir::InstanceDir;
+use crate::logging::APP_OUTPUT;
 use cabrank::application_pool::{SpawnError, SpawnRequest, Spawner};
 use rustix::process::Signal;
 use std::io::{self, Write};
@@ -86,7 +88,7 @@ impl AppSpawner {
             .stdout(OwnedFd::from(theirs))
             .stderr(Stdio::piped())
             .process_group(0);
-        for name in ["RAILS_ENV", "RACK_ENV", "WSGI_ENV", "NODE_ENV", "PASSENGER_APP_ENV"] {
+        for name in VARIABLES {
             command.env(name, &settings.environment);
         }
         let mut child = command.spawn().map_err(|e| self.cannot_start(&e))?;
@@ -266,7 +268,7 @@ impl AppSpawner {
         });
         if let Refusal::Error { html, text } = refusal {
             for line in text.lines() {
-                tracing::info!(pid = child.id(), "App {} error: {line}", child.id());
+                tracing::info!(target: APP_OUTPUT, pid = child.id(), "App {} error: {line}", child.id());
             }
             (error.html, error.message) = (html, text);
         }

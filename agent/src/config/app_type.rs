@@ -14,6 +14,8 @@ pub(crate) struct AppType {
     pub(crate) startup_file: &'static str,
     /// The beginning of the process title that the agent asks for.
     pub(crate) title: &'static str,
+    /// The variables that name the environment of such an application, in the order in which they count.
+    pub(crate) environment_variables: &'static [&'static str],
     /// The name for people.
     pub(crate) description: &'static str,
     /// The loader, or `None` if this version cannot serve the type.
@@ -44,6 +46,7 @@ pub(crate) const REGISTRY: [AppType; 5] = [
         name: "rack",
         startup_file: "config.ru",
         title: "RubyApp",
+        environment_variables: &["RACK_ENV", "RAILS_ENV"],
         description: "Ruby (Rack)",
         loader: None,
     },
@@ -51,6 +54,7 @@ pub(crate) const REGISTRY: [AppType; 5] = [
         name: "wsgi",
         startup_file: "passenger_wsgi.py",
         title: "PythonApp",
+        environment_variables: &["WSGI_ENV"],
         description: "Python (WSGI)",
         loader: Some(Loader {
             file: "wsgi-loader.py",
@@ -62,6 +66,7 @@ pub(crate) const REGISTRY: [AppType; 5] = [
         name: "node",
         startup_file: "app.js",
         title: "NodeApp",
+        environment_variables: &["NODE_ENV"],
         description: "Node.js",
         loader: Some(Loader {
             file: "node-loader.js",
@@ -73,6 +78,7 @@ pub(crate) const REGISTRY: [AppType; 5] = [
         name: "classic-rails",
         startup_file: "config/environment.rb",
         title: "RailsApp",
+        environment_variables: &["RAILS_ENV", "RACK_ENV"],
         description: "Ruby on Rails 1 and 2",
         loader: None,
     },
@@ -80,6 +86,7 @@ pub(crate) const REGISTRY: [AppType; 5] = [
         name: "meteor",
         startup_file: ".meteor",
         title: "MeteorApp",
+        environment_variables: &["NODE_ENV"],
         description: "Meteor",
         loader: None,
     },

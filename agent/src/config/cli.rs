@@ -87,6 +87,9 @@ Every option is also an environment variable (CABRANK_MAX_POOL_SIZE=6 for --max-
 key of DIR/cabrank.toml (max_pool_size = 6). The command line overrides the environment, and the
 environment overrides the file.
 
+Without --environment, the variable of the application's type names the environment (WSGI_ENV, or
+NODE_ENV), else the first of PASSENGER_APP_ENV, RAILS_ENV, RACK_ENV, WSGI_ENV and NODE_ENV that is set.
+
 `start` boots the application before it accepts requests. If the boot fails, `start` prints the
 reason and exits with code 5. If a later boot fails, after a restart, clients get an error page.
 
@@ -125,7 +128,8 @@ pub(crate) struct Options {
     /// separated by commas, such as 127.0.0.1,10.0.0.0/8 [default: no proxy]
     #[arg(long, env = "CABRANK_TRUSTED_PROXIES", value_name = "NETWORKS")]
     pub(crate) trusted_proxies: Option<Networks>,
-    /// The environment of the application, such as production [default: development]
+    /// The environment of the application, such as production [default: by WSGI_ENV, NODE_ENV and
+    /// the like, else development]
     #[arg(long, short, env = "CABRANK_ENVIRONMENT", value_name = "NAME")]
     pub(crate) environment: Option<String>,
 
@@ -216,7 +220,18 @@ pub(crate) struct Options {
     #[arg(long, env = "CABRANK_SHUTDOWN_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) shutdown_timeout: Option<Seconds>,
 
-    /// The least severe level to log [default: info]
+    /// Log the lines that the application prints, at every level [default: true]
+    #[arg(
+        long,
+        env = "CABRANK_APP_OUTPUT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        help_heading = "Logs"
+    )]
+    pub(crate) app_output: Option<bool>,
+    /// The least severe level of the agent's own lines [default: info]
     #[arg(long, env = "CABRANK_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logs")]
     pub(crate) log_level: Option<LogLevel>,
     /// The format of log lines [default: text]

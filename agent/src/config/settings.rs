@@ -5,10 +5,10 @@
 
 use super::app_type::{self, App, Interpreter};
 use super::cli::{Options, StartArgs};
-use super::file;
 use super::networks::Networks;
 use super::origin::{self, Origins};
-use super::values::{LogFormat, LogLevel};
+use super::values::{AppOutput, LogFormat, LogLevel};
+use super::{environment, file};
 use crate::failure::Failure;
 use cabrank::PoolOptions;
 use cabrank::application_pool::RestartMode;
@@ -49,6 +49,7 @@ pub(crate) struct Settings {
     /// Zero: no limit.
     pub(crate) client_timeout: Duration,
     pub(crate) shutdown_timeout: Duration,
+    pub(crate) app_output: AppOutput,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
 }
@@ -107,14 +108,7 @@ impl Settings {
     }
 
     fn resolve(app: App, o: Options) -> Result<Settings, Failure> {
-        let environment = o.environment.unwrap_or_else(|| "development".into());
-        if environment.is_empty() || environment.contains(['\n', '\0']) {
-            return Err(Failure::usage(
-                "the name of the environment is empty or has a line break. Set it to a name such as \
-                 development or production (--environment, CABRANK_ENVIRONMENT, or environment in \
-                 cabrank.toml).",
-            ));
-        }
+        let environment = environment_of(&app, o.environment)?;
         let seconds = |given: Option<super::values::Seconds>, default: f64| {
             given.map_or(Duration::from_secs_f64(default), |s| s.0)
         };
@@ -146,6 +140,11 @@ impl Settings {
             header_timeout: seconds(o.header_timeout, 60.0),
             client_timeout: seconds(o.client_timeout, 60.0),
             shutdown_timeout: seconds(o.shutdown_timeout, 60.0),
+            app_output: if o.app_output == Some(false) {
+                AppOutput::Dropped
+            } else {
+                AppOutput::Logged
+            },
             log_level: o.log_level.unwrap_or_default(),
             log_format: o.log_format.unwrap_or_default(),
             environment,
@@ -186,6 +185,25 @@ impl Settings {
     }
 }
 
+/// Returns the name of the environment: the given one, else that of a variable, else development.
+fn environment_of(app: &App, given: Option<String>) -> Result<String, Failure> {
+    let (source, name) = match given {
+        Some(name) => (None, name),
+        None => environment::from_variables(app.app_type, |name| std::env::var_os(name))
+            .map_err(|variable| Failure::usage(format!("the value of {variable} is not UTF-8.")))?
+            .map_or((None, "development".into()), |(variable, name)| (Some(variable), name)),
+    };
+    if name.is_empty() || name.contains(['\n', '\0']) {
+        let source = source.map(|variable| format!(" in {variable}")).unwrap_or_default();
+        return Err(Failure::usage(format!(
+            "the name of the environment{source} is empty or has a line break. Set it to a name such as \
+             development or production (--environment, CABRANK_ENVIRONMENT, or environment in \
+             cabrank.toml).",
+        )));
+    }
+    Ok(name)
+}
+
 fn app_root(dir: &Path) -> Result<PathBuf, Failure> {
     let unusable = |problem: String| {
         Failure::not_found(format!(
@@ -221,7 +239,7 @@ fn merge(first: Options, second: Options) -> Options {
         address port trusted_proxies environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
         startup_file python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
-        max_header_size max_body header_timeout client_timeout shutdown_timeout log_level log_format
+        max_header_size max_body header_timeout client_timeout shutdown_timeout app_output log_level log_format
     )
 }
 

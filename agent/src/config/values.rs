@@ -142,6 +142,13 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
+/// Whether the log has the output of applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AppOutput {
+    Logged,
+    Dropped,
+}
+
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -64,7 +64,12 @@ pub(crate) fn command(runtime: &Path, arguments: &[&str]) -> Command {
     // The tools look for agents in both directories, and must find only those of this test.
     command.args(arguments).env("XDG_RUNTIME_DIR", runtime).env("TMPDIR", runtime);
     command.stdin(Stdio::null());
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CABRANK_")) {
+    let is_read = |name: &str| {
+        name.starts_with("CABRANK_")
+            || ["PASSENGER_APP_ENV", "RAILS_ENV", "RACK_ENV", "WSGI_ENV", "NODE_ENV"]
+                .contains(&name)
+    };
+    for (name, _) in std::env::vars().filter(|(name, _)| is_read(name)) {
         command.env_remove(name);
     }
     command

@@ -112,3 +112,31 @@ fn the_final_message_does_not_wait_for_a_reader() {
     assert_eq!(ended.unwrap().code(), Some(5));
     drop(unread);
 }
+
+#[test]
+fn a_quiet_log_level_keeps_the_output_of_the_application() {
+    let dir = wsgi(
+        "print('while booting')",
+        "if path == '/bad': raise RuntimeError('no database')\nreturn answer('ok')",
+    );
+    for (level, format) in [("warn", "text"), ("error", "json")] {
+        let (reader, stderr) = std::io::pipe().unwrap();
+        let options = ["--log-level", level, "--log-format", format];
+        let mut agent = Agent::start_logging_to(stderr, dir.path(), &options);
+        assert_eq!(agent.client().get("/bad").unwrap().status, 500);
+        shuts_down(&mut agent);
+        let log = std::io::read_to_string(reader).unwrap();
+        for part in ["while booting", "Traceback", "RuntimeError: no database"] {
+            assert!(log.contains(part), "{part:?} is missing in:\n{log}");
+        }
+        // Messages of the agent itself follow the level.
+        assert!(!log.contains("shutting down"), "{log}");
+    }
+}
+
+#[test]
+fn an_option_drops_the_output_of_the_application() {
+    let dir = wsgi("print('while booting')", "return answer('ok')");
+    let agent = Agent::start(dir.path(), &["--app-output=false"]);
+    assert!(!agent.log().contains("while booting"), "{}", agent.log());
+}

@@ -8,6 +8,7 @@ mod http;
 
 mod connections;
 mod crashes;
+mod environments;
 mod hosts;
 mod logs;
 mod protocol;

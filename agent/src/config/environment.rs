@@ -1,0 +1,50 @@
+//! The application's environment by the variables of its framework, such as `NODE_ENV`.
+//!
+//! They count if no option, no `CABRANK_ENVIRONMENT` and no key of the file names the environment. The
+//! variables of the application's type come first, then Passenger's own, then the others.
+
+use super::app_type::AppType;
+
+/// All variables, in the order in which they count. Application processes get all of them.
+pub(crate) const VARIABLES: [&str; 5] =
+    ["PASSENGER_APP_ENV", "RAILS_ENV", "RACK_ENV", "WSGI_ENV", "NODE_ENV"];
+
+/// Returns the first variable that is set and not empty, and its value.
+///
+/// # Errors
+/// The name of a variable whose value is not UTF-8.
+pub(crate) fn from_variables(
+    app_type: &AppType,
+    lookup: impl Fn(&str) -> Option<std::ffi::OsString>,
+) -> Result<Option<(&'static str, String)>, &'static str> {
+    let own = app_type.environment_variables.iter();
+    let set = |name| lookup(name).filter(|value| !value.is_empty()).map(|value| (name, value));
+    match own.chain(&VARIABLES).find_map(|name| set(*name)) {
+        Some((name, value)) => Ok(Some((name, value.into_string().map_err(|_| name)?))),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::app_type::REGISTRY;
+
+    fn chosen(app_type: &str, variables: &[(&str, &str)]) -> Option<(&'static str, String)> {
+        let app_type = REGISTRY.iter().find(|t| t.name == app_type).unwrap();
+        let lookup = |name: &str| variables.iter().find(|v| v.0 == name).map(|v| v.1.into());
+        from_variables(app_type, lookup).unwrap()
+    }
+
+    #[test]
+    fn the_variable_of_the_applications_type_comes_first() {
+        let both = [("NODE_ENV", "test"), ("PASSENGER_APP_ENV", "staging"), ("WSGI_ENV", "")];
+        assert_eq!(chosen("node", &both), Some(("NODE_ENV", "test".into())));
+        assert_eq!(chosen("wsgi", &both), Some(("PASSENGER_APP_ENV", "staging".into())));
+        assert_eq!(chosen("rack", &both[..1]), Some(("NODE_ENV", "test".into())));
+        assert_eq!(chosen("rack", &both[2..]), None);
+        let ruby = [("RACK_ENV", "one"), ("RAILS_ENV", "two")];
+        assert_eq!(chosen("rack", &ruby), Some(("RACK_ENV", "one".into())));
+        assert_eq!(chosen("classic-rails", &ruby), Some(("RAILS_ENV", "two".into())));
+    }
+}
