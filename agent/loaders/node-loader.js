@@ -10,7 +10,7 @@
 //   3. ready      the first http.Server that calls listen() gets a Unix socket instead of its own address; then
 //                 `!> Ready`, `!> socket: …`, `!> `.
 //   4. serve      until standard input has a byte or ends: both ask the process to leave. The agent has no open requests
-//                 by then.
+//                 by then. The application's own handlers run before the process exits.
 //
 // If the process ends before step 3, the loader sends `!> Error` and a text. Reasons are an exception, process.exit(), or
 // an application that finishes without listening. The agent's timeout ends an application that waits for ever.
@@ -22,11 +22,27 @@
 //
 //   PhusionPassenger.configure({ autoInstall: false })   do not use the first server that listens, but the one with
 //   server.listen('passenger')                           this address (also '/passenger' and { path: 'passenger' }).
+//   PhusionPassenger.on('exit', fn)                      call `fn` when the process is asked to leave.
+//
+// A process that is asked to leave runs the handlers of the first kind that the application has: 'exit' of
+// PhusionPassenger, `process.on('message')` with 'shutdown', or `process.on('SIGTERM')`. The handler may be asynchronous:
+// the process exits when the handler calls process.exit(), or when no timer, socket or other work is left. The agent's
+// grace period (5 s, then SIGTERM, 5 s, then SIGKILL) bounds it. Without any handler the process exits at once.
+//
+// `socket.remoteAddress` is the client's address, which the agent appends to X-Forwarded-For. Several clients share a
+// socket, so it belongs to the socket's latest request. `socket.remotePort` is 0, because the agent does not pass it on.
+//
+// SIGQUIT writes the requests in progress and what the process waits for to standard error. While the main thread is busy
+// no signal handler runs. If the handshake has `max_request_time` (in ms), a worker thread watches the main thread, and
+// writes its stack to standard error when it is busy for half that time.
 
 const fs = require('fs');
 const http = require('http');
 const Module = require('module');
+const net = require('net');
+const os = require('os');
 const path = require('path');
+const { EventEmitter } = require('events');
 const { randomBytes } = require('crypto');
 const { inspect } = require('util');
 
@@ -66,7 +82,15 @@ function fail(text) {
 let received = '';
 
 function leave() {
-  if (state === 'loading') state = 'leaving';
+  if (state === 'leaving') return; // a byte and the end of input ask for the same
+  const wasReady = state === 'ready';
+  state = 'leaving';
+  if (!wasReady) process.exit(0);
+  // A handler may close the server, or may not know of it: it no longer keeps the process alive.
+  served.unref();
+  if (PhusionPassenger.emit('exit')) return;
+  if (process.emit('message', 'shutdown')) return;
+  if (process.emit('SIGTERM', 'SIGTERM', os.constants.signals.SIGTERM)) return;
   process.exit(0);
 }
 
@@ -98,10 +122,14 @@ function listenToAgent() {
 
 // --- Loading -----------------------------------------------------------------------------------------------------------
 
+function newSocketPath() {
+  const name = `node.${process.pid}-${randomBytes(4).toString('hex')}`;
+  return path.resolve(options.generation_dir, 'backends', name);
+}
+
 function load() {
   if (!options.generation_dir) fail('The handshake has no generation_dir, the directory for the socket.');
-  const name = `node.${process.pid}-${randomBytes(4).toString('hex')}`;
-  socketPath = path.resolve(options.generation_dir, 'backends', name);
+  socketPath = newSocketPath();
   if (Buffer.byteLength(socketPath) > SOCKET_PATH_MAX) {
     fail(`The path ${socketPath} is longer than a Unix socket allows (${SOCKET_PATH_MAX} bytes). ` +
       'Set XDG_RUNTIME_DIR to a shorter directory.');
@@ -111,6 +139,7 @@ function load() {
     fail(`The startup file ${startupFile} does not exist. Create it, or name another file with --startup-file.`);
   }
 
+  if (options.max_request_time > 0) watchMainThread(Number(options.max_request_time));
   // Like `node app.js`, runMain makes the file the main module (`require.main === module`, without `module.parent`), and
   // supports ES modules.
   process.argv[1] = startupFile;
@@ -131,7 +160,7 @@ process.on('uncaughtExceptionMonitor', (error) => {
 });
 
 process.on('exit', (code) => {
-  if (installed) {
+  if (served !== undefined) {
     try {
       fs.unlinkSync(socketPath);
     } catch {
@@ -149,30 +178,55 @@ process.on('exit', (code) => {
 // --- Taking over the server --------------------------------------------------------------------------------------------
 
 let autoInstall = true;
-let installed = false;
+let served; // the server that serves the agent
+let servedPort; // the port that the application asked for
 const listenOfNet = http.Server.prototype.listen; // inherited from net.Server
 
-global.PhusionPassenger = {
+global.PhusionPassenger = Object.assign(new EventEmitter(), {
   configure(settings) {
     if (settings && settings.autoInstall !== undefined) autoInstall = Boolean(settings.autoInstall);
   },
-};
+});
 
 function asksForAgent(address) {
   const name = address !== null && typeof address === 'object' ? address.path : address;
   return name === 'passenger' || name === '/passenger';
 }
 
+// Returns the port that the arguments of listen() name, or undefined.
+function portOf([first]) {
+  const port = Number(first !== null && typeof first === 'object' ? first.port : first);
+  return port > 0 ? port : undefined;
+}
+
 http.Server.prototype.listen = function listen(...args) {
   const explicit = asksForAgent(args[0]);
-  if (explicit && installed) {
+  const callback = args.find((arg) => typeof arg === 'function');
+  if (served === undefined && (explicit || autoInstall)) {
+    served = this;
+    servedPort = portOf(args);
+    return install(this, callback);
+  }
+  if (served === this) return listenOfNet.call(this, { path: socketPath, backlog: BACKLOG }, callback);
+  if (explicit) {
     throw new Error("listen('passenger') was called, but another server of this application already serves the agent. " +
       'Call PhusionPassenger.configure({ autoInstall: false }) before the first listen().');
   }
-  if (!explicit && (installed || !autoInstall)) return listenOfNet.apply(this, args);
-  installed = true;
-  return install(this, args.find((arg) => typeof arg === 'function'));
+  if (!autoInstall) return listenOfNet.apply(this, args);
+  return listenPrivately(this, portOf(args), callback);
 };
+
+// Several processes of an application would compete for a port. Such a server listens, on a socket that has no name.
+// Fastify has such servers: for 'localhost' it listens on ::1 and 127.0.0.1.
+function listenPrivately(server, port, callback) {
+  if (port !== undefined && port !== servedPort) {
+    console.error(`The application's server for port ${port} does not open it, because the agent serves the first server ` +
+      'that listens. To open it, call PhusionPassenger.configure({ autoInstall: false }) and listen(\'passenger\').');
+  }
+  const privatePath = newSocketPath();
+  server.once('listening', () => fs.unlink(privatePath, () => {}));
+  return listenOfNet.call(server, { path: privatePath }, callback);
+}
 
 function install(server, callback) {
   // The agent keeps idle connections and decides when to close them. A server that closes one could do so while a request
@@ -182,6 +236,7 @@ function install(server, callback) {
   server.headersTimeout = 0;
   // The agent limits slow uploads. A limit that the application has chosen stays.
   if (server.requestTimeout === SERVER_REQUEST_TIMEOUT) server.requestTimeout = 0;
+  noteRequests(server);
 
   listenOfNet.call(server, { path: socketPath, backlog: BACKLOG }, callback);
   // This runs after the application's own callback: if that fails, the application fails to start.
@@ -191,6 +246,91 @@ function install(server, callback) {
     say(`!> Ready\n!> socket: main;unix:${socketPath};http_session;0\n!> pid: ${process.pid}\n!> \n`);
   });
   return server;
+}
+
+// --- Requests in progress ------------------------------------------------------------------------------------------------
+
+const LATEST = Symbol('latest request');
+const SINCE = Symbol('time of the latest request');
+const connections = new Set();
+
+// Notes on each socket its latest request. `emit` sees requests, upgrades and expectations alike. A listener would not:
+// a listener of 'upgrade' changes what the server does with upgrades, and applications replace those of 'request'.
+function noteRequests(server) {
+  const { emit } = server;
+  server.emit = function emitAndNote(event, first, ...rest) {
+    if (first instanceof http.IncomingMessage) {
+      first.socket[LATEST] = first;
+      first.socket[SINCE] = Date.now();
+    } else if (event === 'connection') {
+      connections.add(first);
+      Object.defineProperties(first, CLIENT);
+      first.once('close', () => connections.delete(first));
+    }
+    return emit.call(this, event, first, ...rest);
+  };
+}
+
+function clientOf(request) {
+  const addresses = request && request.headers['x-forwarded-for'];
+  return addresses === undefined ? undefined : addresses.slice(addresses.lastIndexOf(',') + 1).trim();
+}
+
+// The properties of a socket to the agent. A request that does not read them pays nothing.
+const CLIENT = {
+  remoteAddress: { get() { return clientOf(this[LATEST]); } },
+  remoteFamily: { get() { return ({ 4: 'IPv4', 6: 'IPv6' })[net.isIP(clientOf(this[LATEST]) || '')]; } },
+  remotePort: { value: 0 },
+};
+
+// Not process.report: its reports have the environment, which holds secrets.
+process.on('SIGQUIT', () => {
+  const lines = [`SIGQUIT: process ${process.pid}, Node ${process.version}, up for ${Math.round(process.uptime())} s`];
+  for (const socket of connections) {
+    const request = socket[LATEST];
+    if (request === undefined || (socket._httpMessage === null && request.complete)) continue;
+    lines.push(`  in progress for ${(Date.now() - socket[SINCE]) / 1000} s: ${request.method} ${request.url}`);
+  }
+  const counts = new Map();
+  for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) || 0) + 1);
+  lines.push(`  waits for: ${[...counts].map(([kind, count]) => `${count} ${kind}`).join(', ')}`);
+  fs.writeSync(2, lines.join('\n') + '\n');
+});
+
+// --- A busy main thread --------------------------------------------------------------------------------------------------
+
+// Runs in the worker thread. A thread of its own can interrupt the main thread as a debugger does.
+function watch() {
+  const { Session } = require('inspector');
+  const { writeSync } = require('fs');
+  const { workerData: { beats, period } } = require('worker_threads');
+  let seen = -1;
+  let missed = 0;
+  setInterval(() => {
+    const now = Atomics.load(beats, 0);
+    missed = now === seen ? missed + 1 : 0;
+    seen = now;
+    if (missed !== 5) return; // once for each time that the thread is busy
+    const session = new Session();
+    session.connectToMainThread();
+    session.once('Debugger.paused', ({ params: { callFrames } }) => {
+      const frames = callFrames.map(({ functionName, url, location: { lineNumber, columnNumber } }) =>
+        `    at ${functionName || '<anonymous>'} (${url}:${lineNumber + 1}:${columnNumber + 1})\n`);
+      writeSync(2, `The main thread has been busy for ${(missed * period) / 1000} s:\n${frames.join('')}`);
+      session.post('Debugger.resume');
+      session.disconnect();
+    });
+    session.post('Debugger.enable');
+    session.post('Debugger.pause');
+  }, period);
+}
+
+function watchMainThread(maxRequestTime) {
+  const { Worker } = require('worker_threads');
+  const period = Math.max(20, maxRequestTime / 10);
+  const beats = new Int32Array(new SharedArrayBuffer(4));
+  setInterval(() => Atomics.add(beats, 0, 1), period / 2).unref();
+  new Worker(`(${watch})()`, { eval: true, execArgv: [], workerData: { beats, period } }).unref();
 }
 
 // Ctrl-C reaches the whole process group of a terminal. The agent decides about the shutdown, or the application's own

@@ -11,6 +11,7 @@ mod crashes;
 mod environments;
 mod hosts;
 mod logs;
+mod node;
 mod protocol;
 mod restarts;
 mod serving;
