@@ -29,10 +29,18 @@ mod regular_file;
 mod signals;
 mod start;
 
+use app::{prepare, watchdog};
 use config::cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The agent starts its own binary for these; no user calls them.
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next() {
+        Some(first) if first == prepare::COMMAND => return prepare::run(arguments),
+        Some(first) if first == watchdog::COMMAND => return watchdog::run(arguments),
+        _ => {}
+    }
     let result = match Cli::read().command {
         Command::Start(args) => start::run(args),
         Command::Status(args) => admin::client::status(&args),

@@ -7,6 +7,8 @@ use crate::admin::server::{self as admin, Admin};
 use crate::app::boot_error::BootError;
 use crate::app::children::Children;
 use crate::app::connections::Connections;
+use crate::app::orphans;
+use crate::app::watchdog::Watchdog;
 use crate::app::{AppSpawner, Pool, WeakPool};
 use crate::chain::Chain;
 use crate::config::Settings;
@@ -58,7 +60,11 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
     let listener = server::listen(settings.listen).map_err(|e| address_failure(&settings, &e))?;
     let address = listener.local_addr().map_err(|e| address_failure(&settings, &e))?;
     let dir = InstanceDir::create()?;
-    let children = Arc::new(Children::default());
+    let watchdog = Watchdog::start(dir.path())
+        .map_err(|e| Failure::other(format!("cannot start the watchdog: {e}.")))?;
+    let children = Arc::new(Children::new(watchdog));
+    orphans::reap(Arc::clone(&children))
+        .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let connections = Connections::new(Handle::current()).map_err(|e| Failure::caused_by(&e))?;
     let pool = build_pool(&settings, &dir, &children, &connections)?;
     let options = settings.pool_options();

@@ -1,48 +1,111 @@
 //! All living application processes, in the pool or not.
 //!
-//! An agent that must end at once kills them. An agent that shuts down gracefully waits for the last.
+//! An agent that must end at once kills them. An agent that shuts down gracefully waits for the last. If
+//! the agent is killed, its [`watchdog`](super::watchdog) does the rest.
 
+use super::watchdog::Watchdog;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::HashSet;
-use std::sync::Mutex;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The process groups that have been started and not reaped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Children {
-    groups: Mutex<HashSet<u32>>,
+    sets: Mutex<Sets>,
+    /// Held while a child exists that is not in the sets.
+    births: Mutex<()>,
     changed: Notify,
+    watchdog: Watchdog,
+}
+
+#[derive(Debug, Default)]
+struct Sets {
+    /// The groups that have not ended.
+    groups: HashSet<u32>,
+    /// The leaders that have not been reaped.
+    unreaped: HashSet<u32>,
 }
 
 impl Children {
-    fn groups(&self) -> std::sync::MutexGuard<'_, HashSet<u32>> {
+    pub(crate) fn new(watchdog: Watchdog) -> Self {
+        Children {
+            sets: Mutex::default(),
+            births: Mutex::default(),
+            changed: Notify::new(),
+            watchdog,
+        }
+    }
+
+    fn sets(&self) -> MutexGuard<'_, Sets> {
         // Code under this lock does not panic, so a poisoned lock still guards a valid set.
-        self.groups.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    pub(crate) fn add(&self, pid: u32) {
-        self.groups().insert(pid);
+
+    /// Starts a process as the leader of a new group.
+    pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
+        let birth = self.births.lock();
+        let child = command.process_group(0).spawn()?;
+        let mut sets = self.sets();
+        sets.groups.insert(child.id());
+        sets.unreaped.insert(child.id());
+        drop(sets);
+        drop(birth);
+        self.watchdog.begun(child.id());
+        Ok(child)
     }
-    /// Removes a process group. Call it before the leader is reaped: until then the system keeps its pid.
-    pub(crate) fn remove(&self, pid: u32) {
-        self.groups().remove(&pid);
+
+    /// Kills the rest of a process's group, waits for its end, and reaps it.
+    ///
+    /// The rest are helpers of the process. A daemon that outlives it has a session of its own.
+    pub(crate) fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        // The order matters: the system does not reuse the pid before `wait`.
+        kill_group(child.id(), Signal::KILL);
+        self.sets().groups.remove(&child.id());
+        self.watchdog.ended(child.id());
+        let status = child.wait();
+        self.sets().unreaped.remove(&child.id());
         self.changed.notify_waiters();
+        status
     }
+
+    /// Runs `reap` on a process that has ended, unless it is a child that [`reap`](Self::reap) waits for.
+    pub(crate) fn unless_own(&self, pid: u32, reap: impl FnOnce()) -> Owner {
+        let _no_birth = self.births.lock();
+        if self.sets().unreaped.contains(&pid) {
+            return Owner::Agent;
+        }
+        reap();
+        Owner::Other
+    }
+
     /// Kills all process groups.
     pub(crate) fn kill_all(&self) {
-        for &pid in self.groups().iter() {
+        for &pid in &self.sets().groups {
             kill_group(pid, Signal::KILL);
         }
     }
-    /// Waits until every process group is removed.
+
+    /// Waits until every process is reaped.
     pub(crate) async fn all_gone(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.groups().is_empty() {
+            if self.sets().unreaped.is_empty() {
                 return;
             }
             changed.await;
         }
     }
+}
+
+/// The process that started another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Agent,
+    Other,
 }
 
 /// Sends a signal to a process group. Ignores a group that is gone.

@@ -62,7 +62,7 @@ pub(crate) async fn hold(
     if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
         pool.process_has_failed(info.endpoint.key.identifier);
     }
-    let status = reap(&mut child, &children);
+    let status = children.reap(&mut child);
     info.connections.close_idle(&info.endpoint);
     if let super::handshake::Address::Unix(path) = &info.endpoint.key.address {
         let _ = std::fs::remove_file(path); // most loaders remove it themselves
@@ -90,16 +90,6 @@ async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
     kill_group(info.pid, Signal::KILL);
     exit.done().await;
     true
-}
-
-/// Reaps a process, and kills the rest of its process group.
-///
-/// The rest are helpers of the process. A daemon that outlives it has a session of its own.
-pub(crate) fn reap(child: &mut Child, children: &Children) -> io::Result<ExitStatus> {
-    // The order matters: the system does not reuse the pid before `wait`.
-    kill_group(child.id(), Signal::KILL);
-    children.remove(child.id());
-    child.wait()
 }
 
 /// Describes the exit status in words.

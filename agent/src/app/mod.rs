@@ -1,22 +1,28 @@
 //! Application processes.
 //!
-//! - [`spawner`] starts them, and [`handshake`] is the dialogue with a loader meanwhile;
+//! - [`spawner`] starts them on the thread of the [`forker`], each through [`prepare`], as a [`user`], and [`handshake`] is the dialogue with a loader meanwhile;
 //! - [`process`] is a process that serves, and [`lifeline`] watches it to its end;
 //! - [`connections`] stay open to processes that speak HTTP, over a [`stream`];
 //! - [`kept`] is the codec of connections that carry one request after another in the session protocol;
 //! - [`output`] logs the output of processes, and [`boot_error`] carries it if a process fails to boot;
-//! - [`children`] lists all living processes.
+//! - [`children`] lists all living processes, and the [`watchdog`] ends them after a killed agent;
+//! - [`orphans`] are reaped, if the agent is process 1.
 
 pub(crate) mod boot_error;
 pub(crate) mod children;
 pub(crate) mod connections;
+pub(crate) mod forker;
 pub(crate) mod handshake;
 pub(crate) mod kept;
 pub(crate) mod lifeline;
+pub(crate) mod orphans;
 pub(crate) mod output;
+pub(crate) mod prepare;
 pub(crate) mod process;
 pub(crate) mod spawner;
 pub(crate) mod stream;
+pub(crate) mod user;
+pub(crate) mod watchdog;
 
 pub(crate) use spawner::AppSpawner;
 

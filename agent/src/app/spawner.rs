@@ -1,7 +1,8 @@
 //! Starts application processes: the pool's [`Spawner`].
 //!
 //! One Unix socketpair is the loader's standard input and output; standard error is a pipe.
-//! `std::process::Command` starts the process, so no code of ours runs between fork and exec.
+//! `std::process::Command` starts the process, so no code of ours runs between fork and exec. The steps
+//! that belong there run in [`prepare`](super::prepare), a process image before the loader's.
 //!
 //! A newline must come before the loader's first line, so that unfinished output of a start-up script
 //! cannot hide it. The agent writes this newline into the child's end of the socketpair before the child
@@ -11,9 +12,11 @@ use super::WeakPool;
 use super::boot_error::BootError;
 use super::children::{Children, kill_group};
 use super::connections::{Connections, Endpoint, ProcessKey};
+use super::forker::Forker;
 use super::handshake::{self, Address, Ready, Refusal, Socket};
 use super::lifeline;
 use super::output::Output;
+use super::prepare;
 use super::process::{AppInfo, AppProcess};
 use crate::config::Settings;
 use crate::config::app_type::Interpreter;
@@ -26,9 +29,8 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -45,6 +47,7 @@ pub(crate) struct AppSpawner {
     generation: PathBuf,
     loader: PathBuf,
     children: Arc<Children>,
+    forker: Forker,
     connections: Connections,
     pool: Arc<OnceLock<WeakPool>>,
     runtime: Handle,
@@ -67,6 +70,7 @@ impl AppSpawner {
             generation: dir.generation(),
             settings,
             loader,
+            forker: Forker::start(Arc::clone(&children))?,
             children,
             connections,
             pool,
@@ -78,7 +82,7 @@ impl AppSpawner {
         let settings = &self.settings;
         let (ours, theirs) = UnixStream::pair().map_err(broken)?;
         (&theirs).write_all(b"\n").map_err(broken)?;
-        let mut command = Command::new(settings.interpreter());
+        let mut command = prepare::command(settings.interpreter(), settings.user.as_ref());
         command
             .arg(&self.loader)
             .current_dir(&settings.app.root)
@@ -86,22 +90,18 @@ impl AppSpawner {
             .env("PYTHONUNBUFFERED", "1")
             .stdin(OwnedFd::from(theirs.try_clone().map_err(broken)?))
             .stdout(OwnedFd::from(theirs))
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .stderr(Stdio::piped());
         for name in VARIABLES {
             command.env(name, &settings.environment);
         }
-        let mut child = command.spawn().map_err(|e| self.cannot_start(&e))?;
-        // The command holds the child's end: while it is open, the child's death is not seen as a hang-up.
-        drop(command);
-        self.children.add(child.id());
+        let mut child = self.forker.spawn(command).map_err(|e| self.cannot_fork(e))?;
         let output = Arc::new(Output::new(child.id()));
         let (stderr_open, stderr_ended) = channel();
         let _in_runtime = self.runtime.enter();
         if let Some(stderr) = child.stderr.take() {
             let stderr = pipe::Receiver::from_owned_fd(stderr.into()).map_err(|e| {
                 kill_group(child.id(), Signal::KILL);
-                let _ = lifeline::reap(&mut child, &self.children);
+                let _ = self.children.reap(&mut child);
                 broken(e)
             })?;
             let output = Arc::clone(&output);
@@ -118,23 +118,24 @@ impl AppSpawner {
         })
     }
 
-    fn cannot_start(&self, e: &io::Error) -> BootError {
+    fn cannot_fork(&self, e: io::Error) -> BootError {
         let root = &self.settings.app.root;
-        // The system reports a missing program and a missing working directory by the same error.
         if e.kind() == io::ErrorKind::NotFound && !root.is_dir() {
             return BootError::plain(format!(
                 "the application's directory {} no longer exists. Restore it, or stop this agent.",
                 root.display()
             ));
         }
+        broken(e)
+    }
+
+    /// Returns the error of a process that could not execute the interpreter.
+    fn cannot_start(&self, why: &str) -> BootError {
         let option = match self.settings.app.loader.interpreter {
             Interpreter::Python => "--python",
             Interpreter::Node => "--nodejs",
         };
-        BootError::plain(format!(
-            "cannot start {}: {e}. Install it, or name another with {option}.",
-            self.settings.interpreter().display()
-        ))
+        BootError::plain(format!("{why}. Install the interpreter, or name another with {option}."))
     }
 
     /// Returns the keys that the handshake sends, in the order of the protocol.
@@ -266,6 +267,11 @@ impl AppSpawner {
             Refusal::Protocol(why) => format!("the loader broke the handshake protocol: {why}."),
             Refusal::Io(why) => format!("the channel to the loader failed: {why}."),
         });
+        if let Refusal::Error { text, .. } = &refusal
+            && let Some(why) = text.strip_prefix(prepare::FAILED)
+        {
+            return self.cannot_start(why);
+        }
         if let Refusal::Error { html, text } = refusal {
             for line in text.lines() {
                 tracing::info!(target: APP_OUTPUT, pid = child.id(), "App {} error: {line}", child.id());
@@ -285,7 +291,7 @@ impl AppSpawner {
         while is_leaving && Instant::now() < deadline && !has_exited(child) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        lifeline::described(lifeline::reap(child, &self.children))
+        lifeline::described(self.children.reap(child))
     }
 }
 

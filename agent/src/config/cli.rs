@@ -166,6 +166,9 @@ pub(crate) struct Options {
     /// The file that starts the application [default: by type]
     #[arg(long, env = "CABRANK_STARTUP_FILE", value_name = "FILE", help_heading = "Application")]
     pub(crate) startup_file: Option<String>,
+    /// The user that runs the application's processes, if root starts cabrank [default: the caller]
+    #[arg(long, env = "CABRANK_USER", value_name = "NAME", help_heading = "Application")]
+    pub(crate) user: Option<String>,
     /// The Python interpreter [default: python3]
     #[arg(long, env = "CABRANK_PYTHON", value_name = "COMMAND", help_heading = "Application")]
     pub(crate) python: Option<PathBuf>,

@@ -9,6 +9,7 @@ use super::networks::Networks;
 use super::origin::{self, Origins};
 use super::values::{AppOutput, LogFormat, LogLevel};
 use super::{environment, file};
+use crate::app::user::User;
 use crate::failure::Failure;
 use cabrank::PoolOptions;
 use cabrank::application_pool::RestartMode;
@@ -36,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) max_requests: Option<usize>,
     pub(crate) max_request_queue_size: Option<usize>,
     pub(crate) forced_concurrency: Option<usize>,
+    /// The user of the application's processes; `None`: the agent's.
+    pub(crate) user: Option<User>,
     pub(crate) python: PathBuf,
     pub(crate) nodejs: PathBuf,
     pub(crate) start_timeout: Duration,
@@ -127,6 +130,7 @@ impl Settings {
             max_requests: limit(count(o.max_requests, 0)),
             max_request_queue_size: limit(count(o.max_request_queue_size, 100)),
             forced_concurrency: o.force_max_concurrent_requests_per_process.map(|c| c.0),
+            user: o.user.as_deref().map(User::find).transpose()?.flatten(),
             python: o.python.unwrap_or_else(|| "python3".into()),
             nodejs: o.nodejs.unwrap_or_else(|| "node".into()),
             start_timeout: seconds(o.start_timeout, 90.0),
@@ -238,7 +242,7 @@ fn merge(first: Options, second: Options) -> Options {
     each!(
         address port trusted_proxies environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
-        startup_file python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
+        startup_file user python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
         max_header_size max_body header_timeout client_timeout shutdown_timeout app_output log_level log_format
     )
 }

@@ -236,10 +236,17 @@ fn stat(pid: u32) -> Option<(String, u32)> {
     Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
 }
 
+pub(crate) fn command_line(pid: u32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).replace('\0', " ")
+}
+
+/// Returns the children of a process, except an agent's watchdog.
 pub(crate) fn children_of(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries
         .filter_map(|e| e.file_name().to_str()?.parse().ok())
         .filter(|&pid| stat(pid).is_some_and(|(_, p)| p == parent))
+        .filter(|&pid| !command_line(pid).contains("__watchdog"))
         .collect()
 }

@@ -10,6 +10,7 @@ mod connections;
 mod crashes;
 mod environments;
 mod hosts;
+mod killed;
 mod logs;
 mod node;
 mod protocol;
