@@ -1,82 +1,113 @@
-//! The instance directory: `cabrank.<pid>` under `$XDG_RUNTIME_DIR` or the temporary directory.
+//! The instance directory: `cabrank.<pid>.<random>` under `$XDG_RUNTIME_DIR` or the temporary directory.
 //!
 //! It holds the sockets of the application processes (`generation-0/backends/`), the loaders and the
 //! tools' socket (`admin`). The tools find a running agent by this directory. The agent locks the
 //! directory for as long as it lives: a directory without a lock is stale. The pid alone would not show
-//! that, because the system may have reused it.
+//! that, because the system may have reused it. Other users cannot predict the name, so they cannot
+//! occupy it.
+//!
+//! # A directory that vanishes
+//! Cleaners of temporary files and the end of a login session remove directories that are in use. The
+//! agent notices that within a second, and creates another directory. Running processes stay reachable:
+//! the agent [holds their sockets](crate::app::held_socket). If it cannot create another directory, it
+//! says so every minute and tries again; only new processes and the tools have to wait.
+//!
+//! # Another user
+//! With `--user`, application processes must reach their loader and their sockets. The directories then
+//! let every user through but list nothing, and `backends` belongs to that user.
 
+use crate::app::user::User;
 use crate::failure::Failure;
+use crate::random;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const PREFIX: &str = "cabrank.";
+/// The number of random characters in the name.
+const RANDOM: usize = 8;
 /// The length of `/generation-0/backends/` and a socket's name (loader, pid, random characters).
-const LONGEST_BELOW: usize = 23 + 32;
+const LONGEST_BELOW: usize = 23 + 24;
 /// The size of a Unix socket's address, with its final NUL.
 const SUN_PATH: usize = 108;
 
 /// The directory of this agent. Dropping it removes the directory.
 #[derive(Debug)]
-pub(crate) struct InstanceDir {
+pub(crate) struct InstanceDir(Arc<Shared>);
+
+/// A reference to the agent's directory. The directory may have been removed.
+pub(crate) type Instance = Arc<Shared>;
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// The user of application processes, if it is not the agent's.
+    user: Option<User>,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
     path: PathBuf,
-    /// The open file that holds the lock.
-    _lock: OwnedFd,
+    /// The open directory that holds the lock; `None` once the agent has removed it.
+    lock: Option<OwnedFd>,
+}
+
+/// The result of [`Shared::restore`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Restored {
+    /// The directory was there.
+    Intact,
+    /// Another directory takes the place of this one.
+    Instead(PathBuf),
 }
 
 impl InstanceDir {
     /// Creates the directory of this process, and removes stale directories of the same user.
-    pub(crate) fn create() -> Result<Self, Failure> {
-        Self::create_in(&bases()[0])
+    pub(crate) fn create(user: Option<&User>) -> Result<Self, Failure> {
+        Self::create_in(&bases(user)[0], user)
     }
 
-    fn create_in(base: &Path) -> Result<Self, Failure> {
+    fn create_in(base: &Path, user: Option<&User>) -> Result<Self, Failure> {
         remove_stale(base);
-        let path = base.join(format!("{PREFIX}{}", std::process::id()));
-        if path.as_os_str().len() + LONGEST_BELOW >= SUN_PATH {
+        let longest = format!("{PREFIX}{}.{}", i32::MAX, "x".repeat(RANDOM));
+        if base.join(&longest).as_os_str().len() + LONGEST_BELOW >= SUN_PATH {
             return Err(Failure::other(format!(
-                "the path of the instance directory is too long for Unix sockets: {}. \
+                "the path of an instance directory in {} is too long for Unix sockets. \
                  Set XDG_RUNTIME_DIR to a shorter directory.",
-                path.display()
+                base.display()
             )));
         }
-        let failed = |e: io::Error| {
+        let current = establish(base, user).map_err(|e| {
             Failure::other(format!(
-                "the instance directory {} cannot be created: {e}. \
+                "cannot create an instance directory in {}: {e}. \
                  Set XDG_RUNTIME_DIR to a directory that this user may write to.",
-                path.display()
+                base.display()
             ))
-        };
-        make(&path).map_err(failed)?;
-        let lock = lock(&path).map_err(failed)?;
-        let dir = InstanceDir { path: path.clone(), _lock: lock };
-        make(&dir.generation()).map_err(failed)?;
-        make(&dir.generation().join("backends")).map_err(failed)?;
-        Ok(dir)
+        })?;
+        let dir = Shared { user: user.cloned(), current: Mutex::new(current) };
+        Ok(InstanceDir(Arc::new(dir)))
     }
 
-    /// Returns the path of the directory.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Returns a reference that does not keep the directory.
+    pub(crate) fn shared(&self) -> Instance {
+        Arc::clone(&self.0)
     }
-    /// Returns the directory that the handshake calls `generation_dir`.
-    pub(crate) fn generation(&self) -> PathBuf {
-        self.path.join("generation-0")
-    }
-    /// Returns the path of the tools' socket.
-    pub(crate) fn admin_socket(&self) -> PathBuf {
-        admin_socket(&self.path)
-    }
+
     /// Removes the directory now.
     pub(crate) fn remove(&self) {
-        if let Err(e) = std::fs::remove_dir_all(&self.path)
+        let mut current = self.0.current();
+        if current.lock.take().is_none() {
+            return;
+        }
+        if let Err(e) = std::fs::remove_dir_all(&current.path)
             && e.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!("cannot remove the instance directory {}: {e}", self.path.display());
+            tracing::warn!("cannot remove the instance directory {}: {e}", current.path.display());
         }
     }
 }
@@ -87,12 +118,72 @@ impl Drop for InstanceDir {
     }
 }
 
-/// Returns pid and directory of each running agent of this user, in order of pid.
+impl Shared {
+    fn current(&self) -> MutexGuard<'_, Current> {
+        // Code under this lock does not panic, so a poisoned lock still guards a valid path.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Returns the path of the directory.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.current().path.clone()
+    }
+    /// Returns the directory that the handshake calls `generation_dir`.
+    pub(crate) fn generation(&self) -> PathBuf {
+        generation(&self.path())
+    }
+    /// Returns the path of the tools' socket.
+    pub(crate) fn admin_socket(&self) -> PathBuf {
+        admin_socket(&self.path())
+    }
+
+    /// Creates the directory or parts of it again if they are gone. The function blocks.
+    ///
+    /// # Errors
+    /// No directory can be created, or the agent has removed its directory because it ends.
+    pub(crate) fn restore(&self) -> io::Result<Restored> {
+        let restored = self.restore_locked()?;
+        if let Restored::Instead(vanished) = &restored {
+            tracing::warn!(
+                "the instance directory {} has been removed; {} takes its place",
+                vanished.display(),
+                self.path().display()
+            );
+        }
+        Ok(restored)
+    }
+
+    fn restore_locked(&self) -> io::Result<Restored> {
+        let mut current = self.current();
+        let Some(lock) = &current.lock else {
+            return Err(io::Error::other("the agent is shutting down"));
+        };
+        if is_at(lock, &current.path) {
+            furnish(&current.path, self.user.as_ref())?;
+            return Ok(Restored::Intact);
+        }
+        let old = current.path.parent().map(Path::to_owned);
+        let bases = old.into_iter().chain(bases(self.user.as_ref()));
+        let mut result = Err(io::ErrorKind::NotFound.into());
+        for base in bases {
+            result = establish(&base, self.user.as_ref());
+            if result.is_ok() {
+                break;
+            }
+        }
+        let vanished = std::mem::replace(&mut *current, result?);
+        Ok(Restored::Instead(vanished.path))
+    }
+}
+
+/// Returns pid and directory of each running agent of this user, in order of pid. Root sees all agents.
 pub(crate) fn running() -> Vec<(u32, PathBuf)> {
-    let mut found: Vec<_> = bases()
+    let own = rustix::process::geteuid();
+    let mut found: Vec<_> = bases(None)
         .iter()
-        .flat_map(|base| ours_in(base))
-        .filter(|(_, dir)| lock(dir).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
+        .flat_map(|base| found_in(base))
+        .filter(|found| found.uid == own.as_raw() || own.is_root())
+        .filter(|found| lock(&found.path).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
+        .map(|found| (found.pid, found.path))
         .collect();
     found.sort();
     found.dedup();
@@ -104,44 +195,77 @@ pub(crate) fn admin_socket(dir: &Path) -> PathBuf {
     dir.join("admin")
 }
 
+fn generation(dir: &Path) -> PathBuf {
+    dir.join("generation-0")
+}
+
 /// Returns the directories that may hold instance directories. A new one goes into the first.
-fn bases() -> Vec<PathBuf> {
+///
+/// Only its owner may enter `$XDG_RUNTIME_DIR`, so the processes of another user need the other one.
+fn bases(user: Option<&User>) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_dir());
+    let runtime = runtime.filter(|_| user.is_none());
     runtime.into_iter().chain([std::env::temp_dir()]).collect()
 }
 
-fn ours_in(base: &Path) -> Vec<(u32, PathBuf)> {
-    let uid = rustix::process::geteuid().as_raw();
-    let Ok(entries) = std::fs::read_dir(base) else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let pid = name.to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
-            let facts = entry.metadata().ok()?; // of the link itself, not its target
-            (facts.is_dir() && (facts.uid() == uid || uid == 0)).then(|| (pid, entry.path()))
-        })
-        .collect()
+/// Creates a directory with its parts, and locks it.
+fn establish(base: &Path, user: Option<&User>) -> io::Result<Current> {
+    if user.is_some() {
+        lets_everyone_through(base)?;
+    }
+    let path = loop {
+        let name = format!("{PREFIX}{}.{}", std::process::id(), random::characters(RANDOM));
+        let path = base.join(name);
+        match make(&path, user) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => break made.map(|()| path)?,
+        }
+    };
+    let lock = lock(&path)?;
+    furnish(&path, user)?;
+    Ok(Current { path, lock: Some(lock) })
 }
 
-fn remove_stale(base: &Path) {
-    for (pid, dir) in ours_in(base) {
-        let Ok(_held) = lock(&dir) else { continue };
-        // A new agent's directory is unlocked for a moment, between its creation and the lock.
-        let young = dir
-            .metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
-        let alive = Path::new("/proc").join(pid.to_string()).exists() && pid != std::process::id();
-        if !(young && alive) {
-            let _ = std::fs::remove_dir_all(&dir);
+/// Creates the parts of an instance directory that do not exist.
+fn furnish(path: &Path, user: Option<&User>) -> io::Result<()> {
+    let generation = generation(path);
+    let backends = generation.join("backends");
+    for dir in [&generation, &backends] {
+        match make(dir, user) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            made => made?,
+        }
+        if let Some(user) = user
+            && dir == &backends
+        {
+            std::os::unix::fs::chown(dir, Some(user.uid), Some(user.gid))?;
         }
     }
+    Ok(())
 }
 
-/// Creates a directory with its mode, so that other users can never enter it.
-fn make(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)
+/// Fails if some user may not enter the directory.
+fn lets_everyone_through(dir: &Path) -> io::Result<()> {
+    for part in dir.canonicalize()?.ancestors() {
+        if part.metadata()?.mode() & 0o001 == 0 {
+            return Err(io::Error::other(format!(
+                "the user of the application may not enter {}",
+                part.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Creates a directory with its mode, so that other users can never list it.
+fn make(path: &Path, user: Option<&User>) -> io::Result<()> {
+    DirBuilder::new().mode(if user.is_some() { 0o711 } else { 0o700 }).create(path)
+}
+
+/// Returns whether `path` leads to the open directory.
+fn is_at(dir: &OwnedFd, path: &Path) -> bool {
+    let Ok(there) = path.symlink_metadata() else { return false };
+    rustix::fs::fstat(dir).is_ok_and(|d| (d.st_dev, d.st_ino) == (there.dev(), there.ino()))
 }
 
 fn lock(dir: &Path) -> io::Result<OwnedFd> {
@@ -149,6 +273,43 @@ fn lock(dir: &Path) -> io::Result<OwnedFd> {
     let fd = rustix::fs::open(dir, flags, Mode::empty())?;
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
     Ok(fd)
+}
+
+/// A directory with the name of an instance directory.
+struct Found {
+    pid: u32,
+    uid: u32,
+    path: PathBuf,
+}
+
+fn found_in(base: &Path) -> Vec<Found> {
+    let Ok(entries) = std::fs::read_dir(base) else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let pid = name.to_str()?.strip_prefix(PREFIX)?.split('.').next()?.parse().ok()?;
+            let facts = entry.metadata().ok()?; // of the link itself, not its target
+            facts.is_dir().then(|| Found { pid, uid: facts.uid(), path: entry.path() })
+        })
+        .collect()
+}
+
+/// Removes directories of this user whose agent has ended.
+fn remove_stale(base: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for Found { pid, path, .. } in found_in(base).into_iter().filter(|found| found.uid == own) {
+        let Ok(_held) = lock(&path) else { continue };
+        // A new agent's directory is unlocked for a moment, between its creation and the lock.
+        let young = path
+            .metadata()
+            .and_then(|m| m.modified())
+            .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
+        let alive = Path::new("/proc").join(pid.to_string()).exists() && pid != std::process::id();
+        if !(young && alive) {
+            let _ = std::fs::remove_dir_all(&path);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -159,10 +320,10 @@ mod tests {
     #[test]
     fn the_directory_is_private_and_removed_with_its_owner() {
         let base = tempfile::tempdir().unwrap();
-        let dir = InstanceDir::create_in(base.path()).unwrap();
-        let path = dir.path().to_owned();
+        let dir = InstanceDir::create_in(base.path(), None).unwrap();
+        let path = dir.shared().path();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        assert!(dir.generation().join("backends").is_dir());
+        assert!(dir.shared().generation().join("backends").is_dir());
         drop(dir);
         assert!(!path.exists());
     }
@@ -170,12 +331,12 @@ mod tests {
     #[test]
     fn directories_of_dead_agents_are_removed_and_those_of_living_agents_stay() {
         let base = tempfile::tempdir().unwrap();
-        let stale = base.path().join("cabrank.4194304"); // above the largest possible pid
+        let stale = base.path().join("cabrank.4194304.abc"); // above the largest possible pid
         let alive = base.path().join("cabrank.4194305");
         std::fs::create_dir(&stale).unwrap();
         std::fs::create_dir(&alive).unwrap();
         let held = lock(&alive).unwrap();
-        let _dir = InstanceDir::create_in(base.path()).unwrap();
+        let _dir = InstanceDir::create_in(base.path(), None).unwrap();
         assert!(!stale.exists() && alive.exists());
         drop(held);
     }
@@ -185,7 +346,33 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let long = base.path().join("x".repeat(90));
         std::fs::create_dir(&long).unwrap();
-        let failure = InstanceDir::create_in(&long).unwrap_err();
+        let failure = InstanceDir::create_in(&long, None).unwrap_err();
         assert!(failure.message.contains("XDG_RUNTIME_DIR"));
+    }
+
+    #[test]
+    fn names_differ_between_agents_of_one_pid() {
+        let base = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| InstanceDir::create_in(base.path(), None).unwrap());
+        assert_ne!(one.shared().path(), other.shared().path());
+    }
+
+    #[test]
+    fn a_directory_that_vanished_is_replaced_until_the_agent_removes_it() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = InstanceDir::create_in(base.path(), None).unwrap();
+        let shared = dir.shared();
+        let first = shared.path();
+        assert_eq!(shared.restore().unwrap(), Restored::Intact);
+        std::fs::remove_dir(shared.generation().join("backends")).unwrap();
+        assert_eq!(shared.restore().unwrap(), Restored::Intact);
+        assert!(shared.generation().join("backends").is_dir());
+        std::fs::remove_dir_all(&first).unwrap();
+        std::fs::write(&first, "another file of that name").unwrap();
+        assert_eq!(shared.restore().unwrap(), Restored::Instead(first.clone()));
+        assert!(shared.path() != first && shared.generation().join("backends").is_dir());
+        dir.remove();
+        assert!(shared.restore().is_err());
+        assert!(!shared.path().exists());
     }
 }

@@ -11,6 +11,7 @@
 //! - [`app`]: application processes: the handshake, the spawner, the life and end of a process;
 //! - [`http`]: HTTP types that `front` and `app` share;
 //! - [`instance_dir`]: the agent's directory, where tools find the agent;
+//! - [`random`]: random names and passwords;
 //! - [`regular_file`]: the check before the agent opens a file of the user;
 //! - [`admin`]: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`;
 //! - [`logging`]: log lines to standard error, through a queue ([`log_queue`]).
@@ -25,6 +26,7 @@ mod http;
 mod instance_dir;
 mod log_queue;
 mod logging;
+mod random;
 mod regular_file;
 mod signals;
 mod start;

@@ -16,7 +16,7 @@ use crate::config::cli::StartArgs;
 use crate::failure::{Failure, Kind};
 use crate::front::handler::Front;
 use crate::front::server;
-use crate::instance_dir::InstanceDir;
+use crate::instance_dir::{Instance, InstanceDir};
 use crate::logging;
 use crate::signals::Signals;
 use cabrank::ApplicationPool;
@@ -59,23 +59,25 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
     let listener = server::listen(settings.listen).map_err(|e| address_failure(&settings, &e))?;
     let address = listener.local_addr().map_err(|e| address_failure(&settings, &e))?;
-    let dir = InstanceDir::create()?;
-    let watchdog = Watchdog::start(dir.path())
+    let dir = InstanceDir::create(settings.user.as_ref())?;
+    let instance = dir.shared();
+    let watchdog = Watchdog::start(&instance.path())
         .map_err(|e| Failure::other(format!("cannot start the watchdog: {e}.")))?;
     let children = Arc::new(Children::new(watchdog));
     orphans::reap(Arc::clone(&children))
         .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let connections = Connections::new(Handle::current()).map_err(|e| Failure::caused_by(&e))?;
-    let pool = build_pool(&settings, &dir, &children, &connections)?;
+    let pool = build_pool(&settings, &instance, &children, &connections)?;
     let options = settings.pool_options();
-    let admin_socket = admin::listen(&dir.admin_socket()).map_err(|e| {
+    let admin_socket = admin::listen(&instance.admin_socket()).map_err(|e| {
         Failure::other(format!(
             "cannot open the tools' socket {}: {e}.",
-            dir.admin_socket().display()
+            instance.admin_socket().display()
         ))
     })?;
     tokio::spawn(admin::serve(
         admin_socket,
+        instance,
         Arc::new(Admin {
             pool: pool.clone(),
             connections,
@@ -188,25 +190,20 @@ impl Agent {
 
 fn build_pool(
     settings: &Arc<Settings>,
-    dir: &InstanceDir,
+    instance: &Instance,
     children: &Arc<Children>,
     connections: &Connections,
 ) -> Result<Pool, Failure> {
     let own: Arc<OnceLock<WeakPool>> = Arc::default();
     let spawner = AppSpawner::new(
         Arc::clone(settings),
-        dir,
+        Arc::clone(instance),
         Arc::clone(children),
         connections.clone(),
         Arc::clone(&own),
         Handle::current(),
     )
-    .map_err(|e| {
-        Failure::other(format!(
-            "cannot write the loader into {}: {e}. Check the free space there.",
-            dir.path().display()
-        ))
-    })?;
+    .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let pool = ApplicationPool::builder(spawner)
         .max(settings.max_pool_size)
         .max_per_app(settings.max_instances_per_app)

@@ -5,13 +5,19 @@ use super::{Reply, Request, render};
 use crate::config::cli::{DetachArgs, InstanceArgs, StatusArgs};
 use crate::failure::Failure;
 use crate::instance_dir;
-use std::io::{BufRead, BufReader, IsTerminal, Write};
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde_json::Value;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest wait for the agent's answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest answer: the report of some ten thousand processes.
+const MAX_ANSWER: usize = 4 << 20;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
     match ask(&args.which, &Request::Status)? {
@@ -95,15 +101,65 @@ fn choose(running: Vec<(u32, PathBuf)>, wanted: Option<u32>) -> Result<(u32, Pat
     }
 }
 
-fn talk(dir: &Path, request: &Request) -> std::io::Result<Reply> {
-    let mut stream = UnixStream::connect(instance_dir::admin_socket(dir))?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+fn talk(dir: &Path, request: &Request) -> io::Result<Reply> {
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    let stream = connect(dir)?;
     let mut text = serde_json::to_string(request)?;
     text.push('\n');
-    stream.write_all(text.as_bytes())?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    Ok(serde_json::from_str(&line)?)
+    (&stream).write_all(text.as_bytes())?;
+    let line = read_line(&stream, deadline)?;
+    let mut answer: Value = serde_json::from_slice(&line)?;
+    replace_control_characters(&mut answer);
+    Ok(serde_json::from_value(answer)?)
+}
+
+/// Connects to an agent, and checks that it runs as the owner of its directory.
+fn connect(dir: &Path) -> io::Result<UnixStream> {
+    let path = instance_dir::admin_socket(dir);
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    // The time limit holds for connecting as well: the queue of the agent may be full.
+    sockopt::set_socket_timeout(&socket, Timeout::Send, Some(ANSWER_TIMEOUT))?;
+    net::connect(&socket, &SocketAddrUnix::new(&path)?)?;
+    let owner = dir.symlink_metadata()?.uid();
+    if sockopt::socket_peercred(&socket)?.uid.as_raw() != owner {
+        return Err(io::Error::other(format!(
+            "another user than the owner of {} listens there",
+            dir.display()
+        )));
+    }
+    Ok(UnixStream::from(socket))
+}
+
+/// Reads a line of limited length in limited time.
+fn read_line(mut stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut buffer = [0; 8192];
+    while !line.ends_with(b"\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer)? {
+            0 => break,
+            n => line.extend_from_slice(&buffer[..n]),
+        }
+        if line.len() > MAX_ANSWER {
+            return Err(io::Error::other(format!("its answer is longer than {MAX_ANSWER} bytes")));
+        }
+    }
+    Ok(line)
+}
+
+/// Replaces the control characters of all texts, which could change the state of a terminal.
+fn replace_control_characters(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace(char::is_control, "\u{fffd}"),
+        Value::Array(values) => values.iter_mut().for_each(replace_control_characters),
+        Value::Object(fields) => fields.values_mut().for_each(replace_control_characters),
+        _ => {}
+    }
 }
 
 #[cfg(test)]

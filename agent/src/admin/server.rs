@@ -8,22 +8,30 @@ use super::{Reply, Request};
 use crate::app::Pool;
 use crate::app::connections::Connections;
 use crate::config::Settings;
+use crate::instance_dir::Instance;
 use crate::regular_file;
 use cabrank::PoolOptions;
 use cabrank::application_pool::Identifier;
-use std::fs::Permissions;
+use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_NOW};
+use std::fs::{OpenOptions, Permissions};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
 
 /// The longest time for one dialogue.
 const DIALOGUE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The time between two looks at the instance directory.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two reports that it cannot be restored.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The parts of the agent that the tools can reach.
 pub(crate) struct Admin {
@@ -37,18 +45,40 @@ pub(crate) struct Admin {
     pub(crate) stop: Arc<Notify>,
 }
 
-/// Opens the socket. Other users cannot connect before its mode is set, because its directory is private.
+/// Opens the socket. Another user who connects before its mode is set fails the check of credentials.
 pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// Answers tools until the agent ends.
-pub(crate) async fn serve(listener: UnixListener, admin: Arc<Admin>) {
+/// Answers tools until the agent ends. Replaces an instance directory or socket that vanishes.
+pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin: Arc<Admin>) {
     let ours = rustix::process::geteuid().as_raw();
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut reported: Option<Instant> = None;
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = look.tick() => {
+                match relisten(Arc::clone(&instance)).await {
+                    Ok(None) => {}
+                    Ok(Some(new)) => listener = new,
+                    Err(e) if reported.is_none_or(|then| then.elapsed() > REPORT_INTERVAL) => {
+                        tracing::error!(
+                            "the instance directory {} is gone, and no other can be created: {e}. \
+                             No process can start, and the tools cannot find this agent.",
+                            instance.path().display()
+                        );
+                        reported = Some(Instant::now());
+                    }
+                    Err(_) => {}
+                }
+                continue;
+            }
+        };
+        let Ok((stream, _)) = accepted else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -61,6 +91,18 @@ pub(crate) async fn serve(listener: UnixListener, admin: Arc<Admin>) {
             let _ = tokio::time::timeout(DIALOGUE_TIMEOUT, attend(stream, &admin)).await;
         });
     }
+}
+
+/// Restores the instance directory. Returns a new socket if the old one is gone.
+async fn relisten(instance: Instance) -> io::Result<Option<UnixListener>> {
+    let restored = tokio::task::spawn_blocking(move || {
+        instance.restore()?;
+        let socket = instance.admin_socket();
+        let is_there = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
+        io::Result::Ok((!is_there).then_some(socket))
+    });
+    let Some(socket) = restored.await?? else { return Ok(None) };
+    listen(&socket).map(Some)
 }
 
 async fn attend(mut stream: UnixStream, admin: &Arc<Admin>) -> io::Result<()> {
@@ -95,16 +137,20 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
             admin.stop.notify_one();
             Reply::Done("The agent is shutting down.".into())
         }
-        Request::Restart => restart(admin),
+        Request::Restart => restart(admin).await,
         Request::Detach { pid } => detach(&admin.pool, pid),
     }
 }
 
 /// Restarts the application: touches `tmp/restart.txt`, as an operator would, and lets the pool check it.
-fn restart(admin: &Arc<Admin>) -> Reply {
+async fn restart(admin: &Arc<Admin>) -> Reply {
     let dir = admin.options.restart_dir();
     let file = dir.join("restart.txt");
-    if let Err(e) = touch(&dir, &file) {
+    let touching = tokio::task::spawn_blocking({
+        let file = file.clone();
+        move || touch(&dir, &file)
+    });
+    if let Err(e) = touching.await.map_err(io::Error::from).flatten() {
         return Reply::Refused(format!(
             "cannot write {}: {e}. Move it away, or set --restart-dir to a directory that this user may \
              write to.",
@@ -120,12 +166,30 @@ fn restart(admin: &Arc<Admin>) -> Reply {
     Reply::Done("The application is being restarted.".into())
 }
 
+/// Sets the time of the file, and creates it if it does not exist. Leaves its content alone.
+///
+/// The application's users may write to the directory. So the file may be a symbolic link to any file of
+/// the agent's user, which must not change. The directory may be a link, as deployment tools make it.
 fn touch(dir: &Path, file: &Path) -> io::Result<()> {
     std::fs::create_dir_all(dir)?;
-    match regular_file::check(file) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-        _ => std::fs::write(file, ""),
+    match file.symlink_metadata() {
+        Ok(found) => regular_file::check_type(found.file_type())?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
     }
+    // The file may change between check and opening, so the opening follows no link and waits for no peer.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(file)?;
+    regular_file::check_type(file.metadata()?.file_type())?;
+    // The time of the system call, which every user who may write to the file may set.
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    rustix::fs::futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
+    Ok(())
 }
 
 fn detach(pool: &Pool, pid: u32) -> Reply {

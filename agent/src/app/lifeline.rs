@@ -5,6 +5,7 @@
 
 use super::WeakPool;
 use super::children::{Children, kill_group};
+use super::held_socket::HeldSocket;
 use super::process::AppInfo;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::io;
@@ -64,15 +65,15 @@ pub(crate) async fn hold(
     }
     let status = children.reap(&mut child);
     info.connections.close_idle(&info.endpoint);
-    if let super::handshake::Address::Unix(path) = &info.endpoint.key.address {
-        let _ = std::fs::remove_file(path); // most loaders remove it themselves
-    }
+    let pid = info.pid;
+    // Most loaders remove their socket themselves.
+    let _ = tokio::task::spawn_blocking(move || info.held.as_ref().map(HeldSocket::remove)).await;
     let clean = status.as_ref().is_ok_and(std::process::ExitStatus::success);
     let status = described(status);
     if expected && (was_signalled || clean) {
-        tracing::debug!(pid = info.pid, "App {} has exited: {status}", info.pid);
+        tracing::debug!(pid, "App {} has exited: {status}", pid);
     } else {
-        tracing::warn!(pid = info.pid, "process {} ended unexpectedly: {status}", info.pid);
+        tracing::warn!(pid, "process {} ended unexpectedly: {status}", pid);
     }
 }
 

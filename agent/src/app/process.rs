@@ -2,6 +2,7 @@
 
 use super::connections::{Connections, Endpoint};
 use super::handshake::Protocol;
+use super::held_socket::HeldSocket;
 use super::stream::{self, Opened};
 use cabrank::application_pool::{ConnectError, Process, ShutDown};
 use std::num::NonZeroUsize;
@@ -26,6 +27,8 @@ pub(crate) struct AppInfo {
     pub(crate) protocol: Protocol,
     pub(crate) concurrency: usize,
     pub(crate) password: String,
+    /// The process's Unix socket. The address in `endpoint` is valid as long as it is held.
+    pub(crate) held: Option<HeldSocket>,
     /// The agent's end of the socketpair that is the process's standard input. The process exits when
     /// this end closes, even if the agent was killed.
     pub(crate) control: OwnedWriteHalf,

@@ -14,6 +14,7 @@ use super::children::{Children, kill_group};
 use super::connections::{Connections, Endpoint, ProcessKey};
 use super::forker::Forker;
 use super::handshake::{self, Address, Ready, Refusal, Socket};
+use super::held_socket::HeldSocket;
 use super::lifeline;
 use super::output::Output;
 use super::prepare;
@@ -21,13 +22,15 @@ use super::process::{AppInfo, AppProcess};
 use crate::config::Settings;
 use crate::config::app_type::Interpreter;
 use crate::config::environment::VARIABLES;
-use crate::instance_dir::InstanceDir;
+use crate::instance_dir::Instance;
 use crate::logging::APP_OUTPUT;
+use crate::random;
 use cabrank::application_pool::{SpawnError, SpawnRequest, Spawner};
 use rustix::process::Signal;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -43,9 +46,7 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Spawns the processes of one application.
 pub(crate) struct AppSpawner {
     settings: Arc<Settings>,
-    instance: PathBuf,
-    generation: PathBuf,
-    loader: PathBuf,
+    instance: Instance,
     children: Arc<Children>,
     forker: Forker,
     connections: Connections,
@@ -54,22 +55,18 @@ pub(crate) struct AppSpawner {
 }
 
 impl AppSpawner {
-    /// Writes the loader into the instance directory. The caller sets `pool` once the pool exists.
+    /// Creates the spawner. The caller sets `pool` once the pool exists.
     pub(crate) fn new(
         settings: Arc<Settings>,
-        dir: &InstanceDir,
+        instance: Instance,
         children: Arc<Children>,
         connections: Connections,
         pool: Arc<OnceLock<WeakPool>>,
         runtime: Handle,
     ) -> io::Result<Self> {
-        let loader = dir.path().join(settings.app.loader.file);
-        std::fs::write(&loader, settings.app.loader.source)?;
         Ok(AppSpawner {
-            instance: dir.path().to_owned(),
-            generation: dir.generation(),
             settings,
-            loader,
+            instance,
             forker: Forker::start(Arc::clone(&children))?,
             children,
             connections,
@@ -80,11 +77,12 @@ impl AppSpawner {
 
     fn start(&self) -> Result<Starting, BootError> {
         let settings = &self.settings;
+        let loader = self.loader()?;
         let (ours, theirs) = UnixStream::pair().map_err(broken)?;
         (&theirs).write_all(b"\n").map_err(broken)?;
         let mut command = prepare::command(settings.interpreter(), settings.user.as_ref());
         command
-            .arg(&self.loader)
+            .arg(&loader)
             .current_dir(&settings.app.root)
             .env("IN_PASSENGER", "1")
             .env("PYTHONUNBUFFERED", "1")
@@ -118,6 +116,30 @@ impl AppSpawner {
         })
     }
 
+    fn loader_path(&self) -> PathBuf {
+        self.instance.path().join(self.settings.app.loader.file)
+    }
+
+    /// Writes the loader into the instance directory, unless it is there.
+    fn loader(&self) -> Result<PathBuf, BootError> {
+        let write = || {
+            self.instance.restore()?;
+            let path = self.loader_path();
+            match OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path) {
+                Ok(mut file) => file.write_all(self.settings.app.loader.source.as_bytes())?,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+            Ok(path)
+        };
+        write().map_err(|e| {
+            BootError::plain(format!(
+                "cannot write the loader into {}: {e}. Check the free space there.",
+                self.instance.path().display()
+            ))
+        })
+    }
+
     fn cannot_fork(&self, e: io::Error) -> BootError {
         let root = &self.settings.app.root;
         if e.kind() == io::ErrorKind::NotFound && !root.is_dir() {
@@ -143,15 +165,18 @@ impl AppSpawner {
         let s = &self.settings;
         let minutes = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs() / 60);
         vec![
-            ("passenger_root", self.instance.display().to_string()),
+            ("passenger_root", self.instance.path().display().to_string()),
             ("passenger_version", env!("CARGO_PKG_VERSION").into()),
-            ("generation_dir", self.generation.display().to_string()),
-            ("gupid", format!("{minutes:x}-{}", random_characters(11))),
+            ("generation_dir", self.instance.generation().display().to_string()),
+            ("gupid", format!("{minutes:x}-{}", random::characters(11))),
             ("connect_password", password.into()),
             ("app_root", s.app.root.display().to_string()),
             ("app_group_name", s.group_name()),
             ("app_type", s.app.app_type.name.into()),
-            ("start_command", format!("{}\t{}", s.interpreter().display(), self.loader.display())),
+            (
+                "start_command",
+                format!("{}\t{}", s.interpreter().display(), self.loader_path().display()),
+            ),
             ("startup_file", s.app.startup_file.clone()),
             ("process_title", format!("{}: {}", s.app.app_type.title, s.app.root.display())),
             ("log_level", format!("{:?}", s.log_level).to_lowercase()),
@@ -164,7 +189,7 @@ impl AppSpawner {
 
     fn boot(&self, request: &SpawnRequest) -> Result<AppProcess, BootError> {
         let deadline = Instant::now() + self.settings.start_timeout;
-        let password = random_characters(43);
+        let password = random::characters(43);
         let starting = self.start()?;
         // On cancellation the hook shuts the channel down, which ends the blocking read below. It holds a
         // weak reference, so that it does not keep the channel open after the process's end.
@@ -178,7 +203,7 @@ impl AppSpawner {
             handshake::perform(&starting.control, &self.keys(&password), deadline, |line| {
                 starting.output.line("stdout", line);
             });
-        let checked = answer.and_then(|(ready, rest)| Ok((main_socket(ready)?, rest)));
+        let checked = answer.and_then(|(ready, rest)| Ok((self.main_socket(ready)?, rest)));
         match checked {
             Ok((socket, rest)) => self.ready(starting, socket, rest, password, request),
             Err(refusal) => {
@@ -188,11 +213,24 @@ impl AppSpawner {
         }
     }
 
+    /// Returns the socket for requests. A Unix socket is held, and reachable at its new address.
+    fn main_socket(&self, ready: Ready) -> Result<(Socket, Option<HeldSocket>), Refusal> {
+        let Some(mut socket) = ready.sockets.into_iter().find(|s| s.name == "main") else {
+            return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
+        };
+        let Address::Unix(path) = &mut socket.address else { return Ok((socket, None)) };
+        let own = || rustix::process::geteuid().as_raw();
+        let uid = self.settings.user.as_ref().map_or_else(own, |user| user.uid);
+        let held = HeldSocket::open(path, uid).map_err(Refusal::Protocol)?;
+        *path = held.address();
+        Ok((socket, Some(held)))
+    }
+
     /// Turns a ready process into the pool's handle, and starts its lifeline.
     fn ready(
         &self,
         starting: Starting,
-        socket: Socket,
+        (socket, held): (Socket, Option<HeldSocket>),
         rest: Vec<u8>,
         password: String,
         request: &SpawnRequest,
@@ -223,6 +261,7 @@ impl AppSpawner {
             protocol: socket.protocol,
             concurrency: self.settings.forced_concurrency.unwrap_or(socket.concurrency),
             password,
+            held,
             control,
             leave: tokio::sync::Notify::new(),
             hurry: false.into(),
@@ -320,57 +359,6 @@ fn has_exited(child: &Child) -> bool {
     !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
 }
 
-/// Returns the socket for requests, after checking that it is a socket of this user.
-fn main_socket(ready: Ready) -> Result<Socket, Refusal> {
-    let Some(socket) = ready.sockets.into_iter().find(|s| s.name == "main") else {
-        return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
-    };
-    if let Address::Unix(path) = &socket.address {
-        let facts = std::fs::symlink_metadata(path)
-            .map_err(|e| Refusal::Protocol(format!("the socket {}: {e}", path.display())))?;
-        if !facts.file_type().is_socket() || facts.uid() != rustix::process::geteuid().as_raw() {
-            return Err(Refusal::Protocol(format!(
-                "{} is not a socket of this user",
-                path.display()
-            )));
-        }
-    }
-    Ok(socket)
-}
-
 fn broken(e: io::Error) -> BootError {
     BootError::plain(format!("cannot start a process: {e}."))
-}
-
-/// Returns random letters and digits from the system's generator.
-fn random_characters(count: usize) -> String {
-    const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut text = String::with_capacity(count);
-    let mut bytes = [0u8; 64];
-    while text.len() < count {
-        // Without flags the call waits for the generator at boot, and does not fail for so few bytes.
-        let Ok(got) = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        else {
-            continue;
-        };
-        for byte in &bytes[..got] {
-            // 248 = 4 · 62: larger bytes would make some characters more frequent than others.
-            if *byte < 248 && text.len() < count {
-                text.push(ALPHABET[usize::from(byte % 62)] as char);
-            }
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_have_the_requested_length_and_differ() {
-        let (a, b) = (random_characters(43), random_characters(43));
-        assert_eq!((a.len(), b.len()), (43, 43));
-        assert!(a != b && a.bytes().all(|c| c.is_ascii_alphanumeric()));
-    }
 }

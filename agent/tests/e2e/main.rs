@@ -10,6 +10,7 @@ mod connections;
 mod crashes;
 mod environments;
 mod hosts;
+mod instance_dirs;
 mod killed;
 mod logs;
 mod node;

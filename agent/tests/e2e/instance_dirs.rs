@@ -1,0 +1,167 @@
+//! The instance directory: what happens when it vanishes, and what the tools believe.
+
+use crate::agent::{Agent, command, eventually, node, run, signal, start_command, wsgi};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+fn instance_dir(agent: &Agent) -> PathBuf {
+    let dirs: Vec<_> = fs::read_dir(agent.runtime.path()).unwrap().flatten().collect();
+    assert_eq!(dirs.len(), 1, "{dirs:?}");
+    dirs[0].path()
+}
+
+#[test]
+fn processes_stay_reachable_and_new_ones_start_after_the_directory_is_removed() {
+    let apps = [
+        wsgi("", "return answer(os.getpid())"),
+        node("http.createServer((q, s) => s.end(String(process.pid))).listen(0);"),
+    ];
+    for dir in apps {
+        let mut agent = Agent::start(dir.path(), &[]);
+        let first = agent.get("/");
+        let old = instance_dir(&agent);
+        fs::remove_dir_all(&old).unwrap();
+        // The running process answers new connections, so nothing has restarted it.
+        assert_eq!(agent.get("/"), first);
+        agent.logs("has been removed");
+        eventually("the tools find the agent", || {
+            run(agent.runtime.path(), &["status"]).status.success().then_some(())
+        });
+        assert_ne!(instance_dir(&agent), old);
+        // At once after the next removal, before the agent looks again, a process starts.
+        fs::remove_dir_all(instance_dir(&agent)).unwrap();
+        signal(first.parse().unwrap(), "KILL");
+        assert_ne!(agent.get("/"), first);
+        agent.signal("TERM");
+        assert!(agent.ended().success());
+        assert_eq!(fs::read_dir(agent.runtime.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn the_agent_serves_on_while_it_cannot_create_a_directory() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let mut agent = Agent::start(dir.path(), &[]);
+    let first = agent.get("/");
+    let base = agent.runtime.path().to_owned();
+    fs::remove_dir_all(&base).unwrap();
+    agent.logs("no other can be created");
+    assert_eq!(agent.get("/"), first);
+    fs::create_dir(&base).unwrap();
+    eventually("the tools find the agent", || {
+        run(&base, &["status"]).status.success().then_some(())
+    });
+    agent.signal("TERM");
+    assert!(agent.ended().success());
+}
+
+#[test]
+fn a_directory_with_the_name_of_an_agent_blocks_no_start() {
+    let dir = wsgi("", "return answer('ok')");
+    let runtime = tempfile::tempdir().unwrap();
+    // The pid of the agent is that of the shell, which makes a directory of this name first.
+    let agent = start_command(runtime.path(), dir.path(), &[]);
+    let mut shell = std::process::Command::new("sh");
+    let script = "mkdir \"$XDG_RUNTIME_DIR/cabrank.$$\" && touch \"$XDG_RUNTIME_DIR/cabrank.$$/x\" && \
+                  chmod 0 \"$XDG_RUNTIME_DIR/cabrank.$$\" && exec \"$@\"";
+    shell.args(["-c", script, "sh"]).arg(agent.get_program()).args(agent.get_args());
+    for (name, value) in agent.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let agent = Agent::start_with(shell, runtime);
+    assert_eq!(agent.get("/"), "ok");
+    agent.status();
+}
+
+/// Makes a directory that looks like that of a running agent, and answers tools with `reply`.
+fn impostor(runtime: &Path, reply: Vec<u8>) -> fs::File {
+    let dir = runtime.join(format!("cabrank.{}.impostor", std::process::id()));
+    fs::create_dir(&dir).unwrap();
+    let held = fs::File::open(&dir).unwrap();
+    held.lock().unwrap();
+    let listener = UnixListener::bind(dir.join("admin")).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = stream.and_then(|mut stream| stream.write_all(&reply));
+        }
+    });
+    held
+}
+
+#[test]
+fn the_tools_read_no_answer_without_end() {
+    let runtime = tempfile::tempdir().unwrap();
+    let _held = impostor(runtime.path(), vec![b'x'; 20 << 20]);
+    let out = run(runtime.path(), &["status"]);
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("longer than"), "{message}");
+}
+
+#[test]
+fn the_tools_print_no_control_characters_of_an_answer() {
+    let runtime = tempfile::tempdir().unwrap();
+    let _held = impostor(runtime.path(), b"{\"done\":\"a\\u001b[2Jb\"}\n".to_vec());
+    let out = run(runtime.path(), &["stop"]);
+    assert!(out.status.success());
+    assert_eq!(String::from_utf8(out.stdout).unwrap(), "a\u{fffd}[2Jb\n");
+}
+
+#[test]
+fn root_distrusts_an_answer_of_a_user_who_does_not_own_the_directory() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give a directory to another user");
+        return;
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let _held = impostor(runtime.path(), b"{\"done\":\"stopped\"}\n".to_vec());
+    let dir = fs::read_dir(runtime.path()).unwrap().next().unwrap().unwrap().path();
+    std::os::unix::fs::chown(dir, Some(65534), None).unwrap();
+    let out = run(runtime.path(), &["stop"]);
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("another user"), "{message}");
+}
+
+#[test]
+fn a_restart_follows_no_link_and_keeps_the_content() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let agent = Agent::start(dir.path(), &[]);
+    let file = dir.path().join("tmp/restart.txt");
+    let precious = dir.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    std::os::unix::fs::symlink(&precious, &file).unwrap();
+    let out = command(agent.runtime.path(), &["restart"]).output().unwrap();
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("restart.txt: it is a symbolic link"), "{message}");
+    fs::remove_file(&file).unwrap();
+    // A link to a file that does not exist is not followed either.
+    std::os::unix::fs::symlink(dir.path().join("new"), &file).unwrap();
+    assert!(!run(agent.runtime.path(), &["restart"]).status.success());
+    assert!(!dir.path().join("new").exists());
+    fs::remove_file(&file).unwrap();
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+
+    let first = agent.get("/");
+    fs::write(&file, "a note").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(run(agent.runtime.path(), &["restart"]).status.success());
+    eventually("a new process", || (agent.get("/") != first).then_some(()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a note");
+    // The file is created if it does not exist.
+    fs::remove_file(&file).unwrap();
+    let second = eventually("one process", || {
+        let pids = agent.pids();
+        (pids.len() == 1).then(|| pids[0].to_string())
+    });
+    assert!(run(agent.runtime.path(), &["restart"]).status.success());
+    eventually("a new process", || (agent.get("/") != second).then_some(()));
+    assert!(file.exists());
+}
