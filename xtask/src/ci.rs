@@ -166,6 +166,12 @@ const STEPS: &[Step] = &[
             fi
             timeout 600 cargo test -p databases -- --nocapture",
     },
+    Step {
+        name: "compare",
+        about: "the comparison with other servers runs, with those that are installed",
+        is_deep: false,
+        lines: "timeout 300 cargo xtask compare --quick",
+    },
     Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
     Step {
         name: "shipped",

@@ -1,6 +1,7 @@
 //! The developer's commands: `cargo xtask` lists them.
 
 mod ci;
+mod compare;
 mod figures;
 mod graph;
 mod prose;
@@ -102,6 +103,7 @@ fn main() -> ExitCode {
     let name = if args.is_empty() { "help".to_owned() } else { args.remove(0) };
     let outcome = match name.as_str() {
         "ci" => ci::run(&args),
+        "compare" => compare::run(&args),
         "figures" => figures::run(),
         "graph" => graph::run(&args),
         "prose" => prose::run(&args),
@@ -134,6 +136,9 @@ fn help() {
     say("  prose     the rates of hard sentences, by folder; --list [PATH…] prints each");
     say(
         "  graph     which module of src/ of the current directory uses which; --cycles for those alone",
+    );
+    say(
+        "  compare   writes docs/performance.md: cabrank beside other servers; --help for its options",
     );
     say("  figures   counts of states, executions, models, faults, tests and examples");
     say(

@@ -1,4 +1,4 @@
-//! What Node applications rely on: one process, the client's address, and their handlers at the end.
+//! Node applications get one process, their client's address, and time for their handlers at the end.
 
 use crate::agent::{Agent, eventually, node, run};
 use crate::http::Client;

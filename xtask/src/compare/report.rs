@@ -1,0 +1,99 @@
+//! The result as a page.
+
+use super::servers::{Kind, Server};
+use super::{Case, Turn};
+use std::fmt::Write;
+use std::time::Duration;
+
+const HEAD: &str = "\
+# Performance beside other servers
+
+`cargo xtask compare` writes this page. Each server serves the same application, which answers \"hello\", with two
+application processes, over keep-alive connections on the loopback interface. All servers run at the same time and take
+turns under the load. Each figure is the median of the rounds.
+
+Absolute figures depend on the machine and on its other work, so the columns are ratios to cabrank in the same run. Less is
+better, except for requests per second. The last column has the absolute figures.
+
+- CPU: user and system time of a request, of the server and of the application (the Python or Node processes with their
+  loader). uWSGI, gunicorn and granian have Python inside the server, so they have one figure.
+- Memory: proportional set size of the server's own processes under the load. Of uWSGI, gunicorn and granian it includes the
+  application.
+- Passenger runs with its own HTTP server (`--engine builtin`), and nginx with two workers and kept-alive upstream
+  connections where the protocol has them.
+";
+
+/// Returns the median of one figure.
+fn median(case: &Case, figure: fn(&Turn) -> f64) -> f64 {
+    let mut all: Vec<f64> = case.turns.iter().map(figure).collect();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+pub(super) fn write(
+    servers: &[Server],
+    cases: &[Case],
+    missing: &[String],
+    rounds: usize,
+    turn: Duration,
+) -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let mut text = format!(
+        "{HEAD}\nRounds in this run: {rounds}, of {} s for each server and number of connections, on {cores} cores.\n",
+        turn.as_secs_f64()
+    );
+    for missing in missing {
+        let _ = writeln!(text, "Did not run: {missing}.");
+    }
+    for kind in [Kind::Wsgi, Kind::Node] {
+        let mut numbers: Vec<usize> = cases.iter().map(|case| case.connections).collect();
+        numbers.dedup();
+        for connections in numbers {
+            let of_kind: Vec<&Case> = cases
+                .iter()
+                .filter(|case| case.connections == connections && servers[case.server].kind == kind)
+                .collect();
+            if !of_kind.is_empty() {
+                table(&mut text, servers, kind, connections, &of_kind);
+            }
+        }
+    }
+    text
+}
+
+fn table(text: &mut String, servers: &[Server], kind: Kind, connections: usize, cases: &[&Case]) {
+    let title = if kind == Kind::Wsgi { "WSGI" } else { "Node" };
+    let _ = writeln!(
+        text,
+        "\n## {title}, {connections} connections\n\n\
+         | server | CPU | CPU of the server alone | requests/s | p50 | p99 | memory | absolute |\n\
+         |---|---|---|---|---|---|---|---|"
+    );
+    let total = |turn: &Turn| turn.server + turn.app;
+    let base = cases[0];
+    for case in cases {
+        let server = &servers[case.server];
+        let ratio = |figure| format!("{:.2}", median(case, figure) / median(base, figure));
+        let own = |turn: &Turn| turn.server;
+        let (alone, cpu) = if server.is_one() {
+            ("–".to_owned(), format!("{:.0} µs", median(case, total)))
+        } else {
+            let app = median(case, |turn| turn.app);
+            (ratio(own), format!("{:.1} + {app:.1} µs", median(case, own)))
+        };
+        let _ = writeln!(
+            text,
+            "| {} | {} | {alone} | {} | {} | {} | {} | {cpu}, {:.0}/s, {:.2} ms, {:.2} ms, {:.1} MB |",
+            server.name,
+            ratio(total),
+            ratio(|turn| turn.rate),
+            ratio(|turn| turn.p50),
+            ratio(|turn| turn.p99),
+            ratio(|turn| turn.memory),
+            median(case, |turn| turn.rate),
+            median(case, |turn| turn.p50) / 1e3,
+            median(case, |turn| turn.p99) / 1e3,
+            median(case, |turn| turn.memory) / (1024.0 * 1024.0),
+        );
+    }
+}
