@@ -85,8 +85,9 @@ impl InstanceDir {
         let current = establish(base, user).map_err(|e| {
             Failure::other(format!(
                 "cannot create an instance directory in {}: {e}. \
-                 Set XDG_RUNTIME_DIR to a directory that this user may write to.",
-                base.display()
+                 Set {} to another directory.",
+                base.display(),
+                if user.is_some() { "TMPDIR" } else { "XDG_RUNTIME_DIR" },
             ))
         })?;
         let dir = Shared { user: user.cloned(), current: Mutex::new(current) };
@@ -249,7 +250,7 @@ fn lets_everyone_through(dir: &Path) -> io::Result<()> {
     for part in dir.canonicalize()?.ancestors() {
         if part.metadata()?.mode() & 0o001 == 0 {
             return Err(io::Error::other(format!(
-                "the user of the application may not enter {}",
+                "the user of --user may not enter {}",
                 part.display()
             )));
         }

@@ -254,6 +254,12 @@ fn announce(settings: &Settings, address: SocketAddr) {
         settings.app.root.display(),
         settings.environment
     );
+    if rustix::process::geteuid().is_root() && settings.user.is_none() {
+        tracing::warn!(
+            "running as root: the application may do everything on this machine. Name another user for \
+             it with --user, or start cabrank as another user."
+        );
+    }
     if io::stdout().is_terminal() {
         let summary = format!(
             "\n  cabrank {}\n\n  Application  {} ({kind})\n  Environment  {}\n  URL          \

@@ -18,4 +18,5 @@ mod protocol;
 mod restarts;
 mod serving;
 mod shutdown;
+mod users;
 mod wrong_input;

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Runs a command that must end by itself. A command that hangs is killed, and has no exit code.
-fn in_time(command: &mut Command) -> Output {
+pub(crate) fn in_time(command: &mut Command) -> Output {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + LONG;
     while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
