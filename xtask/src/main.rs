@@ -74,6 +74,18 @@ const SCRIPTS: &[Script] = &[
         lines: "cargo run --quiet -p cabrank-soak --",
     },
     Script {
+        name: "faults-e2e",
+        about: "judges the server under faults, from the outside, and writes docs/faults.md; --help shows how",
+        lines: "
+            case \" $* \" in
+              *gunicorn*|*uwsgi*)
+                python3 -m venv target/peers
+                target/peers/bin/pip install --quiet gunicorn uwsgi ;;
+            esac
+            cargo build --quiet -p cabrank-agent
+            cargo run --quiet -p faults-e2e --",
+    },
+    Script {
         name: "semver",
         about: "compares the public API with the revision named, by the tools that are installed",
         lines: "
@@ -131,18 +143,18 @@ fn main() -> ExitCode {
 fn help() {
     say("cargo xtask COMMAND [ARGUMENT…]\n");
     for Script { name, about, .. } in SCRIPTS {
-        say(&format!("  {name:<9} {about}"));
+        say(&format!("  {name:<10} {about}"));
     }
-    say("  prose     the rates of hard sentences, by folder; --list [PATH…] prints each");
+    say("  prose      the rates of hard sentences, by folder; --list [PATH…] prints each");
     say(
-        "  graph     which module of src/ of the current directory uses which; --cycles for those alone",
+        "  graph      which module of src/ of the current directory uses which; --cycles for those alone",
     );
     say(
-        "  compare   writes docs/performance.md: cabrank beside other servers; --help for its options",
+        "  compare    writes docs/performance.md: cabrank beside other servers; --help for its options",
     );
-    say("  figures   counts of states, executions, models, faults, tests and examples");
+    say("  figures    counts of states, executions, models, faults, tests and examples");
     say(
-        "  ci        what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all",
+        "  ci         what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all",
     );
 }
 

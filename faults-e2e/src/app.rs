@@ -1,0 +1,139 @@
+//! The sample applications: the same paths for WSGI, Node and Rack.
+//!
+//! | path | what it does |
+//! |---|---|
+//! | `/` | answers `ok` |
+//! | `/pid` | answers with the pid of its process |
+//! | `/sleep/N` | answers after N seconds |
+//! | `/big/N` | answers with N bytes |
+//! | `/hang` | never returns, and keeps its processor busy |
+//! | `/die` | kills its own process |
+//! | `/half` | breaks off within its answer |
+//! | `POST /length` | answers with the length of the body |
+
+use crate::fault::App;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+pub(crate) fn write(dir: &Path, app: App) -> io::Result<()> {
+    fs::create_dir_all(dir.join("tmp"))?;
+    match app {
+        App::Wsgi => {
+            fs::write(dir.join("config.rack"), RACK)?;
+            fs::write(dir.join("passenger_wsgi.py"), PYTHON)
+        }
+        App::Node => fs::write(dir.join("app.js"), NODE),
+    }
+}
+
+const PYTHON: &str = r#"
+import os, signal, time
+
+def application(environ, start_response):
+    path = environ['PATH_INFO']
+    def answer(body):
+        start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', str(len(body)))])
+        return [body]
+    if path == '/pid':
+        return answer(str(os.getpid()).encode())
+    if path.startswith('/sleep/'):
+        time.sleep(float(path[7:]))
+    if path.startswith('/big/'):
+        return answer(b'x' * int(path[5:]))
+    if path == '/hang':
+        while True: pass
+    if path == '/die':
+        os.kill(os.getpid(), signal.SIGKILL)
+    if path == '/half':
+        def half():
+            yield b'x' * 500
+            os.kill(os.getpid(), signal.SIGKILL)
+        start_response('200 OK', [('Content-Length', '1000')])
+        return half()
+    if path == '/length':
+        size, rest = 0, int(environ.get('CONTENT_LENGTH') or 0)
+        while rest > 0:
+            piece = environ['wsgi.input'].read(min(rest, 65536))
+            if not piece: break
+            size += len(piece)
+            rest -= len(piece)
+        return answer(str(size).encode())
+    return answer(b'ok')
+"#;
+
+const NODE: &str = r#"
+const http = require('http');
+http.createServer((q, s) => {
+  const [, what, number] = q.url.split('/');
+  if (what === 'pid') return s.end(String(process.pid));
+  if (what === 'sleep') return setTimeout(() => s.end('ok'), number * 1000);
+  if (what === 'big') return s.end(Buffer.alloc(Number(number), 'x'));
+  if (what === 'hang') for (;;);
+  if (what === 'die') process.kill(process.pid, 'SIGKILL');
+  if (what === 'half') {
+    s.writeHead(200, { 'Content-Length': 1000 });
+    return s.write('x'.repeat(500), () => q.socket.destroy());
+  }
+  let size = 0;
+  q.on('data', (d) => { size += d.length; });
+  q.on('end', () => s.end(what === 'length' ? String(size) : 'ok'));
+}).listen(0);
+"#;
+
+const RACK: &str = r#"
+run lambda { |env|
+  answer = lambda { |body| [200, { 'Content-Type' => 'text/plain', 'Content-Length' => body.bytesize.to_s }, [body]] }
+  case env['PATH_INFO']
+  when '/pid' then answer.($$.to_s)
+  when %r{^/sleep/(.*)} then sleep($1.to_f); answer.('ok')
+  when %r{^/big/(.*)} then answer.('x' * $1.to_i)
+  when '/hang' then loop {}
+  when '/length'
+    size = 0
+    while (piece = env['rack.input'].read(65536)) do size += piece.bytesize end
+    answer.(size.to_s)
+  else answer.('ok')
+  end
+}
+"#;
+
+/// Lines of shell that the interpreter runs instead of a loader, each with its name.
+pub(crate) const GARBAGE: &[(&str, &str)] = &[
+    ("random bytes", "head -c 300000 /dev/urandom"),
+    ("an endless line", "head -c 300000 /dev/zero | tr '\\0' x"),
+    ("ready without a socket", "printf '!> Ready\\n!> \\n'; exec sleep 300"),
+    (
+        "a socket elsewhere",
+        "printf '!> I have control 1.0\\n!> Ready\\n!> socket: main;unix:/etc/../tmp/x;session;1\\n!> \\n'; exec sleep 300",
+    ),
+    ("no word at all", "exec sleep 300"),
+    ("an exit", "exit 0"),
+];
+
+/// Writes the interpreter that misbehaves while the file `garbage` beside it has a line of shell.
+pub(crate) fn write_interpreter(dir: &Path) -> io::Result<()> {
+    let file = dir.join("python.sh");
+    let real = "exec python3 \"$@\"";
+    fs::write(
+        &file,
+        format!(
+            "#!/bin/sh\nif [ -e {0}/garbage ]; then . {0}/garbage; else {real}; fi\n",
+            dir.display()
+        ),
+    )?;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755))
+}
+
+/// Lets the interpreter run this line instead of a loader, or behave again.
+pub(crate) fn set_interpreter(dir: &Path, line: Option<&str>) -> io::Result<()> {
+    match line {
+        Some(line) => {
+            // A new process may read the file at any time, so it appears as a whole.
+            fs::write(dir.join("garbage.new"), format!("{line}\n"))?;
+            fs::rename(dir.join("garbage.new"), dir.join("garbage"))
+        }
+        None => fs::remove_file(dir.join("garbage")),
+    }
+}
