@@ -10,6 +10,7 @@ pub(crate) mod chunked;
 pub(crate) mod encode;
 pub(crate) mod fields;
 pub(crate) mod forwarded;
+pub(crate) mod host;
 pub(crate) mod pairs;
 pub(crate) mod patience;
 pub(crate) mod reply_head;

@@ -1,10 +1,15 @@
-//! The head of an application's reply, parsed in place and recycled.
+//! The head of an application's reply, parsed once and recycled.
 //!
 //! Processes of the `http_session` protocol answer in HTTP. Those of the session protocols send the fields
 //! alone, and the status in a field `Status`.
+//!
+//! An application is trusted more than a client, so that the parser only refuses what the agent cannot pass
+//! on without a guess. If a reply has `Transfer-Encoding: chunked` and a `Content-Length`, then the chunks
+//! count (RFC 9112, 6.3), and the connection is not used again.
 
-use super::fields::{Field, Span};
+use super::fields::{self, Field, Name, Progress, Span};
 use super::request_head::AnswerTo;
+use std::mem::MaybeUninit;
 
 /// The longest head of a reply, in bytes: Passenger's own limit for Ruby.
 pub(crate) const MAX_REPLY_HEAD: usize = 128 * 1024;
@@ -28,12 +33,20 @@ pub(crate) enum ReplyFraming {
 /// The head of a reply. Its accessors describe the head that was parsed last.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyHead {
-    bytes: Vec<u8>,
-    fields: Vec<Field>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) fields: Vec<Field>,
     reason: Span,
     status: u16,
     framing: ReplyFraming,
     closes: bool,
+    progress: Progress,
+}
+
+/// The parts of a reply's first line.
+struct FirstLine {
+    status: u16,
+    reason: Span,
+    keeps_alive: bool,
 }
 
 impl ReplyHead {
@@ -49,8 +62,7 @@ impl ReplyHead {
         input: &[u8],
         to: AnswerTo,
     ) -> Result<Option<usize>, String> {
-        let _ = (input, to);
-        todo!()
+        self.parse(input, to, Self::http_lines)
     }
 
     /// Parses a head of the session protocols likewise: fields, with the status in `Status` (default 200).
@@ -63,13 +75,141 @@ impl ReplyHead {
         input: &[u8],
         to: AnswerTo,
     ) -> Result<Option<usize>, String> {
-        let _ = (input, to);
-        todo!()
+        self.parse(input, to, Self::cgi_lines)
+    }
+
+    fn parse(
+        &mut self,
+        input: &[u8],
+        to: AnswerTo,
+        lines: fn(&mut Self, &[u8]) -> Result<Option<(usize, FirstLine)>, String>,
+    ) -> Result<Option<usize>, String> {
+        let is_too_long = input.len() >= MAX_REPLY_HEAD;
+        let input = &input[..input.len().min(MAX_REPLY_HEAD)];
+        let found = if self.progress.is_due(input) { lines(self, input)? } else { None };
+        match found {
+            Some((size, first)) => {
+                self.progress = Progress::default();
+                self.read_fields(&first, to)?;
+                Ok(Some(size))
+            }
+            None if is_too_long => Err(format!("it is longer than {MAX_REPLY_HEAD} bytes")),
+            None => Ok(None),
+        }
+    }
+
+    fn http_lines(&mut self, input: &[u8]) -> Result<Option<(usize, FirstLine)>, String> {
+        let mut room = [const { MaybeUninit::uninit() }; MAX_REPLY_FIELDS];
+        let mut parsed = httparse::Response::new(&mut []);
+        let config = httparse::ParserConfig::default();
+        let size = match config.parse_response_with_uninit_headers(&mut parsed, input, &mut room) {
+            Ok(httparse::Status::Complete(size)) => size,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(e) => return Err(e.to_string()),
+        };
+        let head = &input[..size];
+        let reason = parsed.reason.map(str::as_bytes).filter(|reason| !reason.is_empty());
+        let first = FirstLine {
+            status: parsed.code.unwrap_or_default(),
+            // An empty reason may be a text of httparse itself, not a part of the head.
+            reason: reason.map_or(Span::default(), |reason| Span::of(reason, head)),
+            keeps_alive: parsed.version == Some(1),
+        };
+        self.copy(head, parsed.headers);
+        if first.status < 100 {
+            return Err(format!("its status is {}", first.status));
+        }
+        Ok(Some((size, first)))
+    }
+
+    fn cgi_lines(&mut self, input: &[u8]) -> Result<Option<(usize, FirstLine)>, String> {
+        let mut room = [httparse::EMPTY_HEADER; MAX_REPLY_FIELDS];
+        let (size, parsed) = match httparse::parse_headers(input, &mut room) {
+            Ok(httparse::Status::Complete(found)) => found,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(e) => return Err(e.to_string()),
+        };
+        self.copy(&input[..size], parsed);
+        let mut first = FirstLine { status: 200, reason: Span::default(), keeps_alive: true };
+        for field in &self.fields {
+            let value = field.value.get(&self.bytes);
+            match field.known {
+                Name::Status => (first.status, first.reason) = self.read_status(value)?,
+                // The agent does not decode bodies of these protocols, so the client would see chunk headers.
+                Name::TransferEncoding => return Err(wrong("a Transfer-Encoding", value)),
+                _ => {}
+            }
+        }
+        if first.status < 200 {
+            return Err(format!("its status is {}", first.status));
+        }
+        Ok(Some((size, first)))
+    }
+
+    fn copy(&mut self, head: &[u8], parsed: &[httparse::Header<'_>]) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(head);
+        fields::take(parsed, head, &mut self.fields);
+    }
+
+    /// Reads the value of `Status`: three digits, and then the end or a reason.
+    fn read_status(&self, value: &[u8]) -> Result<(u16, Span), String> {
+        let (digits, rest) = value.split_at(value.len().min(3));
+        let number = fields::length(digits).filter(|n| *n >= 100);
+        let reason = match rest {
+            [] => Some(rest),
+            [b' ' | b'\t', ..] => Some(rest.trim_ascii_start()),
+            _ => None,
+        };
+        match (number, reason) {
+            (Some(number), Some(reason)) => Ok((number as u16, Span::of(reason, &self.bytes))),
+            _ => Err(wrong("a bad Status", value)),
+        }
+    }
+
+    /// Determines the body's length (RFC 9112, 6.3), and whether the connection can be used again.
+    fn read_fields(&mut self, first: &FirstLine, to: AnswerTo) -> Result<(), String> {
+        let wishes = fields::read_connection(&self.bytes, &mut self.fields)?;
+        let (mut length, mut is_chunked) = (None, false);
+        for field in &self.fields {
+            let value = field.value.get(&self.bytes);
+            match field.known {
+                Name::ContentLength => {
+                    let given = fields::length(value)
+                        .ok_or_else(|| wrong("a bad Content-Length", value))?;
+                    if length.is_some_and(|length| length != given) {
+                        return Err("two different lengths".into());
+                    }
+                    length = Some(given);
+                }
+                Name::TransferEncoding if is_chunked || !value.eq_ignore_ascii_case(b"chunked") => {
+                    return Err(wrong("a Transfer-Encoding that is not chunked", value));
+                }
+                Name::TransferEncoding => is_chunked = true,
+                _ => {}
+            }
+        }
+        self.status = first.status;
+        self.reason = first.reason;
+        self.framing = match (self.status, is_chunked, length) {
+            (100..200 | 204 | 304, ..) => ReplyFraming::None,
+            _ if to == AnswerTo::Head => ReplyFraming::None,
+            (_, true, _) => ReplyFraming::Chunked,
+            (_, false, Some(length)) => ReplyFraming::Length(length),
+            (_, false, None) => ReplyFraming::UntilClose,
+        };
+        let keeps_alive = !wishes.close && (first.keeps_alive || wishes.keep_alive);
+        let is_ambiguous = is_chunked && length.is_some();
+        self.closes = !keeps_alive || is_ambiguous || self.framing == ReplyFraming::UntilClose;
+        Ok(())
     }
 
     /// Forgets the head, and keeps the buffers unless they are unusually large.
     pub(crate) fn clear(&mut self) {
-        todo!()
+        let ReplyHead { mut bytes, mut fields, .. } = std::mem::take(self);
+        fields::recycle(&mut bytes);
+        fields::recycle(&mut fields);
+        (self.bytes, self.fields) = (bytes, fields);
     }
 
     /// Returns the status, from 100 to 999.
@@ -79,18 +219,17 @@ impl ReplyHead {
 
     /// Returns the application's own words for the status. They may be empty.
     pub(crate) fn reason(&self) -> &[u8] {
-        todo!()
+        self.reason.get(&self.bytes)
     }
 
-    /// Returns names and values of all fields in their order, without `Status`.
+    /// Returns names and values of all fields in their order.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        std::iter::empty()
+        self.fields.iter().map(|f| (f.name.text(&self.bytes), f.value.get(&self.bytes)))
     }
 
     /// Returns the value of the first field of this name.
     pub(crate) fn field(&self, name: &str) -> Option<&[u8]> {
-        let _ = name;
-        todo!()
+        self.fields().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// Returns how the end of the body shows.
@@ -105,7 +244,7 @@ impl ReplyHead {
 
     /// Returns whether another reply to the same request follows: the status is 1xx, but not 101.
     pub(crate) fn is_interim(&self) -> bool {
-        todo!()
+        (100..200).contains(&self.status) && !self.switches_protocols()
     }
 
     /// Returns whether the connection speaks another protocol after this reply: the status is 101.
@@ -113,3 +252,11 @@ impl ReplyHead {
         self.status == 101
     }
 }
+
+fn wrong(what: &str, value: &[u8]) -> String {
+    format!("{what}: {:?}", String::from_utf8_lossy(value))
+}
+
+#[cfg(test)]
+#[path = "reply_head_tests.rs"]
+mod tests;
