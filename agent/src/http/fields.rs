@@ -53,6 +53,8 @@ pub(crate) enum Name {
     ContentType,
     Cookie,
     Date,
+    /// The name of a field for proxies with `_` in place of `-`: as a variable it would pass for that field.
+    Disguised,
     Expect,
     Forwarded,
     /// Any other field by which proxies report scheme, host or path of the original request:
@@ -91,22 +93,25 @@ impl Name {
             10 if is("connection") => Name::Connection,
             10 if is("keep-alive") => Name::KeepAlive,
             12 if is("content-type") => Name::ContentType,
-            12 if is("x-url-scheme") => Name::ForwardedDetail,
             14 if is("content-length") => Name::ContentLength,
             15 if is("x-forwarded-for") => Name::ForwardedFor,
-            15 if is("front-end-https") => Name::ForwardedDetail,
             16 if is("proxy-connection") => Name::ProxyConnection,
             17 if is("transfer-encoding") => Name::TransferEncoding,
             17 if is("x-forwarded-proto") => Name::ForwardedProto,
             18 if is("proxy-authenticate") => Name::ProxyAuthenticate,
             _ => Name::Other,
         };
-        let prefix = b"x-forwarded-";
-        match (found, name.get(..prefix.len())) {
-            (Name::Other, Some(start)) if start.eq_ignore_ascii_case(prefix) => {
-                Name::ForwardedDetail
-            }
-            _ => found,
+        if found != Name::Other {
+            return found;
+        }
+        let begins_like = |known: &str| {
+            let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a == b'_' && *b == b'-');
+            name.len() >= known.len() && name.iter().zip(known.as_bytes()).all(same)
+        };
+        match ["x-forwarded-", "x-url-scheme", "front-end-https"].into_iter().any(begins_like) {
+            true if name.contains(&b'_') => Name::Disguised,
+            true => Name::ForwardedDetail,
+            false => Name::Other,
         }
     }
 
@@ -296,6 +301,9 @@ mod tests {
             ("x-forwarded-ssl", Name::ForwardedDetail),
             ("Front-End-Https", Name::ForwardedDetail),
             ("X-Forwarded", Name::Other),
+            ("X_Forwarded_Proto", Name::Disguised),
+            ("x-url_scheme", Name::Disguised),
+            ("api_key", Name::Other),
             ("Accept", Name::Other),
         ] {
             assert_eq!(Name::classify(name.as_bytes()), known, "{name}");

@@ -1,7 +1,34 @@
-//! The addresses of a request behind proxies: `X-Forwarded-*`, `Forwarded`, and the PROXY protocol.
+//! The origin of a request: the client's address and scheme, also behind proxies.
+//!
+//! Only the connection's own address is certain. A proxy reports the address and scheme of its client in
+//! fields, but so can any client. So the agent believes only the proxies of `--trusted-proxies`:
+//!
+//! | field | from a trusted proxy | from another client |
+//! |---|---|---|
+//! | `X-Forwarded-For` | gives the address | passed on, and believed by no part of the agent |
+//! | `X-Forwarded-Proto` | gives the scheme | left out |
+//! | `Forwarded` | gives both, if none of the two above is there | left out |
+//! | other `X-Forwarded-*`, `X-Url-Scheme`, `Front-End-Https` | passed on | left out |
+//! | such a name with `_` in place of `-` | left out | left out |
+//!
+//! So a client without a trusted proxy can forge neither `wsgi.url_scheme` and `REMOTE_ADDR`, nor what
+//! frameworks derive from these fields. An application that speaks HTTP sees the agent as its client:
+//! the agent appends the address of its own client to `X-Forwarded-For` and sets `X-Forwarded-Proto`.
+//!
+//! A list of addresses is read from its end, where the nearest proxy has added its client, up to the first
+//! address that is not a trusted proxy. A client's own entries stand before that, and do not count. The
+//! scheme is the one of the same place, or the first if that list is shorter. A trusted proxy must set or
+//! remove the fields of its clients.
+//!
+//! [`proxy_protocol`](super::proxy_protocol) parses the other way that proxies have to report an address.
 
+use super::fields::{Name, tokens};
 use super::request_head::RequestHead;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+/// The largest number of proxies that a `Forwarded` is followed through.
+const MAX_HOPS: usize = 16;
 
 /// The addresses of a client's connection, or those that the head of the PROXY protocol gave for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,32 +55,58 @@ impl Scheme {
             Scheme::Https => "https",
         }
     }
+    fn named(name: &[u8]) -> Option<Scheme> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match () {
+            () if is("https") || is("wss") => Some(Scheme::Https),
+            () if is("http") || is("ws") => Some(Scheme::Http),
+            () => None,
+        }
+    }
 }
 
-/// The addresses of proxies that tell the truth: the option `--trusted-proxies`.
+/// The networks of the proxies that the agent believes: the option `--trusted-proxies`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TrustedProxies {
-    networks: Vec<(IpAddr, u8)>,
+    /// Addresses, each with the number of bits that count.
+    networks: Vec<(IpAddr, u32)>,
 }
 
 impl TrustedProxies {
-    /// Returns whether this address is one of a trusted proxy.
+    /// Returns whether a trusted proxy may have this address.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
-        let _ = address;
-        todo!()
+        let address = address.to_canonical();
+        self.networks.iter().any(|(network, bits)| match (address, network) {
+            (IpAddr::V4(a), IpAddr::V4(n)) => (a.to_bits() ^ n.to_bits()).leading_zeros() >= *bits,
+            (IpAddr::V6(a), IpAddr::V6(n)) => (a.to_bits() ^ n.to_bits()).leading_zeros() >= *bits,
+            _ => false,
+        })
     }
 }
 
-impl std::str::FromStr for TrustedProxies {
+impl FromStr for TrustedProxies {
     type Err = &'static str;
+
     /// Parses addresses and networks (`10.0.0.0/8`), separated by commas or white space.
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let _ = text;
-        todo!()
+        const RULE: &str = "must be addresses or networks separated by commas, such as \
+                            127.0.0.1,10.0.0.0/8";
+        let words = text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty());
+        let network = |word: &str| {
+            let (address, bits) = word.split_once('/').unwrap_or((word, ""));
+            let address = address.parse::<IpAddr>().ok()?;
+            let most = if address.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
+            let bits = if word.contains('/') { bits.parse().ok()? } else { most };
+            // An IPv4 address in IPv6's notation would match no connection.
+            let is_canonical = address.to_canonical() == address;
+            (bits <= most && is_canonical).then_some((address, bits))
+        };
+        let networks: Option<Vec<_>> = words.map(network).collect();
+        networks.map(|networks| TrustedProxies { networks }).ok_or(RULE)
     }
 }
 
-/// What the agent believes about the origin of a request.
+/// The origin of a request, as far as the agent believes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forwarded {
     /// The client's address.
@@ -61,7 +114,7 @@ pub(crate) struct Forwarded {
     /// The client's port; 0: unknown.
     pub(crate) remote_port: u16,
     pub(crate) scheme: Scheme,
-    /// Whether the request comes from a trusted proxy. Otherwise the application must not see the fields
+    /// Whether the request comes from a trusted proxy. Otherwise the application does not see the fields
     /// that only a proxy may set.
     pub(crate) from_proxy: bool,
 }
@@ -69,28 +122,102 @@ pub(crate) struct Forwarded {
 impl Forwarded {
     /// Determines the origin of a request that came over this connection.
     pub(crate) fn of(head: &RequestHead, peer: &Peer, trusted: &TrustedProxies) -> Forwarded {
-        let _ = (head, peer, trusted);
-        todo!()
+        let remote = peer.remote.ip().to_canonical();
+        let from_proxy = trusted.contains(remote);
+        let remote_port = peer.remote.port();
+        let mut origin = Forwarded { remote, remote_port, scheme: peer.scheme, from_proxy };
+        if !from_proxy {
+            return origin;
+        }
+        let mut known = head.fields.iter().map(|field| field.known);
+        if known.any(|name| matches!(name, Name::ForwardedFor | Name::ForwardedProto)) {
+            origin.read_lists(head, trusted);
+        } else {
+            origin.read_elements(head, trusted);
+        }
+        origin
+    }
+
+    /// Takes the address that the next proxy reports. Returns whether that is a proxy, too.
+    fn follow(&mut self, (address, port): (IpAddr, u16), trusted: &TrustedProxies) -> bool {
+        (self.remote, self.remote_port) = (address.to_canonical(), port);
+        trusted.contains(address)
+    }
+
+    /// Reads `X-Forwarded-For` and `X-Forwarded-Proto`.
+    fn read_lists(&mut self, head: &RequestHead, trusted: &TrustedProxies) {
+        let mut place = 0;
+        let addresses = head.values(Name::ForwardedFor).rev().flat_map(|list| tokens(list).rev());
+        for (i, address) in addresses.enumerate() {
+            let Some(address) = node(address) else { break };
+            place = i;
+            if !self.follow(address, trusted) {
+                break;
+            }
+        }
+        let schemes = head.values(Name::ForwardedProto).rev().flat_map(|list| tokens(list).rev());
+        if let Some(scheme) = schemes.take(place + 1).last().and_then(Scheme::named) {
+            self.scheme = scheme;
+        }
+    }
+
+    /// Reads `Forwarded` (RFC 7239): a list of elements, each with `for` and `proto`.
+    fn read_elements(&mut self, head: &RequestHead, trusted: &TrustedProxies) {
+        let mut last: [&[u8]; MAX_HOPS] = [&[]; MAX_HOPS];
+        let mut count = 0;
+        for element in head.values(Name::Forwarded).flat_map(|list| unquoted_split(list, b',')) {
+            last[count % MAX_HOPS] = element;
+            count += 1;
+        }
+        for i in (count.saturating_sub(MAX_HOPS)..count).rev() {
+            let mut address = None;
+            for pair in unquoted_split(last[i % MAX_HOPS], b';') {
+                let Some(equals) = pair.iter().position(|b| *b == b'=') else { continue };
+                let (name, value) = (pair[..equals].trim_ascii(), pair[equals + 1..].trim_ascii());
+                let value = match value {
+                    [b'"', inner @ .., b'"'] => inner,
+                    value => value,
+                };
+                if name.eq_ignore_ascii_case(b"for") {
+                    address = node(value);
+                } else if name.eq_ignore_ascii_case(b"proto") {
+                    self.scheme = Scheme::named(value).unwrap_or(self.scheme);
+                }
+            }
+            if !address.is_some_and(|address| self.follow(address, trusted)) {
+                break;
+            }
+        }
     }
 }
 
-/// The start of a connection, as far as the PROXY protocol is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProxyHead {
-    /// The bytes so far may be the start of a head.
-    Incomplete,
-    /// The connection begins with another protocol.
-    Absent,
-    /// A head of `size` bytes. `peer`: the addresses of the original connection; `None`: the proxy
-    /// speaks for itself, for example to check the agent's health.
-    Present { size: usize, peer: Option<Peer> },
+/// Splits a list, but not within quoted strings.
+fn unquoted_split(list: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    list.split(move |byte| {
+        let was_escaped = std::mem::replace(&mut is_escaped, false);
+        match byte {
+            b'\\' if is_quoted => is_escaped = !was_escaped,
+            b'"' if !was_escaped => is_quoted = !is_quoted,
+            _ => {}
+        }
+        *byte == separator && !is_quoted
+    })
 }
 
-/// Parses the head of the PROXY protocol, version 1 or 2. Only trusted proxies may send it.
-///
-/// # Errors
-/// The bytes begin such a head, and the rest is malformed. The text is for the log.
-pub(crate) fn proxy_head(input: &[u8]) -> Result<ProxyHead, &'static str> {
-    let _ = input;
-    todo!()
+/// Parses an address, with or without a port: `1.2.3.4`, `1.2.3.4:5`, `::1`, `[::1]`, `[::1]:5`.
+fn node(value: &[u8]) -> Option<(IpAddr, u16)> {
+    let text = std::str::from_utf8(value).ok()?;
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Some((address, 0));
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Some((address.ip(), address.port()));
+    }
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    inner.parse::<Ipv6Addr>().ok().map(|address| (address.into(), 0))
 }
+
+#[cfg(test)]
+#[path = "forwarded_tests.rs"]
+mod tests;

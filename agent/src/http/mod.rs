@@ -13,6 +13,7 @@ pub(crate) mod forwarded;
 pub(crate) mod host;
 pub(crate) mod pairs;
 pub(crate) mod patience;
+pub(crate) mod proxy_protocol;
 pub(crate) mod reply_head;
 pub(crate) mod request_head;
 pub(crate) mod spool;

@@ -123,13 +123,12 @@ impl ReplyHead {
     }
 
     fn cgi_lines(&mut self, input: &[u8]) -> Result<Option<(usize, FirstLine)>, String> {
-        let mut room = [httparse::EMPTY_HEADER; MAX_REPLY_FIELDS];
-        let (size, parsed) = match httparse::parse_headers(input, &mut room) {
-            Ok(httparse::Status::Complete(found)) => found,
-            Ok(httparse::Status::Partial) => return Ok(None),
-            Err(e) => return Err(e.to_string()),
+        // Few replies have more fields than the small room, which costs less to prepare.
+        let size = match self.cgi_fields::<32>(input) {
+            Err(httparse::Error::TooManyHeaders) => self.cgi_fields::<MAX_REPLY_FIELDS>(input),
+            other => other,
         };
-        self.copy(&input[..size], parsed);
+        let Some(size) = size.map_err(|e| e.to_string())? else { return Ok(None) };
         let mut first = FirstLine { status: 200, reason: Span::default(), keeps_alive: true };
         for field in &self.fields {
             let value = field.value.get(&self.bytes);
@@ -144,6 +143,20 @@ impl ReplyHead {
             return Err(format!("its status is {}", first.status));
         }
         Ok(Some((size, first)))
+    }
+
+    fn cgi_fields<const ROOM: usize>(
+        &mut self,
+        input: &[u8],
+    ) -> Result<Option<usize>, httparse::Error> {
+        let mut room = [httparse::EMPTY_HEADER; ROOM];
+        match httparse::parse_headers(input, &mut room)? {
+            httparse::Status::Complete((size, parsed)) => {
+                self.copy(&input[..size], parsed);
+                Ok(Some(size))
+            }
+            httparse::Status::Partial => Ok(None),
+        }
     }
 
     fn copy(&mut self, head: &[u8], parsed: &[httparse::Header<'_>]) {
