@@ -15,7 +15,6 @@ impl Networks {
     /// Returns whether one of the networks has the address.
     ///
     /// An IPv4 address that an IPv6 socket reports (`::ffff:10.0.0.1`) counts as IPv4.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the parser of forwarded headers"))]
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(address))

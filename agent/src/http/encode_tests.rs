@@ -1,7 +1,8 @@
 //! The bytes of heads that the agent sends.
 
 use super::*;
-use crate::http::forwarded::{Scheme, TrustedProxies};
+use crate::config::networks::Networks;
+use crate::http::forwarded::Scheme;
 use crate::http::request_head::{Limits, MAX_FIELDS};
 
 fn request(input: &str) -> RequestHead {
@@ -111,7 +112,7 @@ fn requested(input: &str, from: &str, body: RequestFraming) -> Vec<String> {
         local: "127.0.0.1:3000".parse().unwrap(),
         scheme: Scheme::Http,
     };
-    let trusted: TrustedProxies = "10.0.0.0/8".parse().unwrap();
+    let trusted: Networks = "10.0.0.0/8".parse().unwrap();
     let forwarded = Forwarded::of(&head, &peer, &trusted);
     let mut out = Vec::new();
     http_request(&mut out, &head, &peer, &forwarded, body);

@@ -24,8 +24,8 @@
 
 use super::fields::{Name, tokens};
 use super::request_head::RequestHead;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::str::FromStr;
+use crate::config::networks::Networks;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The largest number of proxies that a `Forwarded` is followed through.
 const MAX_HOPS: usize = 16;
@@ -65,47 +65,6 @@ impl Scheme {
     }
 }
 
-/// The networks of the proxies that the agent believes: the option `--trusted-proxies`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TrustedProxies {
-    /// Addresses, each with the number of bits that count.
-    networks: Vec<(IpAddr, u32)>,
-}
-
-impl TrustedProxies {
-    /// Returns whether a trusted proxy may have this address.
-    pub(crate) fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.networks.iter().any(|(network, bits)| match (address, network) {
-            (IpAddr::V4(a), IpAddr::V4(n)) => (a.to_bits() ^ n.to_bits()).leading_zeros() >= *bits,
-            (IpAddr::V6(a), IpAddr::V6(n)) => (a.to_bits() ^ n.to_bits()).leading_zeros() >= *bits,
-            _ => false,
-        })
-    }
-}
-
-impl FromStr for TrustedProxies {
-    type Err = &'static str;
-
-    /// Parses addresses and networks (`10.0.0.0/8`), separated by commas or white space.
-    fn from_str(text: &str) -> Result<Self, &'static str> {
-        const RULE: &str = "must be addresses or networks separated by commas, such as \
-                            127.0.0.1,10.0.0.0/8";
-        let words = text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty());
-        let network = |word: &str| {
-            let (address, bits) = word.split_once('/').unwrap_or((word, ""));
-            let address = address.parse::<IpAddr>().ok()?;
-            let most = if address.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
-            let bits = if word.contains('/') { bits.parse().ok()? } else { most };
-            // An IPv4 address in IPv6's notation would match no connection.
-            let is_canonical = address.to_canonical() == address;
-            (bits <= most && is_canonical).then_some((address, bits))
-        };
-        let networks: Option<Vec<_>> = words.map(network).collect();
-        networks.map(|networks| TrustedProxies { networks }).ok_or(RULE)
-    }
-}
-
 /// The origin of a request, as far as the agent believes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forwarded {
@@ -121,7 +80,7 @@ pub(crate) struct Forwarded {
 
 impl Forwarded {
     /// Determines the origin of a request that came over this connection.
-    pub(crate) fn of(head: &RequestHead, peer: &Peer, trusted: &TrustedProxies) -> Forwarded {
+    pub(crate) fn of(head: &RequestHead, peer: &Peer, trusted: &Networks) -> Forwarded {
         let remote = peer.remote.ip().to_canonical();
         let from_proxy = trusted.contains(remote);
         let remote_port = peer.remote.port();
@@ -139,13 +98,13 @@ impl Forwarded {
     }
 
     /// Takes the address that the next proxy reports. Returns whether that is a proxy, too.
-    fn follow(&mut self, (address, port): (IpAddr, u16), trusted: &TrustedProxies) -> bool {
+    fn follow(&mut self, (address, port): (IpAddr, u16), trusted: &Networks) -> bool {
         (self.remote, self.remote_port) = (address.to_canonical(), port);
         trusted.contains(address)
     }
 
     /// Reads `X-Forwarded-For` and `X-Forwarded-Proto`.
-    fn read_lists(&mut self, head: &RequestHead, trusted: &TrustedProxies) {
+    fn read_lists(&mut self, head: &RequestHead, trusted: &Networks) {
         let mut place = 0;
         let addresses = head.values(Name::ForwardedFor).rev().flat_map(|list| tokens(list).rev());
         for (i, address) in addresses.enumerate() {
@@ -162,7 +121,7 @@ impl Forwarded {
     }
 
     /// Reads `Forwarded` (RFC 7239): a list of elements, each with `for` and `proto`.
-    fn read_elements(&mut self, head: &RequestHead, trusted: &TrustedProxies) {
+    fn read_elements(&mut self, head: &RequestHead, trusted: &Networks) {
         let mut last: [&[u8]; MAX_HOPS] = [&[]; MAX_HOPS];
         let mut count = 0;
         for element in head.values(Name::Forwarded).flat_map(|list| unquoted_split(list, b',')) {

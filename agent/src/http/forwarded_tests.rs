@@ -11,7 +11,7 @@ fn origin(from: &str, fields: &str) -> (String, u16, Scheme) {
     head.parse(input.as_bytes(), &limits).unwrap().unwrap();
     let remote = SocketAddr::new(from.parse().unwrap(), 5555);
     let peer = Peer { remote, local: "127.0.0.1:3000".parse().unwrap(), scheme: Scheme::Http };
-    let trusted: TrustedProxies = "10.0.0.0/8, ::1".parse().unwrap();
+    let trusted: Networks = "10.0.0.0/8, ::1".parse().unwrap();
     let origin = Forwarded::of(&head, &peer, &trusted);
     assert_eq!(origin.from_proxy, from.contains("10.") || from == "::1", "{from}");
     (origin.remote.to_string(), origin.remote_port, origin.scheme)
@@ -83,28 +83,4 @@ fn forwarded_is_read_if_the_other_fields_are_missing() {
     is("10.0.0.1", both, "1.1.1.1", 0, Http);
     let long = format!("Forwarded: {}for=10.0.0.2\r\n", "for=10.0.0.3,".repeat(100));
     is("10.0.0.1", &long, "10.0.0.3", 0, Http);
-}
-
-#[test]
-fn networks_have_addresses_and_lengths() {
-    let trusted: TrustedProxies = "192.168.0.0/16 ::1,fd00::/8,\t1.2.3.4".parse().unwrap();
-    for (address, is_trusted) in [
-        ("192.168.255.1", true),
-        ("::ffff:192.168.0.1", true),
-        ("192.169.0.1", false),
-        ("1.2.3.4", true),
-        ("1.2.3.5", false),
-        ("fd12::1", true),
-        ("fe00::1", false),
-        ("::1", true),
-        ("::2", false),
-    ] {
-        assert_eq!(trusted.contains(address.parse().unwrap()), is_trusted, "{address}");
-    }
-    let all: TrustedProxies = "0.0.0.0/0".parse().unwrap();
-    assert!(all.contains("9.9.9.9".parse().unwrap()) && !all.contains("::9".parse().unwrap()));
-    assert_eq!("".parse(), Ok(TrustedProxies::default()));
-    for bad in ["localhost", "1.2.3.4/33", "::1/129", "1.2.3.4/", "1.2.3.4/x", "::ffff:1.2.3.4"] {
-        assert!(bad.parse::<TrustedProxies>().is_err(), "{bad}");
-    }
 }

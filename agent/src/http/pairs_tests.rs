@@ -1,7 +1,7 @@
 //! The variables that an application of the session protocols gets.
 
 use super::*;
-use crate::http::forwarded::TrustedProxies;
+use crate::config::networks::Networks;
 use crate::http::request_head::{Limits, MAX_FIELDS};
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ fn encoded(input: &str, from: &str, length: Option<u64>) -> Result<HashMap<Strin
         local: "127.0.0.1:3000".parse().unwrap(),
         scheme: Scheme::Http,
     };
-    let trusted: TrustedProxies = "10.0.0.0/8".parse().unwrap();
+    let trusted: Networks = "10.0.0.0/8".parse().unwrap();
     let forwarded = Forwarded::of(&head, &peer, &trusted);
     let mut out = b"before".to_vec();
     let encoded = session_pairs(&mut out, &head, &peer, &forwarded, "secret", length);
