@@ -53,6 +53,8 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct Current {
     path: PathBuf,
+    /// The directory of the bodies and answers that do not fit into memory.
+    buffered: Arc<Path>,
     /// The open directory that holds the lock; `None` once the agent has removed it.
     lock: Option<OwnedFd>,
 }
@@ -128,6 +130,10 @@ impl Shared {
     pub(crate) fn path(&self) -> PathBuf {
         self.current().path.clone()
     }
+    /// Returns the directory of the bodies and answers that do not fit into memory.
+    pub(crate) fn buffered(&self) -> Arc<Path> {
+        Arc::clone(&self.current().buffered)
+    }
     /// Returns the directory that the handshake calls `generation_dir`.
     pub(crate) fn generation(&self) -> PathBuf {
         generation(&self.path())
@@ -196,6 +202,10 @@ pub(crate) fn admin_socket(dir: &Path) -> PathBuf {
     dir.join("admin")
 }
 
+fn buffered(dir: &Path) -> PathBuf {
+    dir.join("buffered")
+}
+
 fn generation(dir: &Path) -> PathBuf {
     dir.join("generation-0")
 }
@@ -224,14 +234,15 @@ fn establish(base: &Path, user: Option<&User>) -> io::Result<Current> {
     };
     let lock = lock(&path)?;
     furnish(&path, user)?;
-    Ok(Current { path, lock: Some(lock) })
+    let buffered = buffered(&path).into();
+    Ok(Current { path, buffered, lock: Some(lock) })
 }
 
 /// Creates the parts of an instance directory that do not exist.
 fn furnish(path: &Path, user: Option<&User>) -> io::Result<()> {
     let generation = generation(path);
     let backends = generation.join("backends");
-    for dir in [&generation, &backends] {
+    for dir in [&generation, &backends, &buffered(path)] {
         match make(dir, user) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
             made => made?,

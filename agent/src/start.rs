@@ -14,21 +14,19 @@ use crate::chain::Chain;
 use crate::config::Settings;
 use crate::config::cli::StartArgs;
 use crate::failure::{Failure, Kind};
-use crate::front::handler::Front;
-use crate::front::server;
+use crate::front::Front;
+use crate::front::server::{self, Server};
 use crate::instance_dir::{Instance, InstanceDir};
 use crate::logging;
 use crate::signals::Signals;
 use cabrank::ApplicationPool;
 use cabrank::application_pool::{Event, GetError, RestartMode};
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
 /// How long the agent waits for the last processes after the pool has detached them.
 ///
@@ -66,7 +64,8 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
     let children = Arc::new(Children::new(watchdog));
     orphans::reap(Arc::clone(&children))
         .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
-    let connections = Connections::new(Handle::current()).map_err(|e| Failure::caused_by(&e))?;
+    let connections = Connections::new(Handle::current(), settings.threads)
+        .map_err(|e| Failure::caused_by(&e))?;
     let pool = build_pool(&settings, &instance, &children, &connections)?;
     let options = settings.pool_options();
     let admin_socket = admin::listen(&instance.admin_socket()).map_err(|e| {
@@ -124,18 +123,19 @@ impl Agent {
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         announce(&self.settings, address);
-        let (close, closing) = watch::channel(false);
-        let front = Arc::new(Front {
-            pool: self.pool.clone(),
-            options,
-            settings: Arc::clone(&self.settings),
-            closing,
-        });
-        let connections = server::serve(listener, front, signals.next()).await;
+        let settings = Arc::clone(&self.settings);
+        let front = Front::new(self.pool.clone(), options, settings, self.dir.shared());
+        let server = Server::start(&listener, Arc::new(front)).map_err(|e| {
+            Failure::other(format!(
+                "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
+            ))
+        })?;
+        drop(listener); // the server has its own
+        signals.next().await;
         tracing::info!("shutting down: finishing open requests");
         let deadline = Instant::now() + self.settings.shutdown_timeout;
-        close.send_replace(true);
-        let finished = tokio::time::timeout_at(deadline.into(), connections.all_closed());
+        server.stop();
+        let finished = tokio::time::timeout_at(deadline.into(), server.all_closed());
         tokio::select! {
             finished = finished => if finished.is_err() {
                 tracing::warn!(

@@ -28,15 +28,13 @@ impl App {
         let path = dir.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
         let identifier = Identifier::from_u64(1);
-        let endpoint = Endpoint::new(ProcessKey { identifier, address: Address::Unix(path) });
-        App { endpoint, connections: Connections(pool), clock, listener, _dir: dir }
+        let connections = Connections { pool, cores: 2 };
+        let endpoint = connections.endpoint(identifier, Address::Unix(path));
+        App { endpoint, connections, clock, listener, _dir: dir }
     }
 
-    /// Borrows a connection and waits until it is ready, as after a complete exchange.
     async fn borrow(&self) -> Lent {
-        let mut lent = self.connections.borrow(&self.endpoint, false).await.unwrap();
-        lent.sender().ready().await.unwrap();
-        lent
+        self.connections.borrow(&self.endpoint, 0).await.unwrap()
     }
 
     async fn accept(&self) -> UnixStream {
@@ -44,7 +42,7 @@ impl App {
     }
 
     fn idle(&self) -> usize {
-        self.connections.idle_counts().get(&self.endpoint.key.identifier).copied().unwrap_or(0)
+        self.connections.idle_counts().get(&self.endpoint.identifier).copied().unwrap_or(0)
     }
 }
 
@@ -69,14 +67,14 @@ async fn keep_returns_a_connection_and_drop_closes_it() {
 }
 
 #[tokio::test]
-async fn a_connection_that_the_process_announced_to_close_is_not_kept() {
+async fn a_core_uses_only_its_own_connections() {
     let app = App::start();
-    let mut last = app.borrow().await;
-    let connection = app.accept().await;
-    last.close_after();
-    last.keep();
-    assert_eq!(app.idle(), 0);
-    expect_closed(connection).await;
+    app.borrow().await.keep();
+    let _first = app.accept().await;
+    let other = app.connections.borrow(&app.endpoint, 1).await.unwrap();
+    assert!(!other.has_served());
+    other.keep();
+    assert_eq!(app.idle(), 2);
 }
 
 #[tokio::test]
@@ -87,19 +85,9 @@ async fn a_connection_that_the_process_has_closed_is_not_lent() {
     one.keep();
     two.keep(); // it is lent first
     drop(second);
-    // The runtime has not run since, so only the kernel knows that the process closed it.
+    tokio::time::sleep(Duration::from_millis(10)).await; // the runtime learns of it
     assert!(app.borrow().await.has_served());
     assert_eq!(app.idle(), 0);
-    expect_closed(first).await;
-}
-
-#[tokio::test]
-async fn only_new_closes_the_idle_connections() {
-    let app = App::start();
-    app.borrow().await.keep();
-    let first = app.accept().await;
-    let fresh = app.connections.borrow(&app.endpoint, true).await.unwrap();
-    assert!(!fresh.has_served());
     expect_closed(first).await;
 }
 
@@ -120,7 +108,7 @@ async fn connections_are_closed_with_their_process_even_if_returned_later() {
 #[tokio::test]
 async fn maintenance_closes_a_connection_that_is_idle_for_too_long() {
     let app = App::start();
-    let pool = &app.connections.0;
+    let pool = &app.connections.pool;
     assert_eq!(pool.maintain_async().await, None);
     app.borrow().await.keep();
     let connection = app.accept().await;
@@ -161,15 +149,15 @@ async fn the_number_of_idle_connections_is_limited() {
 #[tokio::test]
 async fn a_connection_still_being_opened_for_a_client_that_left_does_not_count_as_idle() {
     let mut app = App::start();
-    app.connections = Connections::new(Handle::current()).unwrap();
+    app.connections = Connections::new(Handle::current(), 1).unwrap();
     rustix::net::listen(&app.listener, 0).unwrap(); // one connection fills the queue
     let _one = app.borrow().await;
     {
-        let abandoned = pin!(app.connections.borrow(&app.endpoint, false));
+        let abandoned = pin!(app.connections.borrow(&app.endpoint, 0));
         let polled = abandoned.poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_pending());
     }
-    let pool = &app.connections.0;
+    let pool = &app.connections.pool;
     assert_eq!((app.idle(), pool.num_idle(), pool.num_total()), (0, 0, 2));
     // The agent's runtime goes on opening it, for the next borrower.
     let _first = app.accept().await;
@@ -184,7 +172,7 @@ async fn a_connection_still_being_opened_for_a_client_that_left_does_not_count_a
 async fn a_refused_connection_is_the_processs_fault() {
     let App { endpoint, connections, listener, _dir, .. } = App::start();
     drop(listener);
-    let error = connections.borrow(&endpoint, false).await.unwrap_err();
+    let error = connections.borrow(&endpoint, 0).await.unwrap_err();
     assert!(!error.is_local(), "{error}");
 }
 
@@ -192,6 +180,6 @@ async fn a_refused_connection_is_the_processs_fault() {
 async fn a_detached_connection_leaves_the_pool() {
     let app = App::start();
     let one = app.borrow().await;
-    one.detach();
-    assert_eq!((app.idle(), app.connections.0.num_total()), (0, 0));
+    assert!(one.detach().is_some());
+    assert_eq!((app.idle(), app.connections.pool.num_total()), (0, 0));
 }

@@ -34,7 +34,6 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// Returns the socket for requests: one with kept sessions where the loader offers it, else `main`.
-    #[allow(dead_code)] // the request path does not use kept sessions yet
     pub(crate) fn preferred(&self) -> Option<&Socket> {
         let kept = self.sockets.iter().find(|s| s.protocol == Protocol::KeptSession);
         kept.or_else(|| self.sockets.iter().find(|s| s.name == "main"))

@@ -13,7 +13,6 @@
 //!
 //! All numbers are big-endian. `docs/kept-sessions.md` specifies the protocol for authors of loaders. This
 //! module works on bytes only: it does no I/O and allocates no memory.
-#![allow(dead_code)] // the request path does not use kept sessions yet
 
 use crate::http::MAX_REPLY_HEAD;
 use std::fmt;
@@ -101,6 +100,7 @@ pub(crate) enum BadFrame {
 
 impl Decoder {
     /// Returns whether no byte of an answer was consumed since the last end.
+    #[cfg(test)]
     pub(crate) fn is_at_start(&self) -> bool {
         self.expects == Expects::Head
     }

@@ -61,7 +61,7 @@ pub(crate) async fn hold(
     let was_signalled = expected && end_process(&mut exit, &info).await;
     info.endpoint.set_exited();
     if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
-        pool.process_has_failed(info.endpoint.key.identifier);
+        pool.process_has_failed(info.endpoint.identifier);
     }
     let status = children.reap(&mut child);
     info.connections.close_idle(&info.endpoint);

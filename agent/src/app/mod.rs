@@ -2,7 +2,7 @@
 //!
 //! - [`spawner`] starts them on the thread of the [`forker`], each through [`prepare`], as a [`user`], and [`handshake`] is the dialogue with a loader meanwhile;
 //! - [`process`] is a process that serves, and [`lifeline`] watches it to its end;
-//! - [`held_socket`] keeps a process's socket reachable; [`connections`] stay open to processes that speak HTTP, over a [`stream`];
+//! - [`held_socket`] keeps a process's socket reachable; [`connections`] stay open to processes, over a [`stream`];
 //! - [`kept`] is the codec of connections that carry one request after another in the session protocol;
 //! - [`output`] logs the output of processes, and [`boot_error`] carries it if a process fails to boot;
 //! - [`children`] lists all living processes, and the [`watchdog`] ends them after a killed agent;

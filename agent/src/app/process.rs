@@ -58,10 +58,8 @@ impl Process for AppProcess {
             return Err(ConnectError::process("the process has ended"));
         }
         let opened = match info.protocol {
-            Protocol::Session | Protocol::KeptSession => {
-                Some(stream::open(&info.endpoint.key.address)?)
-            }
-            Protocol::HttpSession => None,
+            Protocol::Session => Some(stream::open(&info.endpoint.address)?),
+            Protocol::KeptSession | Protocol::HttpSession => None,
         };
         Ok(AppConnection { process: Arc::clone(info), opened })
     }
@@ -92,11 +90,16 @@ impl AppInfo {
     /// Returns whether the process has ended or is exiting.
     ///
     /// Call it when a connection broke: the kernel closes the connections of a dying process before it
-    /// reports its end.
-    pub(crate) fn is_dying(&self) -> bool {
+    /// reports its end. The look at `/proc` runs on a thread that may block.
+    pub(crate) async fn is_dying(self: &Arc<Self>) -> bool {
         if self.endpoint.has_exited() {
             return true;
         }
+        let info = Arc::clone(self);
+        tokio::task::spawn_blocking(move || info.looks_dying()).await.unwrap_or(true)
+    }
+
+    fn looks_dying(&self) -> bool {
         let stat = i32::try_from(self.pid)
             .map_err(|_| ())
             .and_then(|pid| procfs::process::Process::new(pid).map_err(|_| ()))

@@ -11,7 +11,7 @@
 use super::WeakPool;
 use super::boot_error::BootError;
 use super::children::{Children, kill_group};
-use super::connections::{Connections, Endpoint, ProcessKey};
+use super::connections::Connections;
 use super::forker::Forker;
 use super::handshake::{self, Address, Ready, Refusal, Socket};
 use super::held_socket::HeldSocket;
@@ -164,7 +164,7 @@ impl AppSpawner {
     fn keys(&self, password: &str) -> Vec<(&'static str, String)> {
         let s = &self.settings;
         let minutes = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs() / 60);
-        vec![
+        let mut keys = vec![
             ("passenger_root", self.instance.path().display().to_string()),
             ("passenger_version", env!("CARGO_PKG_VERSION").into()),
             ("generation_dir", self.instance.generation().display().to_string()),
@@ -184,7 +184,10 @@ impl AppSpawner {
             ("environment", s.environment.clone()),
             ("spawn_method", "direct".into()),
             ("restart_dir", s.restart_dir.display().to_string()),
-        ]
+        ];
+        // A busy Node process runs no signal handler: its loader watches the time itself.
+        keys.extend(s.max_request_time.map(|t| ("max_request_time", t.as_millis().to_string())));
+        keys
     }
 
     fn boot(&self, request: &SpawnRequest) -> Result<AppProcess, BootError> {
@@ -215,7 +218,7 @@ impl AppSpawner {
 
     /// Returns the socket for requests. A Unix socket is held, and reachable at its new address.
     fn main_socket(&self, ready: Ready) -> Result<(Socket, Option<HeldSocket>), Refusal> {
-        let Some(mut socket) = ready.sockets.into_iter().find(|s| s.name == "main") else {
+        let Some(mut socket) = ready.preferred().cloned() else {
             return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
         };
         let Address::Unix(path) = &mut socket.address else { return Ok((socket, None)) };
@@ -254,10 +257,7 @@ impl AppSpawner {
         output.take();
         let info = Arc::new(AppInfo {
             pid: child.id(),
-            endpoint: Endpoint::new(ProcessKey {
-                identifier: request.identifier(),
-                address: socket.address,
-            }),
+            endpoint: self.connections.endpoint(request.identifier(), socket.address),
             protocol: socket.protocol,
             concurrency: self.settings.forced_concurrency.unwrap_or(socket.concurrency),
             password,

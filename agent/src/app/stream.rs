@@ -3,14 +3,11 @@
 use super::handshake::Address;
 use cabrank::application_pool::ConnectError;
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, socket_with,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -79,16 +76,32 @@ impl AppStream {
         }
     }
 
-    /// Returns whether the peer has neither closed the stream nor sent bytes.
+    /// Returns whether the peer has neither closed the stream nor sent bytes, as far as the runtime knows.
     ///
-    /// The function asks the kernel, which knows this before the runtime does.
-    fn is_quiet(&self) -> bool {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let peeked = match self {
-            AppStream::Unix(stream) => recv(stream, &mut [0; 1], flags),
-            AppStream::Tcp(stream) => recv(stream, &mut [0; 1], flags),
+    /// This usually takes no system call: the runtime has been notified of both.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (ready, read) = match self {
+            AppStream::Unix(stream) => {
+                (stream.poll_read_ready(&mut cx), stream.try_read(&mut [0; 1]))
+            }
+            AppStream::Tcp(stream) => {
+                (stream.poll_read_ready(&mut cx), stream.try_read(&mut [0; 1]))
+            }
         };
-        peeked.is_err_and(|e| e == Errno::AGAIN)
+        // Without readiness, `try_read` makes no system call. A last read that filled its buffer leaves the
+        // readiness behind.
+        ready.is_pending() || read.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Ends the agent's side of the stream.
+    pub(crate) fn end_output(&self) -> io::Result<()> {
+        use rustix::net::{Shutdown, shutdown};
+        let ended = match self {
+            AppStream::Unix(stream) => shutdown(stream, Shutdown::Write),
+            AppStream::Tcp(stream) => shutdown(stream, Shutdown::Write),
+        };
+        ended.map_err(io::Error::from)
     }
 }
 
@@ -137,107 +150,36 @@ impl AsyncWrite for AppStream {
     }
 }
 
-/// A stream that can be checked while hyper reads and writes it.
-///
-/// Each call holds the lock without waiting for I/O. The check runs only while the connection is idle.
-#[derive(Debug)]
-pub(crate) struct Watched(Arc<Mutex<AppStream>>);
-
-/// Checks a [`Watched`] stream without keeping it open.
-#[derive(Debug)]
-pub(crate) struct Watch(Weak<Mutex<AppStream>>);
-
-impl Watched {
-    pub(crate) fn new(stream: AppStream) -> (Self, Watch) {
-        let stream = Arc::new(Mutex::new(stream));
-        let watch = Watch(Arc::downgrade(&stream));
-        (Watched(stream), watch)
-    }
-    fn stream(&self) -> MutexGuard<'_, AppStream> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Watch {
-    /// Returns whether the stream is open on both sides and has no unread bytes: it can take a request.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.0.upgrade().is_some_and(|stream| Watched(stream).stream().is_quiet())
-    }
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.stream()).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.stream()).poll_write(cx, buf)
-    }
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.stream()).poll_write_vectored(cx, bufs)
-    }
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.stream()).poll_flush(cx)
-    }
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.stream()).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
+    use std::io::Write;
 
-    fn pair() -> (StdUnixStream, Watched, Watch) {
+    fn pair() -> (StdUnixStream, AppStream) {
         let (theirs, ours) = StdUnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let stream = AppStream::Unix(UnixStream::from_std(ours).unwrap());
-        let (stream, watch) = Watched::new(stream);
-        (theirs, stream, watch)
+        (theirs, AppStream::Unix(UnixStream::from_std(ours).unwrap()))
+    }
+
+    async fn notified(stream: &AppStream) {
+        let AppStream::Unix(stream) = stream else { unreachable!() };
+        stream.readable().await.unwrap();
     }
 
     #[tokio::test]
     async fn a_connection_is_quiet_until_the_other_side_closes_it() {
-        let (theirs, _stream, watch) = pair();
-        assert!(watch.is_quiet());
+        let (theirs, stream) = pair();
+        assert!(stream.is_quiet());
         drop(theirs);
-        assert!(!watch.is_quiet());
+        notified(&stream).await;
+        assert!(!stream.is_quiet());
     }
 
     #[tokio::test]
-    async fn unrequested_bytes_are_noticed_and_stay_unread() {
-        let (mut theirs, mut stream, watch) = pair();
+    async fn unrequested_bytes_are_noticed() {
+        let (mut theirs, stream) = pair();
         theirs.write_all(b"HTTP/1.1 408").unwrap();
-        assert!(!watch.is_quiet() && !watch.is_quiet());
-        let mut read = [0; 12];
-        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut read).await.unwrap();
-        assert_eq!(&read, b"HTTP/1.1 408");
-        assert!(watch.is_quiet());
-    }
-
-    #[tokio::test]
-    async fn a_watch_does_not_keep_the_stream_open() {
-        let (mut theirs, stream, watch) = pair();
-        drop(stream);
-        assert!(!watch.is_quiet());
-        assert_eq!(theirs.read(&mut [0; 1]).unwrap(), 0, "the stream is closed");
+        notified(&stream).await;
+        assert!(!stream.is_quiet());
     }
 }

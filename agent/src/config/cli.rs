@@ -5,7 +5,8 @@
 
 use super::networks::Networks;
 use super::values::{
-    Address, AtLeastOne, BodySize, Count, HeadSize, LogFormat, LogLevel, Pid, Port, Seconds,
+    Address, AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, Pid, Port,
+    Seconds, Threads,
 };
 use crate::failure::EXIT_CODES;
 use clap::error::{ContextKind, ContextValue};
@@ -109,6 +110,9 @@ pub(crate) struct StartArgs {
     /// On a restart, replace all processes at once (the default in other environments)
     #[arg(long, conflicts_with = "rolling_restarts", help_heading = "Restarts")]
     pub(crate) no_rolling_restarts: bool,
+    /// Never send a request to a second process
+    #[arg(long, conflicts_with = "retry_requests", help_heading = "Limits")]
+    pub(crate) no_retry_requests: bool,
     /// The options that come from the environment, by their names in the file.
     #[arg(skip)]
     pub(crate) from_environment: Vec<String>,
@@ -132,6 +136,9 @@ pub(crate) struct Options {
     /// the like, else development]
     #[arg(long, short, env = "CABRANK_ENVIRONMENT", value_name = "NAME")]
     pub(crate) environment: Option<String>,
+    /// The number of threads that serve requests [default: one for each core]
+    #[arg(long, env = "CABRANK_THREADS", value_name = "N")]
+    pub(crate) threads: Option<Threads>,
 
     /// The largest number of application processes [default: 6]
     #[arg(long, env = "CABRANK_MAX_POOL_SIZE", value_name = "N", help_heading = "Pool")]
@@ -213,7 +220,74 @@ pub(crate) struct Options {
     /// The largest body of a request; 0: no limit [default: 0]
     #[arg(long, env = "CABRANK_MAX_BODY", value_name = "BYTES", help_heading = "Limits")]
     pub(crate) max_body: Option<BodySize>,
-    /// The longest time for the head of a request, and between two requests; 0: no limit [default: 60]
+    /// The largest part of a body that waits in memory for the rest; 0: bodies are passed on as they come
+    /// [default: 65536]
+    #[arg(long, env = "CABRANK_BUFFER_REQUEST", value_name = "BYTES", help_heading = "Limits")]
+    pub(crate) buffer_request: Option<BufferSize>,
+    /// The largest part of a body that waits in a file for the rest, before it takes a process
+    /// [default: 1073741824]
+    #[arg(
+        long,
+        env = "CABRANK_MAX_BUFFERED_REQUEST",
+        value_name = "BYTES",
+        help_heading = "Limits"
+    )]
+    pub(crate) max_buffered_request: Option<BodySize>,
+    /// The largest part of an answer that waits in a file for its client [default: 1073741824]
+    #[arg(
+        long,
+        env = "CABRANK_MAX_BUFFERED_ANSWER",
+        value_name = "BYTES",
+        help_heading = "Limits"
+    )]
+    pub(crate) max_buffered_answer: Option<BodySize>,
+    /// End a process that works on one request for longer; 0: no limit [default: 0]
+    #[arg(long, env = "CABRANK_MAX_REQUEST_TIME", value_name = "SECONDS", help_heading = "Limits")]
+    pub(crate) max_request_time: Option<Seconds>,
+    /// Answer 503 to a request that waits for a process for longer; 0: no limit [default: 0]
+    #[arg(
+        long,
+        env = "CABRANK_MAX_REQUEST_QUEUE_TIME",
+        value_name = "SECONDS",
+        help_heading = "Limits"
+    )]
+    pub(crate) max_request_queue_time: Option<Seconds>,
+    /// Send a request to another process if its process has died, where that is safe [default: true]
+    #[arg(
+        long,
+        env = "CABRANK_RETRY_REQUESTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        help_heading = "Limits"
+    )]
+    pub(crate) retry_requests: Option<bool>,
+    /// The largest number of clients' connections [default: by the limit of open files]
+    #[arg(long, env = "CABRANK_MAX_CONNECTIONS", value_name = "N", help_heading = "Limits")]
+    pub(crate) max_connections: Option<AtLeastOne>,
+    /// The largest number of requests in progress, for processes that take any number at once
+    /// [default: by the limit of open files]
+    #[arg(
+        long,
+        env = "CABRANK_MAX_REQUESTS_IN_PROGRESS",
+        value_name = "N",
+        help_heading = "Limits"
+    )]
+    pub(crate) max_requests_in_progress: Option<AtLeastOne>,
+    /// The longest time between two requests of a connection; 0: no limit [default: 60]
+    #[arg(
+        long,
+        env = "CABRANK_KEEP_ALIVE_TIMEOUT",
+        value_name = "SECONDS",
+        help_heading = "Limits"
+    )]
+    pub(crate) keep_alive_timeout: Option<Seconds>,
+    /// The least rate of a client that sends a body or reads an answer, in bytes per second; 0: none
+    /// [default: 500]
+    #[arg(long, env = "CABRANK_MIN_CLIENT_RATE", value_name = "BYTES", help_heading = "Limits")]
+    pub(crate) min_client_rate: Option<BodySize>,
+    /// The longest time for the head of a request; 0: no limit [default: 60]
     #[arg(long, env = "CABRANK_HEADER_TIMEOUT", value_name = "SECONDS", help_heading = "Limits")]
     pub(crate) header_timeout: Option<Seconds>,
     /// The longest pause of a client that sends or receives a body; 0: no limit [default: 60]
@@ -282,7 +356,7 @@ mod tests {
         let start = cli.find_subcommand_mut("start").unwrap();
         for arg in start.get_arguments() {
             let id = arg.get_id().as_str();
-            if ["dir", "no_rolling_restarts", "help"].contains(&id) {
+            if ["dir", "no_rolling_restarts", "no_retry_requests", "help"].contains(&id) {
                 continue;
             }
             let expected = format!("CABRANK_{}", id.to_uppercase());

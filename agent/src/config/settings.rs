@@ -25,9 +25,10 @@ pub(crate) struct Settings {
     /// open to the network unless the user asks for that.
     pub(crate) listen: SocketAddr,
     /// The proxies whose word on the client's address and scheme counts.
-    #[expect(dead_code, reason = "for the parser of forwarded headers")]
     pub(crate) trusted_proxies: Networks,
     pub(crate) environment: String,
+    /// The number of threads that serve requests.
+    pub(crate) threads: usize,
     pub(crate) max_pool_size: usize,
     pub(crate) min_instances: usize,
     /// `None`: no limit, as in the next three. The options themselves keep Passenger's convention, in which 0 is
@@ -48,9 +49,22 @@ pub(crate) struct Settings {
     pub(crate) max_header_size: usize,
     /// In bytes; 0: no limit.
     pub(crate) max_body: u64,
+    /// In bytes; 0: bodies are not buffered.
+    pub(crate) buffer_request: usize,
+    pub(crate) max_buffered_request: u64,
+    pub(crate) max_buffered_answer: u64,
+    pub(crate) max_request_time: Option<Duration>,
+    pub(crate) max_request_queue_time: Option<Duration>,
+    pub(crate) retry_requests: bool,
+    /// `None`: as many as the limit of open files allows, as in the next one.
+    pub(crate) max_connections: Option<usize>,
+    pub(crate) max_requests_in_progress: Option<usize>,
+    /// Zero: no limit, as in the next two.
+    pub(crate) keep_alive_timeout: Duration,
     pub(crate) header_timeout: Duration,
-    /// Zero: no limit.
     pub(crate) client_timeout: Duration,
+    /// In bytes per second; 0: none.
+    pub(crate) min_client_rate: u64,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) app_output: AppOutput,
     pub(crate) log_level: LogLevel,
@@ -69,6 +83,9 @@ impl Settings {
         let mut from_line = args.options;
         if args.no_rolling_restarts {
             from_line.rolling_restarts = Some(false);
+        }
+        if args.no_retry_requests {
+            from_line.retry_requests = Some(false);
         }
         let from_file = file::read(&root)?;
         let options = merge(from_line.clone(), from_file.clone());
@@ -123,6 +140,7 @@ impl Settings {
                 o.port.map_or(3000, |p| p.0),
             ),
             trusted_proxies: o.trusted_proxies.unwrap_or_default(),
+            threads: o.threads.map_or_else(cores, |n| n.0),
             max_pool_size: o.max_pool_size.map_or(6, |n| n.0),
             min_instances: count(o.min_instances, 1),
             max_instances_per_app: limit(count(o.max_instances_per_app, 0)),
@@ -141,6 +159,16 @@ impl Settings {
             stat_throttle_rate: seconds(o.stat_throttle_rate, 0.05),
             max_header_size: o.max_header_size.map_or(65536, |s| s.0),
             max_body: o.max_body.map_or(0, |s| s.0),
+            buffer_request: o.buffer_request.map_or(64 * 1024, |s| s.0),
+            max_buffered_request: o.max_buffered_request.map_or(1 << 30, |s| s.0),
+            max_buffered_answer: o.max_buffered_answer.map_or(1 << 30, |s| s.0),
+            max_request_time: limit(seconds(o.max_request_time, 0.0)),
+            max_request_queue_time: limit(seconds(o.max_request_queue_time, 0.0)),
+            retry_requests: o.retry_requests.unwrap_or(true),
+            max_connections: o.max_connections.map(|n| n.0),
+            max_requests_in_progress: o.max_requests_in_progress.map(|n| n.0),
+            keep_alive_timeout: seconds(o.keep_alive_timeout, 60.0),
+            min_client_rate: o.min_client_rate.map_or(500, |n| n.0),
             header_timeout: seconds(o.header_timeout, 60.0),
             client_timeout: seconds(o.client_timeout, 60.0),
             shutdown_timeout: seconds(o.shutdown_timeout, 60.0),
@@ -165,6 +193,7 @@ impl Settings {
             .with_min_processes(self.min_instances)
             .with_max_requests(self.max_requests)
             .with_max_queue(self.max_request_queue_size)
+            .with_max_queue_time(self.max_request_queue_time)
             .with_restart_dir(&self.restart_dir)
             .with_restart_mode(mode)
     }
@@ -183,10 +212,24 @@ impl Settings {
         }
     }
 
+    /// Returns how often the agent looks at time-outs of clients: once a second, or more often where a limit
+    /// is short.
+    pub(crate) fn sweep_pause(&self) -> Duration {
+        let limits = [self.header_timeout, self.client_timeout, self.keep_alive_timeout];
+        let limits = limits.into_iter().chain(self.max_request_time).filter(|l| !l.is_zero());
+        let shortest = limits.min().unwrap_or(Duration::MAX);
+        (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
+    }
+
     /// Returns whether error pages show the application's own output.
     pub(crate) fn shows_details(&self) -> bool {
         !matches!(&*self.environment, "production" | "staging")
     }
+}
+
+/// Returns the number of cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns the name of the environment: the given one, else that of a variable, else development.
@@ -240,10 +283,12 @@ fn merge(first: Options, second: Options) -> Options {
         ($($field:ident)*) => { Options { $($field: first.$field.or(second.$field),)* } };
     }
     each!(
-        address port trusted_proxies environment max_pool_size min_instances max_instances_per_app pool_idle_time
+        address port trusted_proxies threads environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
         startup_file user python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
-        max_header_size max_body header_timeout client_timeout shutdown_timeout app_output log_level log_format
+        max_header_size max_body buffer_request max_buffered_request max_buffered_answer max_request_time
+        max_request_queue_time retry_requests max_connections max_requests_in_progress keep_alive_timeout
+        min_client_rate header_timeout client_timeout shutdown_timeout app_output log_level log_format
     )
 }
 

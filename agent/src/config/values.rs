@@ -14,11 +14,15 @@ use std::time::Duration;
 pub(crate) type Count = Whole<usize, 0, 1_000_000_000>;
 /// A number of things of which at least one is required.
 pub(crate) type AtLeastOne = Whole<usize, 1, 1_000_000_000>;
+/// A number of threads.
+pub(crate) type Threads = Whole<usize, 1, 1024>;
 pub(crate) type Port = Whole<u16, 0, 65_535>;
 /// A process id. The limit is Linux's.
 pub(crate) type Pid = Whole<u32, 1, 4_194_304>;
-/// The size of a request's head in bytes. The lower limit is hyper's smallest buffer.
+/// The size of a request's head in bytes. The lower limit is what browsers may send.
 pub(crate) type HeadSize = Whole<usize, 8192, 1_048_576>;
+/// The size of a buffer in memory, in bytes.
+pub(crate) type BufferSize = Whole<usize, 0, 1_073_741_824>;
 /// The size of a body in bytes, up to a pebibyte.
 pub(crate) type BodySize = Whole<u64, 0, { 1 << 50 }>;
 

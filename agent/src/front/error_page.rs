@@ -3,12 +3,11 @@
 //! It is HTML, plain text or JSON, as the client accepts. In development the page shows the output of an
 //! application that does not boot. In production and staging it shows no details.
 
-use super::response_body::ResponseBody;
 use crate::app::boot_error::BootError;
 use crate::chain::Chain;
+use crate::http::encode::reason;
+use crate::http::request_head::RequestHead;
 use cabrank::application_pool::GetError;
-use hyper::header::{self, HeaderMap, HeaderValue};
-use hyper::{Response, StatusCode};
 
 /// The reason why there is no answer.
 #[derive(Debug)]
@@ -17,47 +16,59 @@ pub(crate) enum Trouble {
     Get(GetError),
     /// The process did not answer.
     NoAnswer(String),
+    /// The process took too long.
+    TooLong,
+    /// Too many requests are in progress.
+    TooMany,
+    /// The agent has no space for the request.
+    NoSpace,
     /// The agent refuses the request.
-    Refused(StatusCode, String),
+    Refused(u16, String),
+    /// The agent refuses the request, and cannot find the next one behind it.
+    Broken(u16, String),
+}
+
+/// An error page.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: String,
+    /// When the client may try again, in seconds.
+    retry_after: Option<&'static str>,
+}
+
+impl Page {
+    /// Returns the header fields beside the type.
+    pub(crate) fn fields(&self) -> Vec<(&'static str, &'static str)> {
+        let retry = self.retry_after.map(|seconds| ("retry-after", seconds));
+        [("cache-control", "no-store")].into_iter().chain(retry).collect()
+    }
 }
 
 /// The content of the page.
 struct Content {
-    status: StatusCode,
+    status: u16,
     title: &'static str,
     text: String,
     /// The application's own output, and whether it is HTML.
     details: Option<(String, bool)>,
 }
 
-/// Returns the response for a client that sent these headers.
-pub(crate) fn respond(
-    trouble: &Trouble,
-    request: &HeaderMap,
-    with_details: bool,
-) -> Response<ResponseBody> {
+/// Returns the page for a client that sent this head.
+pub(crate) fn page(trouble: &Trouble, request: &RequestHead, with_details: bool) -> Page {
     let content = content(trouble, with_details);
-    let (media_type, body) = match Form::accepted(request) {
+    let (content_type, body) = match Form::accepted(request) {
         Form::Html => ("text/html; charset=utf-8", html(&content)),
         Form::Json => ("application/json", json(&content)),
         Form::Text => ("text/plain; charset=utf-8", text(&content)),
     };
-    let mut response = Response::new(ResponseBody::from(body));
-    *response.status_mut() = content.status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    match trouble {
-        Trouble::Get(GetError::Closed) => {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        }
-        _ if content.status == StatusCode::SERVICE_UNAVAILABLE => {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        _ => {}
-    }
-    response
+    let retry_after = match trouble {
+        Trouble::Get(GetError::Closed) => Some("5"),
+        _ if content.status == 503 => Some("1"),
+        _ => None,
+    };
+    Page { status: content.status, content_type, body, retry_after }
 }
 
 fn content(trouble: &Trouble, with_details: bool) -> Content {
@@ -67,7 +78,7 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
         Trouble::Get(GetError::Spawn(error)) => {
             let title = "The application could not be started";
             let mut content = page(
-                StatusCode::INTERNAL_SERVER_ERROR,
+                500,
                 title,
                 "The application failed while it was starting. The server's log has the details.",
             );
@@ -82,27 +93,22 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             }
             content
         }
-        Trouble::Get(GetError::QueueFull { .. }) => page(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "Too many requests are waiting",
-            "Please try again in a moment.",
-        ),
-        Trouble::Get(GetError::Closed) => page(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "The server is shutting down",
-            "Please try again in a moment.",
-        ),
+        Trouble::Get(GetError::QueueFull { .. }) => {
+            page(503, "Too many requests are waiting", "Please try again in a moment.")
+        }
+        Trouble::Get(GetError::QueuedTooLong) => {
+            page(503, "No process was free in time", "Please try again in a moment.")
+        }
+        Trouble::Get(GetError::Closed) => {
+            page(503, "The server is shutting down", "Please try again in a moment.")
+        }
         Trouble::Get(error) => {
             tracing::error!("the pool returned no process for a request: {}", Chain(error));
-            page(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "The application cannot be reached",
-                "Please try again in a moment.",
-            )
+            page(503, "The application cannot be reached", "Please try again in a moment.")
         }
         Trouble::NoAnswer(why) => {
             let mut content = page(
-                StatusCode::BAD_GATEWAY,
+                502,
                 "The application did not answer",
                 "A process of the application gave no complete answer. The server's log has the details.",
             );
@@ -111,8 +117,23 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             }
             content
         }
-        Trouble::Refused(status, why) => {
-            page(*status, status.canonical_reason().unwrap_or("Refused"), &sentence(why))
+        Trouble::TooLong => page(
+            504,
+            "The application took too long",
+            "The request exceeded the time that the server allows. The server's log has the details.",
+        ),
+        Trouble::TooMany => {
+            page(503, "Too many requests are in progress", "Please try again in a moment.")
+        }
+        Trouble::NoSpace => {
+            page(503, "The server has no space for the request", "Please try again in a moment.")
+        }
+        Trouble::Refused(status, why) | Trouble::Broken(status, why) => {
+            let title = match reason(*status) {
+                "" => "Refused",
+                reason => reason,
+            };
+            page(*status, title, &sentence(why))
         }
     }
 }
@@ -132,8 +153,9 @@ enum Form {
 
 impl Form {
     /// Returns the first of the three that the client names, else plain text: clients like curl take any.
-    fn accepted(request: &HeaderMap) -> Form {
-        let accept = request.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok());
+    fn accepted(request: &RequestHead) -> Form {
+        let accept = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept"));
+        let accept = accept.filter_map(|(_, value)| std::str::from_utf8(value).ok());
         for range in accept.flat_map(|v| v.split(',')) {
             let media_type = range.split(';').next().unwrap_or_default().trim();
             match media_type.to_ascii_lowercase().as_str() {
@@ -162,14 +184,14 @@ fn html(content: &Content) -> String {
          body{{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:3rem auto;padding:0 1rem}}\
          pre{{background:#f4f4f4;color:#222;padding:1rem;overflow-x:auto;font-size:14px}}</style>\n\
          </head>\n<body>\n<h1>{title}</h1>\n<p>{text}</p>\n{details}\n</body>\n</html>\n",
-        status = content.status.as_u16(),
+        status = content.status,
         title = escape(content.title),
         text = escape(&content.text),
     )
 }
 
 fn text(content: &Content) -> String {
-    let mut out = format!("{} {}\n\n{}\n", content.status.as_u16(), content.title, content.text);
+    let mut out = format!("{} {}\n\n{}\n", content.status, content.title, content.text);
     if let Some((details, _)) = &content.details
         && !details.is_empty()
     {
@@ -182,7 +204,7 @@ fn text(content: &Content) -> String {
 
 fn json(content: &Content) -> String {
     let mut value = serde_json::json!({
-        "status": content.status.as_u16(),
+        "status": content.status,
         "error": content.title,
         "message": content.text,
     });
@@ -210,8 +232,8 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::request_head::{Limits, MAX_FIELDS};
     use cabrank::application_pool::SpawnError;
-    use hyper::body::Body;
 
     fn boot_failure(message: &str) -> Trouble {
         let mut error = BootError::plain("the application failed to boot.");
@@ -219,14 +241,17 @@ mod tests {
         Trouble::Get(GetError::Spawn(SpawnError::new(error)))
     }
 
-    fn page(trouble: &Trouble, accept: &'static str, details: bool) -> (StatusCode, String) {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        let response = respond(trouble, &headers, details);
-        assert!(!response.body().is_end_stream());
-        let status = response.status();
-        let ResponseBody::Whole(Some(bytes)) = response.into_body() else { panic!() };
-        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    fn head(accept: &str) -> RequestHead {
+        let mut head = RequestHead::default();
+        let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n");
+        let limits = Limits { size: 8192, fields: MAX_FIELDS };
+        assert_eq!(head.parse(bytes.as_bytes(), &limits), Ok(Some(bytes.len())));
+        head
+    }
+
+    fn page(trouble: &Trouble, accept: &'static str, details: bool) -> (u16, String) {
+        let page = super::page(trouble, &head(accept), details);
+        (page.status, page.body)
     }
 
     #[test]
@@ -265,11 +290,10 @@ mod tests {
 
     #[test]
     fn a_full_queue_asks_the_client_to_retry() {
-        let trouble = Trouble::Get(GetError::QueueFull { max_queue: 1 });
-        let response = respond(&trouble, &HeaderMap::new(), false);
-        assert_eq!(response.status(), 503);
-        assert!(response.headers().contains_key(header::RETRY_AFTER));
-        let response = respond(&Trouble::Get(GetError::Closed), &HeaderMap::new(), false);
-        assert_eq!(response.headers()[header::CONNECTION], "close");
+        for error in [GetError::QueueFull { max_queue: 1 }, GetError::QueuedTooLong] {
+            let page = super::page(&Trouble::Get(error), &head("*/*"), false);
+            assert_eq!(page.status, 503);
+            assert!(page.fields().contains(&("retry-after", "1")));
+        }
     }
 }

@@ -1,61 +1,121 @@
 //! The path of a request from an HTTP client to an application process and back.
 //!
-//! - [`server`] accepts connections and speaks HTTP with clients;
-//! - [`host`] finds the host of a request, and [`headers`] removes hop-by-hop fields;
-//! - [`handler`] takes one request through the pool, and retries it if its process was dying;
-//! - [`session_exchange`] and [`http_exchange`] speak the two protocols with a process, and
-//!   [`session_codec`] encodes the first;
-//! - [`response_body`] streams the answer;
+//! One task does everything for a client's connection, and stays on one core.
+//!
+//! - [`server`] accepts connections, within the [`budget`] of descriptors, and shares them among cores;
+//! - [`core`] has the data of one core: the [`sweep`] of time-outs and recycled buffers ([`input`]);
+//! - [`connection`] is the life of a [`client`]'s connection, and [`request`] that of one request;
+//! - [`request_body`] reads the body before a process is taken, at a [`pace`] that the agent limits;
+//! - [`exchange`] carries the request to the process and the [`answer`] back, over a [`work`];
+//! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
+//! - [`tunnel`] connects client and application after an upgrade;
 //! - [`error_page`] is the response if there is no answer;
-//! - [`leftover`] reads the rest of a request's body, so that its client can read the answer.
+//! - [`rare`] limits log lines.
 
+pub(crate) mod abandoned;
+pub(crate) mod answer;
+pub(crate) mod budget;
+pub(crate) mod client;
+pub(crate) mod connection;
+pub(crate) mod core;
 pub(crate) mod error_page;
-pub(crate) mod handler;
-pub(crate) mod headers;
-pub(crate) mod host;
-pub(crate) mod http_exchange;
-pub(crate) mod leftover;
-pub(crate) mod response_body;
+pub(crate) mod exchange;
+pub(crate) mod input;
+pub(crate) mod overtime;
+pub(crate) mod pace;
+pub(crate) mod rare;
+pub(crate) mod request;
+pub(crate) mod request_body;
 pub(crate) mod server;
-pub(crate) mod session_codec;
-pub(crate) mod session_exchange;
+pub(crate) mod sweep;
+pub(crate) mod tunnel;
+pub(crate) mod work;
 
-use crate::app::Session;
-use crate::chain::Chain;
-use crate::http::upload::Upload;
-use cabrank::application_pool::ConnectError;
-use hyper::http::{StatusCode, request::Parts};
-use std::net::SocketAddr;
+use crate::app::Pool;
+use crate::config::Settings;
+use crate::http::spool::SpoolLimits;
+use crate::instance_dir::Instance;
+use budget::Budget;
+use cabrank::PoolOptions;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// One request that is not answered yet.
+/// The parts of the agent that requests need.
+pub(crate) struct Front {
+    pub(crate) pool: Pool,
+    /// One object for all requests: the pool compares pointers before it compares contents.
+    pub(crate) options: PoolOptions,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) budget: Budget,
+    /// The directory of the agent, for bodies and answers that do not fit into memory.
+    instance: Instance,
+    /// Becomes true when the agent shuts down.
+    pub(crate) is_closing: AtomicBool,
+    /// The number of requests that have a process or wait for one.
+    in_progress: AtomicUsize,
+    max_in_progress: usize,
+}
+
+impl Front {
+    pub(crate) fn new(
+        pool: Pool,
+        options: PoolOptions,
+        settings: Arc<Settings>,
+        instance: Instance,
+    ) -> Self {
+        let shares = budget::raise();
+        let budget = Budget::new(settings.max_connections.unwrap_or(shares.connections));
+        let max_in_progress = settings.max_requests_in_progress.unwrap_or(shares.requests);
+        Front {
+            pool,
+            options,
+            settings,
+            budget,
+            instance,
+            is_closing: AtomicBool::new(false),
+            in_progress: AtomicUsize::new(0),
+            max_in_progress,
+        }
+    }
+
+    /// Counts a request in progress. Returns `None` at the limit.
+    pub(crate) fn begin(self: &Arc<Self>) -> Option<InProgress> {
+        let counted = InProgress(Arc::clone(self));
+        let before = self.in_progress.fetch_add(1, Ordering::Relaxed);
+        (before < self.max_in_progress).then_some(counted)
+    }
+
+    fn spool_limits(&self, file: u64) -> SpoolLimits {
+        let memory = self.settings.buffer_request;
+        SpoolLimits { memory, file, directory: self.instance.buffered() }
+    }
+
+    /// Returns the bounds of a request's body.
+    pub(crate) fn request_spool(&self) -> SpoolLimits {
+        self.spool_limits(self.settings.max_buffered_request)
+    }
+
+    /// Returns the bounds of an answer, beyond those in [`exchange`].
+    pub(crate) fn answer_spool(&self) -> SpoolLimits {
+        let memory = exchange::IN_MEMORY;
+        let file = self.settings.max_buffered_answer;
+        SpoolLimits { memory, file, directory: self.instance.buffered() }
+    }
+}
+
+impl std::fmt::Debug for Front {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Front").finish_non_exhaustive()
+    }
+}
+
+/// A request in progress. Dropping it ends the count.
 #[derive(Debug)]
-pub(crate) struct Inbound {
-    pub(crate) parts: Parts,
-    pub(crate) upload: Upload,
-    pub(crate) peer: Peer,
-}
+pub(crate) struct InProgress(Arc<Front>);
 
-/// The two addresses of a client's connection.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer {
-    pub(crate) remote: SocketAddr,
-    pub(crate) local: SocketAddr,
-}
-
-/// An exchange without an answer.
-pub(crate) struct Failed {
-    pub(crate) session: Option<Session>,
-    pub(crate) why: String,
-    pub(crate) reached: Reached,
-}
-
-impl Failed {
-    /// Creates the failure of an exchange that got no connection.
-    pub(crate) fn to_connect(session: Session, error: &ConnectError) -> Self {
-        // The agent lacks descriptors or memory, so another process would not help.
-        let local = Reached::Verdict(StatusCode::SERVICE_UNAVAILABLE);
-        let reached = if error.is_local() { local } else { Reached::Nowhere };
-        Failed { session: Some(session), why: Chain(error).to_string(), reached }
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -69,5 +129,5 @@ pub(crate) enum Reached {
     /// The application may have seen the request, but sent no byte of an answer.
     TheApp,
     /// The request or the answer is wrong, so a retry would not help.
-    Verdict(StatusCode),
+    Verdict(u16),
 }

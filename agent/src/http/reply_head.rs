@@ -49,6 +49,9 @@ struct FirstLine {
     keeps_alive: bool,
 }
 
+/// Parses the lines of a head, and returns its size.
+type Lines = fn(&mut ReplyHead, &[u8]) -> Result<Option<(usize, FirstLine)>, String>;
+
 impl ReplyHead {
     /// Parses an HTTP head at the start of `input`, and returns its size; `None`: the head is incomplete.
     ///
@@ -78,12 +81,7 @@ impl ReplyHead {
         self.parse(input, to, Self::cgi_lines)
     }
 
-    fn parse(
-        &mut self,
-        input: &[u8],
-        to: AnswerTo,
-        lines: fn(&mut Self, &[u8]) -> Result<Option<(usize, FirstLine)>, String>,
-    ) -> Result<Option<usize>, String> {
+    fn parse(&mut self, input: &[u8], to: AnswerTo, lines: Lines) -> Result<Option<usize>, String> {
         let is_too_long = input.len() >= MAX_REPLY_HEAD;
         let input = &input[..input.len().min(MAX_REPLY_HEAD)];
         let found = if self.progress.is_due(input) { lines(self, input)? } else { None };
@@ -236,11 +234,13 @@ impl ReplyHead {
     }
 
     /// Returns names and values of all fields in their order.
+    #[cfg(test)]
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.fields.iter().map(|f| (f.name.text(&self.bytes), f.value.get(&self.bytes)))
     }
 
     /// Returns the value of the first field of this name.
+    #[cfg(test)]
     pub(crate) fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }

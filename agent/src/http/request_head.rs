@@ -17,7 +17,9 @@
 //!
 //! A line may end with a bare LF (RFC 9112, 2.2). A fragment is cut off the target.
 
-use super::fields::{self, Field, Name, Progress, Span, Wishes, tokens};
+#[cfg(test)]
+use super::fields::tokens;
+use super::fields::{self, Field, Name, Progress, Span, Wishes};
 use super::host::names_a_host;
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -352,11 +354,13 @@ impl RequestHead {
     }
 
     /// Returns the value of the first field of this name.
+    #[cfg(test)]
     pub(crate) fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     /// Returns whether a field of this name has the token in its comma-separated list.
+    #[cfg(test)]
     pub(crate) fn has_token(&self, name: &str, token: &str) -> bool {
         let mut fields = self.fields().filter(|(n, _)| n.eq_ignore_ascii_case(name));
         fields.any(|(_, value)| tokens(value).any(|t| t.eq_ignore_ascii_case(token.as_bytes())))

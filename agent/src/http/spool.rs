@@ -186,6 +186,7 @@ impl Spool {
     /// # Errors
     /// The file cannot be written or read. After a failed write, for example to a full disk, the queue still
     /// has all its bytes, and takes no more than its memory holds. After a failed read its bytes are lost.
+    #[cfg(test)]
     pub(crate) async fn progress(&mut self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_progress(cx)).await
     }

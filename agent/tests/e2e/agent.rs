@@ -13,6 +13,10 @@ use tempfile::TempDir;
 
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
+/// A client that closes its connection so soon after its request may still wait for the answer. A client that
+/// closes it later has left.
+pub(crate) const HALF_CLOSE: Duration = Duration::from_millis(400);
+
 /// Polls `ask` until it returns an answer.
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {

@@ -84,7 +84,7 @@ fn requests_that_wait_for_the_first_process_start_no_second_one() {
         pids.dedup();
         pids
     };
-    assert_eq!(ask_all(), [first.clone()]);
+    assert_eq!(ask_all(), std::slice::from_ref(&first));
     assert!(run(agent.runtime.path(), &["restart"]).status.success());
     let after = ask_all();
     assert_eq!(after.len(), 1, "{after:?}");

@@ -1,6 +1,6 @@
 //! Serving applications: both examples, parallel requests, limits, and the tools.
 
-use crate::agent::{Agent, eventually, example, run, wsgi};
+use crate::agent::{Agent, HALF_CLOSE, eventually, example, run, wsgi};
 use crate::http::Client;
 
 #[test]
@@ -84,13 +84,14 @@ fn a_full_queue_is_answered_with_503_and_retry_after() {
 
 #[test]
 fn a_client_that_leaves_frees_its_place_in_the_queue() {
-    let app = wsgi("", "time.sleep(0.6)\nreturn answer('done')");
+    let app = wsgi("", "time.sleep(2)\nreturn answer('done')");
     let agent = Agent::start(app.path(), &["--max-pool-size", "1"]);
     let mut first = agent.client();
     first.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let mut waiting = agent.client();
     waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     eventually("one waiting request", || (agent.status()["requests_in_queue"] == 1).then_some(()));
+    std::thread::sleep(HALF_CLOSE);
     drop(waiting);
     eventually("an empty queue", || (agent.status()["requests_in_queue"] == 0).then_some(()));
     assert_eq!(first.reply("GET").unwrap().status, 200);
