@@ -20,7 +20,7 @@ use crate::instance_dir::{Instance, InstanceDir};
 use crate::logging;
 use crate::signals::Signals;
 use cabrank::ApplicationPool;
-use cabrank::application_pool::{Event, GetError, RestartMode};
+use cabrank::application_pool::{DetachReason, Event, GetError, RestartMode};
 use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,6 +232,13 @@ fn log_event() -> impl Fn(&Event) {
                 "{group}: {} (next attempt in {:.1} s at the earliest)",
                 Chain(error),
                 retry_in.as_secs_f64()
+            );
+        }
+        Event::Detached { group, pid, reason: DetachReason::Failed, .. } => {
+            tracing::warn!(
+                pid,
+                "{group}: process {} has failed and gets no more requests",
+                pid.unwrap_or(0)
             );
         }
         Event::Detached { group, pid, reason, .. } => {

@@ -2,9 +2,13 @@
 //!
 //! Each line becomes a log line. While a process starts, the output is also kept for the error that is
 //! shown if the process does not become ready.
+//!
+//! An application that cannot boot is started again and again, and fails in the same way each time. So
+//! after a failed boot, the output of the next one is held back. It is logged if the process becomes ready
+//! or fails in another way.
 
 use crate::logging::APP_OUTPUT;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The longest log line; a longer line is logged in pieces.
@@ -16,25 +20,48 @@ const MAX_KEPT: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Output {
     pid: u32,
-    kept: Mutex<Option<String>>,
+    boot: Mutex<Option<Boot>>,
+}
+
+/// The output while the process starts.
+#[derive(Debug)]
+struct Boot {
+    kept: String,
+    log: BootLog,
+}
+
+/// When the output of a process that starts is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BootLog {
+    /// At once.
+    Live,
+    /// Once it is known how the boot ends.
+    Held,
 }
 
 impl Output {
     /// Creates the output of a process, and keeps it from the beginning.
-    pub(crate) fn new(pid: u32) -> Self {
-        Output { pid, kept: Mutex::new(Some(String::new())) }
+    pub(crate) fn new(pid: u32, log: BootLog) -> Self {
+        Output { pid, boot: Mutex::new(Some(Boot { kept: String::new(), log })) }
+    }
+
+    fn boot(&self) -> MutexGuard<'_, Option<Boot>> {
+        self.boot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Logs and keeps one line, which has no line break.
     pub(crate) fn line(&self, stream: &'static str, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end_matches('\r');
-        if let Some(kept) = &mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(Boot { kept, log }) = &mut *self.boot() {
             kept.push_str(line);
             kept.push('\n');
             if kept.len() > MAX_KEPT {
                 let cut = kept.ceil_char_boundary(kept.len() - MAX_KEPT / 2);
                 kept.drain(..cut);
+            }
+            if *log == BootLog::Held {
+                return;
             }
         }
         if !line.is_empty() {
@@ -42,9 +69,24 @@ impl Output {
         }
     }
 
-    /// Returns the output that was kept, and keeps no more. Call it once the process is ready or lost.
-    pub(crate) fn take(&self) -> String {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+    /// Ends the boot of a process that is ready: logs the output that was held back, and keeps no more.
+    pub(crate) fn ready(&self) {
+        if let Some(Boot { kept, log: BootLog::Held }) = self.boot().take() {
+            self.log_lines("boot", &kept);
+        }
+    }
+
+    /// Ends the boot of a process that has failed. Returns the output that was kept, and whether it has
+    /// been logged.
+    pub(crate) fn failed(&self) -> (String, BootLog) {
+        self.boot().take().map_or((String::new(), BootLog::Live), |boot| (boot.kept, boot.log))
+    }
+
+    /// Logs the lines of a text of the process.
+    pub(crate) fn log_lines(&self, kind: &'static str, text: &str) {
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            tracing::info!(target: APP_OUTPUT, pid = self.pid, "App {} {kind}: {line}", self.pid);
+        }
     }
 
     /// Reads `from` to its end. `begun` are bytes of it that were read before.
@@ -112,15 +154,16 @@ mod tests {
 
     #[tokio::test]
     async fn kept_output_is_limited_and_ends_with_the_last_line() {
-        let output = Output::new(1);
+        let output = Output::new(1, BootLog::Live);
         let text = "é".repeat(40).into_bytes();
         for _ in 0..5000 {
             output.line("stdout", &text);
         }
         output.forward("stderr", &b"the end"[..], b"almost ".to_vec()).await;
-        let kept = output.take();
+        let (kept, log) = output.failed();
+        assert_eq!(log, BootLog::Live);
         assert!(kept.len() <= MAX_KEPT && kept.ends_with("almost the end\n"));
         output.line("stdout", b"more");
-        assert_eq!(output.take(), "");
+        assert_eq!(output.failed().0, "");
     }
 }

@@ -16,14 +16,13 @@ use super::forker::Forker;
 use super::handshake::{self, Address, Ready, Refusal, Socket};
 use super::held_socket::HeldSocket;
 use super::lifeline;
-use super::output::Output;
+use super::output::{BootLog, Output};
 use super::prepare;
 use super::process::{AppInfo, AppProcess};
 use crate::config::Settings;
 use crate::config::app_type::Interpreter;
 use crate::config::environment::VARIABLES;
 use crate::instance_dir::Instance;
-use crate::logging::APP_OUTPUT;
 use crate::random;
 use cabrank::application_pool::{SpawnError, SpawnRequest, Spawner};
 use rustix::process::Signal;
@@ -35,7 +34,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
@@ -49,6 +48,8 @@ pub(crate) struct AppSpawner {
     instance: Instance,
     children: Arc<Children>,
     forker: Forker,
+    /// The error of the last process, if it has not become ready.
+    last_failure: Mutex<Option<String>>,
     connections: Connections,
     pool: Arc<OnceLock<WeakPool>>,
     runtime: Handle,
@@ -68,6 +69,7 @@ impl AppSpawner {
             settings,
             instance,
             forker: Forker::start(Arc::clone(&children))?,
+            last_failure: Mutex::default(),
             children,
             connections,
             pool,
@@ -93,7 +95,7 @@ impl AppSpawner {
             command.env(name, &settings.environment);
         }
         let mut child = self.forker.spawn(command).map_err(|e| self.cannot_fork(e))?;
-        let output = Arc::new(Output::new(child.id()));
+        let output = Arc::new(Output::new(child.id(), self.boot_log()));
         let (stderr_open, stderr_ended) = channel();
         let _in_runtime = self.runtime.enter();
         if let Some(stderr) = child.stderr.take() {
@@ -254,7 +256,8 @@ impl AppSpawner {
         let (stdout, control) = control.into_split();
         let Starting { child, output, control: original, .. } = starting;
         drop(original);
-        output.take();
+        output.ready();
+        self.last_failure().take();
         let info = Arc::new(AppInfo {
             pid: child.id(),
             endpoint: self.connections.endpoint(request.identifier(), socket.address),
@@ -286,8 +289,7 @@ impl AppSpawner {
             kill_group(child.id(), Signal::KILL);
         }
         if !cancelled {
-            let ended =
-                stderr_ended.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let ended = stderr_ended.into_inner().unwrap_or_else(PoisonError::into_inner);
             let _: Result<(), _> = ended.recv_timeout(OUTPUT_TIMEOUT);
         }
         drop(control);
@@ -312,13 +314,27 @@ impl AppSpawner {
             return self.cannot_start(why);
         }
         if let Refusal::Error { html, text } = refusal {
-            for line in text.lines() {
-                tracing::info!(target: APP_OUTPUT, pid = child.id(), "App {} error: {line}", child.id());
-            }
             (error.html, error.message) = (html, text);
         }
-        error.output = output.take();
+        let log;
+        (error.output, log) = output.failed();
+        let last = self.last_failure().replace(error.to_string());
+        if last != Some(error.to_string()) {
+            if log == BootLog::Held {
+                output.log_lines("boot", &error.output);
+            }
+            output.log_lines("error", &error.message);
+        }
         error
+    }
+
+    fn last_failure(&self) -> MutexGuard<'_, Option<String>> {
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the next process logs its output at once.
+    fn boot_log(&self) -> BootLog {
+        if self.last_failure().is_some() { BootLog::Held } else { BootLog::Live }
     }
 
     /// Reaps the child and describes its exit status.

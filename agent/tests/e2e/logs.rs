@@ -1,6 +1,6 @@
 //! The agent serves and shuts down however slow the reader of its log is, and without a reader.
 
-use crate::agent::{Agent, eventually, start_command, wsgi};
+use crate::agent::{Agent, eventually, run, start_command, wsgi};
 use std::io::{BufRead, BufReader};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -139,4 +139,33 @@ fn an_option_drops_the_output_of_the_application() {
     let dir = wsgi("print('while booting')", "return answer('ok')");
     let agent = Agent::start(dir.path(), &["--app-output=false"]);
     assert!(!agent.log().contains("while booting"), "{}", agent.log());
+}
+
+#[test]
+fn repeated_boot_failures_are_one_line_each() {
+    let dir = wsgi("", "return answer('ok')");
+    let agent = Agent::start(dir.path(), &["-e", "production"]);
+    let count = |part: &str| agent.log().matches(part).count();
+    let deploy = |text: &str| {
+        std::fs::write(dir.path().join("passenger_wsgi.py"), text).unwrap();
+        assert!(run(agent.runtime.path(), &["restart"]).status.success());
+    };
+    deploy("print('one')\nraise RuntimeError('no database')\n");
+    let wait = |attempts: usize, error: &str| {
+        eventually("another attempt", || {
+            agent.get("/");
+            let failed = agent.log().lines().filter(|l| l.contains("next attempt in")).count();
+            (failed >= attempts && count(error) >= attempts.min(2)).then_some(())
+        });
+    };
+    wait(3, "no database");
+    assert_eq!((count("Traceback"), count("stdout: one")), (1, 1), "{}", agent.log());
+    // Another error is logged completely.
+    deploy("print('two')\nraise RuntimeError('no cache')\n");
+    eventually("the other error", || (count("RuntimeError: no cache") >= 2).then_some(()));
+    assert_eq!((count("Traceback"), count("boot: two")), (2, 1), "{}", agent.log());
+    // The output of a process that boots at last is not lost.
+    deploy(&crate::agent::wsgi_text("print('three')", "return answer('new')"));
+    eventually("the new version", || (agent.get("/") == "new").then_some(()));
+    agent.logs("boot: three");
 }
