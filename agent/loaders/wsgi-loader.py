@@ -5,14 +5,18 @@ standard error. Like every loader it takes four steps:
 
   1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
   2. load       the startup file (`passenger_wsgi.py`), which must define a callable `application`.
-  3. ready      listen on a Unix socket and send its address: `!> Ready`, `!> socket: …`, `!> `.
-  4. serve      one request per connection in the session protocol, one at a time, until standard input is readable:
-                a byte and end of file both ask the process to leave. It finishes a running request first. SIGTERM
-                ends it at once.
+  3. ready      listen on two Unix sockets and send their addresses: `!> Ready`, `!> socket: …` twice, `!> `.
+  4. serve      one request at a time, until standard input is readable: a byte and end of file both ask the process to
+                leave. It finishes a running request first. SIGTERM ends it at once. SIGQUIT writes the backtrace of
+                each thread to standard error, and the process goes on.
 
 If a step before 3 fails, the loader sends `!> Error` and a text, and exits with code 1.
 
-How an answer ends. A complete answer ends when both sides see end of file after the last byte. The agent detects an answer
+The two sockets serve the same requests. An agent that knows kept sessions uses the socket `kept`: its connections stay
+open, and frames mark the ends of requests and answers (docs/kept-sessions.md). Other agents use the socket `main` and
+the session protocol: one request per connection.
+
+How an answer ends in the session protocol. A complete answer ends when both sides see end of file after the last byte. The agent detects an answer
 that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the agent reads
 ECONNRESET instead of end of file. For this the loader leaves the last byte of the request's head unread until the
 application reads the body: Linux resets the peer of a Unix socket that is closed with unread input. (SO_LINGER, which does
@@ -20,15 +24,17 @@ this for TCP, has no effect here.) So the agent also detects that a process was 
 answer that breaks off without Content-Length after the request's body was read.
 """
 
+import faulthandler
 import hmac
 import importlib.machinery
 import importlib.util
 import io
 import os
 import re
-import selectors
+import select
 import signal
 import socket
+import struct
 import sys
 import time
 import traceback
@@ -40,6 +46,11 @@ BACKLOG = 1024
 HEAD_MAX = 1 << 20  # far above any real head: a guard against a peer that speaks another protocol
 HEAD_TIMEOUT = 10  # the agent writes the head at once; a slower peer must not block the only thread
 DRAIN_TIMEOUT = 2
+REPLY_HEAD_MAX = 128 << 10  # the agent accepts no longer one
+BUFFER = 64 << 10
+JOINED_MAX = 256 << 10  # a longer body is not copied behind its head
+FRAME_MAX = (1 << 24) - 1
+MEMORY_MAX = 1000  # remembered header names and status lines
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 STATUS = re.compile(r"[2-9][0-9]{2}( .*)?")
@@ -136,6 +147,212 @@ def describe(error):
 
 # --- One request -------------------------------------------------------------------------------------------------------
 
+# The variables of a request that the agent does not send, or not always.
+BASE = {
+    "SCRIPT_NAME": "",
+    "PATH_INFO": "",
+    "QUERY_STRING": "",
+    "SERVER_NAME": "localhost",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.input_terminated": True,
+    "wsgi.multithread": False,
+    "wsgi.multiprocess": True,
+    "wsgi.run_once": False,
+    "wsgi.file_wrapper": FileWrapper,
+}
+
+
+def make_environ(block, password):
+    """Return the environ of PEP 3333, without `wsgi.input`, for the pairs of a request's head.
+
+    The block is the head without its last NUL.
+    """
+    fields = block.decode("latin-1").split("\0")
+    if len(fields) % 2:
+        raise ValueError("a name in the head has no value")
+    pairs = iter(fields)
+    environ = BASE.copy()
+    environ.update(zip(pairs, pairs))
+    if not hmac.compare_digest(environ.pop("PASSENGER_CONNECT_PASSWORD", "").encode("latin-1"), password):
+        raise ValueError("wrong connect password")
+    if not environ.get("REQUEST_METHOD"):
+        raise ValueError("the head has no REQUEST_METHOD")
+    # CGI names these two without prefix. If both spellings existed, two layers could believe different values.
+    if "HTTP_CONTENT_TYPE" in environ:
+        environ.setdefault("CONTENT_TYPE", environ.pop("HTTP_CONTENT_TYPE"))
+    if "HTTP_CONTENT_LENGTH" in environ:
+        environ.setdefault("CONTENT_LENGTH", environ.pop("HTTP_CONTENT_LENGTH"))
+    if "HTTPS" in environ and environ["HTTPS"].lower() in ("on", "1", "yes", "true"):
+        environ["wsgi.url_scheme"] = "https"
+    if "SERVER_PORT" not in environ:
+        environ["SERVER_PORT"] = "443" if environ["wsgi.url_scheme"] == "https" else "80"
+    environ["wsgi.errors"] = sys.stderr
+    return environ
+
+
+def content_length(environ):
+    value = environ.get("CONTENT_LENGTH", "")
+    if value == "":
+        return None
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError(f"invalid CONTENT_LENGTH {value!r}")
+    return int(value)
+
+
+# --- One answer --------------------------------------------------------------------------------------------------------
+
+# What was found out about status lines and header names. Applications use few of them, again and again.
+status_lines = {}  # status: (first line of the head, whether the answer has no body)
+header_kinds = {}  # name: ORDINARY, LENGTH or HOP_BY_HOP
+ORDINARY, LENGTH, HOP_BY_HOP = range(3)
+
+
+def check_status(status):
+    if not STATUS.fullmatch(status) or CONTROL_CHARACTER.search(status):
+        raise ValueError(f"invalid status: {status!r}")
+    result = (f"Status: {status}\r\n", status[:3] in ("204", "304"))
+    if len(status_lines) < MEMORY_MAX:
+        status_lines[status] = result
+    return result
+
+
+def check_name(name):
+    lower = name.lower()
+    if not HEADER_NAME.fullmatch(name) or lower == "status":
+        raise ValueError(f"invalid header name: {name!r}")
+    # A hop-by-hop header concerns the connection, which belongs to the agent.
+    kind = LENGTH if lower == "content-length" else HOP_BY_HOP if is_hop_by_hop(name) else ORDINARY
+    if len(header_kinds) < MEMORY_MAX:
+        header_kinds[name] = kind
+    return kind
+
+
+class Response:
+    """One answer: `start_response`, `write`, and the state of what has been sent.
+
+    A subclass knows the protocol:
+      send(chunk)  sends the head, if it was not sent yet, and a part of the body, which may be empty;
+      finish()     notifies the agent that the application has finished with the request;
+      abort()      notifies the agent that the answer stays incomplete.
+    """
+
+    __slots__ = ("conn", "is_head", "head", "head_sent", "bodyless", "declared", "sent", "ended")
+
+    def __init__(self, conn, is_head):
+        self.conn = conn
+        self.is_head = is_head
+        self.head = None  # its bytes without the empty line; None until the application called start_response
+        self.head_sent = False
+        self.bodyless = False
+        self.declared = None  # the Content-Length
+        self.sent = 0
+        self.ended = False
+
+    def start(self, status, headers, exc_info=None):
+        if exc_info:
+            try:
+                if self.head_sent:
+                    raise exc_info[1].with_traceback(exc_info[2])
+            finally:
+                exc_info = None  # a traceback holds this frame: break the cycle
+        elif self.head is not None:
+            raise RuntimeError("start_response was called twice without exc_info")
+
+        head, bodyless = status_lines.get(status) or check_status(status)
+        declared = None
+        for name, value in headers:
+            kind = header_kinds.get(name)
+            if kind is None:
+                kind = check_name(name)
+            # Nearly every value is printable, and that is found out quickly. The rest may be, say, a tab.
+            if not value.isprintable() and CONTROL_CHARACTER.search(value):
+                raise ValueError(f"the header {name} has a control character: {value!r}")
+            if kind:
+                if kind == HOP_BY_HOP:
+                    continue
+                if declared is not None or not (value.isascii() and value.isdigit()):
+                    raise ValueError(f"invalid or repeated Content-Length: {value!r}")
+                declared = int(value)
+            head += f"{name}: {value}\r\n"
+        head = head.encode("latin-1")  # an error belongs here, in the application's call, and not in send
+        if len(head) > REPLY_HEAD_MAX - 100:  # with the length and the empty line
+            raise ValueError(f"the headers have {len(head)} bytes, which is too many")
+        self.head = head
+        self.declared = declared
+        self.bodyless = bodyless or self.is_head
+        return self.write
+
+    def suggest_length(self, length):
+        """Add a Content-Length, unless the application has set one or the answer has no body."""
+        if self.head is not None and not self.head_sent and not self.bodyless and self.declared is None:
+            self.declared = length
+            self.head += b"Content-Length: %d\r\n" % length
+
+    def write(self, chunk):
+        if not isinstance(chunk, bytes):
+            raise TypeError(f"the body must consist of bytes, not {type(chunk).__name__}")
+        if self.head is None:
+            raise RuntimeError("the body began before start_response was called")
+        if self.ended:
+            raise RuntimeError("write was called after the end of the answer")
+        if not chunk:
+            return  # the head waits for the first non-empty chunk, because the application may still switch to an error
+        excess = 0
+        if self.bodyless:
+            chunk = b""
+        elif self.declared is not None:
+            excess = max(0, self.sent + len(chunk) - self.declared)
+            if excess:
+                chunk = chunk[:-excess]
+        self.send(chunk)
+        self.sent += len(chunk)
+        self.head_sent = True
+        if excess:
+            self.end()  # the declared length has been sent
+            raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
+
+    def end(self):
+        """End the answer after the last byte of its body."""
+        if self.head is None:
+            raise RuntimeError("the application never called start_response")
+        if not self.head_sent:
+            self.suggest_length(0)
+            self.send(b"")
+            self.head_sent = True
+        if self.declared is not None and not self.bodyless and self.sent < self.declared:
+            raise RuntimeError(f"the body has {self.sent} bytes, but its Content-Length is {self.declared}")
+        self.ended = True
+
+    def fail(self):
+        """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
+        if self.head_sent:
+            return
+        body = b"The application failed to answer this request. The server's log has the details.\n"
+        self.head = None
+        self.start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
+        self.suggest_length(len(body))
+        self.write(body)
+        self.end()
+
+    def send_body(self, result):
+        """Send the body that the application returned, and close it."""
+        try:
+            if isinstance(result, (list, tuple)):
+                self.suggest_length(sum(map(len, result)))
+            for chunk in result:
+                self.write(chunk)
+                if self.bodyless and self.head_sent:
+                    break
+            self.end()
+        finally:
+            if hasattr(result, "close"):
+                result.close()
+
+
+# --- The session protocol ----------------------------------------------------------------------------------------------
+
 
 def receive_exactly(conn, size):
     data = bytearray()
@@ -147,8 +364,8 @@ def receive_exactly(conn, size):
     return data
 
 
-def read_head(conn, password):
-    """Return the CGI variables of the request, or None if the peer connected without sending a request."""
+def read_head(conn):
+    """Return the head of the request without its last NUL, or None if the peer connected without sending a request."""
     conn.settimeout(HEAD_TIMEOUT)
     first = conn.recv(4)
     if not first:
@@ -157,20 +374,12 @@ def read_head(conn, password):
     if not 1 < size <= HEAD_MAX:
         raise ValueError(f"the head claims a size of {size} bytes")
     # The final NUL stays unread (see the top of this file).
-    fields = receive_exactly(conn, size - 1).decode("latin-1").split("\0")
-    if len(fields) % 2:
-        raise ValueError("a name in the head has no value")
-    head = dict(zip(fields[0::2], fields[1::2]))
-    given = head.pop("PASSENGER_CONNECT_PASSWORD", "")
-    if not hmac.compare_digest(given.encode("latin-1"), os.fsencode(password)):
-        raise ValueError("wrong connect password")
-    if not head.get("REQUEST_METHOD"):
-        raise ValueError("the head has no REQUEST_METHOD")
+    block = receive_exactly(conn, size - 1)
     conn.settimeout(None)  # the agent limits the time for a body
-    return head
+    return block
 
 
-class RequestBody(io.RawIOBase):
+class SessionBody(io.RawIOBase):
     """The request's body: CONTENT_LENGTH bytes of the connection, or else all until the agent half-closes."""
 
     def __init__(self, conn, length):
@@ -203,124 +412,14 @@ class RequestBody(io.RawIOBase):
         return count
 
 
-def content_length(head):
-    value = head.get("CONTENT_LENGTH", "")
-    if value == "":
-        return None
-    if not (value.isascii() and value.isdigit()):
-        raise ValueError(f"invalid CONTENT_LENGTH {value!r}")
-    return int(value)
+class SessionResponse(Response):
+    """An answer in the session protocol."""
 
-
-def wsgi_environ(conn, head):
-    """Return the environ of PEP 3333 for the CGI variables of a request."""
-    # CGI names these two without prefix. If both spellings existed, two layers could believe different values.
-    for name in ("CONTENT_TYPE", "CONTENT_LENGTH"):
-        spelled = head.pop("HTTP_" + name, None)
-        if spelled is not None:
-            head.setdefault(name, spelled)
-    https = head.get("HTTPS", "").lower() in ("on", "1", "yes", "true")
-    scheme = head.get("wsgi.url_scheme") or ("https" if https else "http")
-    environ = {
-        "SCRIPT_NAME": "",
-        "PATH_INFO": "",
-        "QUERY_STRING": "",
-        "SERVER_NAME": "localhost",
-        "SERVER_PORT": "443" if scheme == "https" else "80",
-        "SERVER_PROTOCOL": "HTTP/1.1",
-    }
-    environ.update(head)
-    environ.update({
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scheme,
-        "wsgi.input": io.BufferedReader(RequestBody(conn, content_length(head)), 1 << 16),
-        "wsgi.input_terminated": True,
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": False,
-        "wsgi.multiprocess": True,
-        "wsgi.run_once": False,
-        "wsgi.file_wrapper": FileWrapper,
-    })
-    return environ
-
-
-# --- One answer --------------------------------------------------------------------------------------------------------
-
-
-class Response:
-    """One answer: `start_response`, `write`, and the state of what has been sent."""
-
-    def __init__(self, conn, method):
-        self.conn = conn
-        self.is_head = method == "HEAD"
-        self.lines = None  # the head; None until the application called start_response
-        self.head_sent = False
-        self.bodyless = False
-        self.declared = None  # the Content-Length
-        self.sent = 0
-        self.ended = False
-
-    def start(self, status, headers, exc_info=None):
-        if exc_info:
-            try:
-                if self.head_sent:
-                    raise exc_info[1].with_traceback(exc_info[2])
-            finally:
-                exc_info = None  # a traceback holds this frame: break the cycle
-        elif self.lines is not None:
-            raise RuntimeError("start_response was called twice without exc_info")
-
-        if not STATUS.fullmatch(status) or CONTROL_CHARACTER.search(status):
-            raise ValueError(f"invalid status: {status!r}")
-        lines = [f"Status: {status}"]
-        declared = None
-        for name, value in headers:
-            if not HEADER_NAME.fullmatch(name) or name.lower() == "status":
-                raise ValueError(f"invalid header name: {name!r}")
-            if CONTROL_CHARACTER.search(value):
-                raise ValueError(f"the header {name} has a control character: {value!r}")
-            if is_hop_by_hop(name):
-                continue  # it concerns the connection, which belongs to the agent
-            if name.lower() == "content-length":
-                if declared is not None or not (value.isascii() and value.isdigit()):
-                    raise ValueError(f"invalid or repeated Content-Length: {value!r}")
-                declared = int(value)
-            lines.append(f"{name}: {value}")
-        "\n".join(lines).encode("latin-1")  # an error belongs here, in the application's call, and not in send
-        self.lines = lines
-        self.declared = declared
-        self.bodyless = self.is_head or status[:3] in ("204", "304")
-        return self.write
-
-    def suggest_length(self, length):
-        """Add a Content-Length, unless the application has set one or the answer has no body."""
-        if self.lines is not None and not self.head_sent and not self.bodyless and self.declared is None:
-            self.declared = length
-            self.lines.append(f"Content-Length: {length}")
-
-    def write(self, chunk):
-        if not isinstance(chunk, bytes):
-            raise TypeError(f"the body must consist of bytes, not {type(chunk).__name__}")
-        if self.lines is None:
-            raise RuntimeError("the body began before start_response was called")
-        if not chunk:
-            return  # the head waits for the first non-empty chunk, because the application may still switch to an error
-        excess = 0
-        if self.bodyless:
-            chunk = b""
-        elif self.declared is not None:
-            excess = max(0, self.sent + len(chunk) - self.declared)
-            chunk = chunk[:len(chunk) - excess]
-        self.send(chunk)
-        if excess:
-            self.finish()  # the declared length has been sent
-            raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
+    __slots__ = ()
 
     def send(self, chunk):
-        self.sent += len(chunk)
         if not self.head_sent:
-            chunk = "\r\n".join(self.lines + ["", ""]).encode("latin-1") + chunk
-            self.head_sent = True
+            chunk = self.head + b"\r\n" + chunk
         try:
             self.conn.sendall(chunk)
         except ConnectionError as error:
@@ -328,47 +427,17 @@ class Response:
 
     def end(self):
         """End the answer. The agent sees its end at once, before the application cleans up."""
-        if self.lines is None:
-            raise RuntimeError("the application never called start_response")
-        if not self.head_sent:
-            self.suggest_length(0)
-            self.send(b"")
-        if self.declared is not None and not self.bodyless and self.sent < self.declared:
-            raise RuntimeError(f"the body has {self.sent} bytes, but its Content-Length is {self.declared}")
-        self.finish()
-
-    def finish(self):
-        self.ended = True
+        super().end()
         try:
             self.conn.shutdown(socket.SHUT_WR)
         except OSError as error:
             raise ClientGone(str(error)) from None
 
-    def fail(self):
-        """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
-        if self.head_sent:
-            return
-        body = b"The application failed to answer this request. The server's log has the details.\n"
-        self.lines = None
-        self.start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
-        self.suggest_length(len(body))
-        self.write(body)
-        self.end()
+    def finish(self):
+        pass  # the protocol cannot say it
 
-
-def run(application, environ, response):
-    result = application(environ, response.start)
-    try:
-        if isinstance(result, (list, tuple)):
-            response.suggest_length(sum(map(len, result)))
-        for chunk in result:
-            response.write(chunk)
-            if response.bodyless and response.head_sent:
-                break
-        response.end()
-    finally:
-        if hasattr(result, "close"):
-            result.close()
+    def abort(self):
+        pass  # the close does it (see the top of this file)
 
 
 def drain(conn):
@@ -386,83 +455,360 @@ def drain(conn):
         pass
 
 
+# --- Kept sessions -----------------------------------------------------------------------------------------------------
+
+U32 = struct.Struct(">I")
+frame = U32.pack  # of `HEAD | size`, `DATA | size`
+HEAD, DATA = ord("H") << 24, ord("D") << 24
+END, ABORT = b"E\0\0\0", b"A\0\0\0"
+END_OF_REQUEST = bytes(4)
+DONTWAIT = socket.MSG_DONTWAIT
+
+
+class Kept:
+    """A connection that carries one request after another."""
+
+    __slots__ = ("conn", "watch", "unread")
+
+    def __init__(self, conn):
+        conn.settimeout(None)  # the application may have set a default
+        self.conn = conn
+        self.watch = None  # reports an agent that has half-closed; made for the first answer of several parts
+        self.unread = None  # the body of a request that was answered before its body had come
+
+    def send(self, data):
+        try:
+            self.conn.sendall(data)
+        except ConnectionError as error:
+            raise ClientGone(str(error)) from None
+
+    def check(self):
+        """Raise ClientGone if the agent has closed or half-closed the connection: the answer has no reader."""
+        if self.watch is None:
+            self.watch = select.poll()
+            self.watch.register(self.conn, select.POLLRDHUP)
+        if self.watch.poll(0):
+            raise ClientGone("the agent has abandoned the request")
+
+    def receive_head(self, data):
+        """Receive the rest of a head that did not arrive as a whole. Return the data and where the head ends."""
+        self.conn.settimeout(HEAD_TIMEOUT)
+        end = 4
+        while True:
+            if end == 4 and len(data) >= 4:
+                end += checked_size(data)
+            if 4 < end <= len(data):
+                break
+            chunk = self.conn.recv(BUFFER)
+            if not chunk:
+                raise ValueError(f"the head ended after {len(data)} of {end} bytes")
+            data += chunk
+        self.conn.settimeout(None)  # the agent limits the time for a body
+        return data, end
+
+    def discard(self, data):
+        """Discard more of the body that the application did not read. Return the data behind the end of the body."""
+        body = self.unread
+        body.data = body.data[body.at:] + data
+        body.at = 0
+        while body.has_next() and not body.ended:
+            body.skip(len(body.data))
+        if body.ended:
+            self.unread = None
+        return body.data[body.at:]
+
+    def close(self):
+        try:
+            # A forked child of the application may hold the connection open. The agent must see its end.
+            self.conn.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.conn.close()
+
+
+def checked_size(data):
+    size, = U32.unpack_from(data)
+    if not 1 < size <= HEAD_MAX:
+        raise ValueError(f"the head claims a size of {size} bytes")
+    return size
+
+
+class KeptBody(io.RawIOBase):
+    """The request's body, in frames."""
+
+    def __init__(self, conn, data):
+        self.conn = conn  # None after the request
+        self.data = data  # bytes that were received
+        self.at = 0  # the first of them that was not used
+        self.left = 0  # bytes of the current frame
+        self.ended = False
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        if self.conn is None:
+            raise ClientGone("the request has ended")
+        while not self.has_next():
+            try:
+                more = self.conn.recv(BUFFER)
+            except ConnectionError as error:
+                raise ClientGone(str(error)) from None
+            if not more:
+                # End of file would make half an upload look complete.
+                raise ClientGone("the client left before the end of the request's body")
+            self.data = self.data[self.at:] + more
+            self.at = 0
+        at = self.at
+        count = self.skip(len(buffer))
+        buffer[:count] = self.data[at:self.at]
+        return count
+
+    def has_next(self):
+        """Go to the next byte of the body. Return whether it, or the end of the body, has been received."""
+        while not self.left and not self.ended:
+            if len(self.data) - self.at < 4:
+                return False
+            self.left, = U32.unpack_from(self.data, self.at)
+            self.at += 4
+            self.ended = not self.left
+        return self.ended or self.at < len(self.data)
+
+    def skip(self, limit):
+        count = min(limit, self.left, len(self.data) - self.at)
+        self.at += count
+        self.left -= count
+        return count
+
+
+class KeptResponse(Response):
+    """An answer in the frames of a kept session."""
+
+    __slots__ = ("finished",)
+
+    def __init__(self, conn, is_head):
+        super().__init__(conn, is_head)
+        self.finished = False
+
+    def send(self, chunk):
+        if self.head_sent:
+            # The agent half-closes to abandon a request. It goes on reading, so that the system accepts each write.
+            self.conn.check()
+            first = b""
+        else:
+            first = frame(HEAD | len(self.head) + 2) + self.head + b"\r\n"
+        size = len(chunk)
+        if size <= JOINED_MAX:
+            self.conn.send(b"".join((first, frame(DATA | size), chunk)) if size else first)
+            return
+        self.conn.send(first + frame(DATA | min(size, FRAME_MAX)))
+        view = memoryview(chunk)
+        self.conn.send(view[:FRAME_MAX])
+        for at in range(FRAME_MAX, size, FRAME_MAX):
+            self.conn.send(frame(DATA | min(size - at, FRAME_MAX)))
+            self.conn.send(view[at:at + FRAME_MAX])
+
+    def send_body(self, result):
+        # The common case takes one system call: the whole body is there, and there is nothing to close.
+        if type(result) in (list, tuple) and self.head is not None and not self.head_sent:
+            size = sum(map(len, result))
+            if size <= JOINED_MAX and (self.bodyless or self.declared in (None, size)):
+                body = result[0] if len(result) == 1 else b"".join(result)
+                if isinstance(body, bytes):
+                    if self.bodyless:
+                        body = b""
+                    else:
+                        self.suggest_length(size)
+                    head = self.head
+                    self.sent = size
+                    self.head_sent = self.ended = self.finished = True
+                    self.conn.send(b"".join(
+                        (frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
+                    return
+        super().send_body(result)
+
+    def finish(self):
+        if not self.finished:
+            self.conn.send(END)
+
+    def abort(self):
+        self.conn.send(ABORT)
+
+
 # --- Server ------------------------------------------------------------------------------------------------------------
 
 
 class Server:
-    def __init__(self, application, path, password):
+    def __init__(self, application, main_path, kept_path, password):
         self.application = application
-        self.path = path
-        self.password = password
+        self.password = os.fsencode(password)
         self.pid = os.getpid()
-        self.listener = socket.socket(socket.AF_UNIX)
+        self.is_child = False
+        self.buffer = bytearray(BUFFER)
+        self.kept = {}  # descriptor: connection
+        self.poller = select.poll()  # not epoll: forked children of the application would share an epoll set
+        self.paths = []
+        self.main_listener = self.listen(main_path)
+        self.kept_listener = self.listen(kept_path)
+        os.register_at_fork(after_in_child=self.become_child)
+
+    def listen(self, path):
+        listener = socket.socket(socket.AF_UNIX)
         # With fchmod before bind, Linux creates the file with this mode. Changing the umask instead would affect every
         # thread of the application.
-        os.fchmod(self.listener.fileno(), 0o600)
-        self.listener.bind(path)
-        self.listener.listen(BACKLOG)
-        self.listener.setblocking(False)
+        os.fchmod(listener.fileno(), 0o600)
+        listener.bind(path)
+        self.paths.append(path)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+        return listener
+
+    def become_child(self):
+        self.is_child = True
 
     def close(self):
-        # A forked child of the application may get here, and must not remove the socket.
+        # A forked child of the application may get here, and must not remove the sockets.
         if os.getpid() == self.pid:
-            try:
-                os.unlink(self.path)
-            except OSError:
-                pass  # the agent has removed it already
+            for path in self.paths:
+                try:
+                    os.unlink(path)
+                except OSError:
+                    pass  # the agent has removed it already
 
     def serve_until_readable(self, control):
-        # poll, not epoll: forked children of the application would share an epoll set.
-        with selectors.PollSelector() as selector:
-            selector.register(control, selectors.EVENT_READ)
-            selector.register(self.listener, selectors.EVENT_READ)
-            while True:
-                ready = {key.fd for key, _ in selector.select()}
-                if control in ready:
+        main, kept = self.main_listener.fileno(), self.kept_listener.fileno()
+        # poll reports the descriptors in this order: a request to leave comes first.
+        for descriptor in (control, main, kept):
+            self.poller.register(descriptor, select.POLLIN)
+        wait, connections = self.poller.poll, self.kept
+        while True:
+            for descriptor, _ in wait():
+                connection = connections.get(descriptor)
+                if connection is not None:
+                    if not self.serve_kept(connection):
+                        self.poller.unregister(descriptor)
+                        del connections[descriptor]
+                        connection.close()
+                elif descriptor == control:
                     return
-                try:
-                    conn, _ = self.listener.accept()
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    print(f"wsgi-loader: cannot accept a connection: {error}", file=sys.stderr)
-                    time.sleep(0.1)  # the process is probably out of descriptors: do not spin
-                    continue
-                with conn:
-                    self.serve(conn)
+                elif descriptor == main:
+                    self.serve_next(self.main_listener)
+                else:
+                    self.keep_next(self.kept_listener)
+
+    def accept(self, listener):
+        try:
+            return listener.accept()[0]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            print(f"wsgi-loader: cannot accept a connection: {error}", file=sys.stderr)
+            time.sleep(0.1)  # the process is probably out of descriptors: do not spin
+        return None
+
+    def keep_next(self, listener):
+        conn = self.accept(listener)
+        if conn is not None:
+            self.kept[conn.fileno()] = Kept(conn)
+            self.poller.register(conn, select.POLLIN)
+
+    def serve_next(self, listener):
+        conn = self.accept(listener)
+        if conn is not None:
+            with conn:
+                self.serve(conn)
 
     def serve(self, conn):
+        """Serve the request of a connection in the session protocol."""
         try:
-            head = read_head(conn, self.password)
-            if head is None:
+            block = read_head(conn)
+            if block is None:
                 return
-            if head["REQUEST_METHOD"] == "PING":
+            environ = make_environ(block, self.password)
+            if environ["REQUEST_METHOD"] == "PING":
                 conn.sendall(b"pong")
                 conn.shutdown(socket.SHUT_WR)
                 drain(conn)
                 return
-            environ = wsgi_environ(conn, head)
+            environ["wsgi.input"] = io.BufferedReader(SessionBody(conn, content_length(environ)), BUFFER)
         except (OSError, ValueError) as error:
             print(f"wsgi-loader: refused a connection: {error}", file=sys.stderr)
             return
+        response = SessionResponse(conn, environ["REQUEST_METHOD"] == "HEAD")
+        self.answer(environ, response)
+        if response.ended:
+            drain(conn)
 
-        response = Response(conn, head["REQUEST_METHOD"])
+    def serve_kept(self, kept):
+        """Serve the next request of a kept connection. Return whether to keep the connection."""
+        data = self.buffer
         try:
-            run(self.application, environ, response)
+            count = kept.conn.recv_into(data, BUFFER, DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if not count:
+            return False
+        if kept.unread is not None:
+            data = kept.discard(data[:count])
+            if kept.unread is not None or not data:
+                return True
+            count = len(data)
+        try:
+            end = 4 + checked_size(data) if count >= 4 else BUFFER
+            if count < end:
+                data, end = kept.receive_head(data[:count])
+                count = len(data)
+            environ = make_environ(data[4:end - 1], self.password)
+        except (OSError, ValueError) as error:
+            print(f"wsgi-loader: refused a connection: {error}", file=sys.stderr)
+            return False
+
+        behind = count - end
+        body = None
+        if behind >= 4 and data[count - 4:count] == END_OF_REQUEST and (
+                behind == 4 or behind > 8 and U32.unpack_from(data, end)[0] == behind - 8):
+            # Nothing, or one frame with the whole body.
+            environ["wsgi.input"] = io.BytesIO(data[end + 4:count - 4])
+        else:
+            body = KeptBody(kept.conn, bytes(data[end:count]))
+            environ["wsgi.input"] = io.BufferedReader(body, BUFFER)
+        is_done = self.answer(environ, KeptResponse(kept, environ["REQUEST_METHOD"] == "HEAD"))
+        if body is not None:
+            body.conn = None  # the application may keep the body longer than the request
+            if is_done:
+                kept.unread = body
+                # The agent waits for the end of the answer before it sends the next request.
+                return not kept.discard(b"") or kept.unread is not None
+        return is_done
+
+    def answer(self, environ, response):
+        """Let the application answer. Return whether the answer was ended."""
+        try:
+            result = self.application(environ, response.start)
+            if self.is_child:
+                sys.exit()
+            response.send_body(result)
+            response.finish()
+            return True
         except Terminated:
             raise
         except ClientGone:
             pass
         except BaseException:  # sys.exit() in a request fails that request, and does not end the process
             if os.getpid() != self.pid:
-                raise  # a forked child exits; connection and main loop belong to the parent
+                raise  # a forked child exits; connections and main loop belong to the parent
             traceback.print_exc()
             try:
                 response.fail()
+                if response.ended:
+                    response.finish()
+                    return True
+                response.abort()
             except ClientGone:
                 pass
-        if response.ended:
-            drain(conn)
+        return False
 
 
 def main():
@@ -474,6 +820,8 @@ def main():
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminate)
+    # The agent asks for this when a request takes too long. It works even while the interpreter is stuck in C code.
+    faulthandler.register(signal.SIGQUIT, all_threads=True, chain=False)
     os.set_blocking(0, True)
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
 
@@ -485,16 +833,16 @@ def main():
             if not options.get("generation_dir"):
                 raise LoadError("The handshake has no generation_dir, the directory for the socket.")
             directory = os.path.join(os.path.abspath(options["generation_dir"]), "backends")
-            path = os.path.join(directory, f"wsgi.{pid}-{os.urandom(4).hex()}")
-            if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-                raise LoadError(f"The path {path} is longer than a Unix socket allows ({SOCKET_PATH_MAX} bytes). "
+            main_path, kept_path = (os.path.join(directory, f"{name}.{pid}-{os.urandom(4).hex()}") for name in ("wsgi", "kept"))
+            if len(os.fsencode(main_path)) > SOCKET_PATH_MAX:
+                raise LoadError(f"The path {main_path} is longer than a Unix socket allows ({SOCKET_PATH_MAX} bytes). "
                                 "Set XDG_RUNTIME_DIR to a shorter directory.")
             app_root = os.path.abspath(options.get("app_root") or os.getcwd())
             application = load_application(app_root, options.get("startup_file") or "passenger_wsgi.py")
             try:
-                server = Server(application, path, options.get("connect_password", ""))
+                server = Server(application, main_path, kept_path, options.get("connect_password", ""))
             except OSError as error:
-                raise LoadError(f"Cannot listen on {path}: {error}") from None
+                raise LoadError(f"Cannot listen on a socket in {directory}: {error}") from None
         except Terminated:
             raise
         except BaseException as error:
@@ -508,7 +856,8 @@ def main():
         control = os.dup(0)
         with open(os.devnull, "rb") as null:
             os.dup2(null.fileno(), 0)
-        say(f"!> Ready\n!> socket: main;unix:{path};session;1\n!> pid: {pid}\n!> \n")
+        say(f"!> Ready\n!> socket: main;unix:{main_path};session;1\n!> socket: kept;unix:{kept_path};kept_session;1\n"
+            f"!> pid: {pid}\n!> \n")
         server.serve_until_readable(control)
     except Terminated:
         sys.exit(128 + signal.SIGTERM)
