@@ -46,7 +46,8 @@ const STEPS: &[Step] = &[
         name: "loaders",
         about: "the agent's loaders of Python applications",
         is_deep: false,
-        lines: "timeout 120 python3 agent/loaders/test_loaders.py",
+        lines: "timeout 120 python3 agent/loaders/test_loaders.py
+            timeout 60 python3 agent/loaders/conformance.py python3 agent/loaders/wsgi-loader.py",
     },
     Step {
         name: "loom",
