@@ -88,8 +88,10 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
         }),
     ));
     let agent = Agent { settings, pool, children, dir };
+    // The limit on the time in the queue is for clients.
+    let boot_options = options.clone().with_max_queue_time(None);
     let booted = tokio::select! {
-        booted = agent.pool.get_async(&options) => Some(booted.map(drop)),
+        booted = agent.pool.get_async(&boot_options) => Some(booted.map(drop)),
         () = signals.next() => None,
     };
     match booted {

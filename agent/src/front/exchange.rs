@@ -33,8 +33,6 @@ use tokio::io::AsyncWrite;
 
 /// The number of bytes of an answer, or of a body on its way to the application, that wait in memory.
 pub(crate) const IN_MEMORY: usize = 64 * 1024;
-/// The room that the framing of a chunk needs at most.
-const CHUNK_FRAME: usize = 32;
 /// How long an application that has answered may go on reading the request.
 const REST: Duration = Duration::from_secs(10);
 
@@ -78,8 +76,9 @@ pub(crate) struct Exchange<'a> {
     after: usize,
     /// The number of bytes of `to_client` that the client got.
     sent: usize,
-    /// The part of the answer that does not fit into `to_client`.
+    /// The part of the answer that does not fit into `to_client`, and bytes on their way there.
     overflow: Option<Spool>,
+    staged: Vec<u8>,
     answer: Answer,
     framing: ReplyFraming,
     reader: Pace,
@@ -132,6 +131,7 @@ impl<'a> Exchange<'a> {
             after: 0,
             sent: 0,
             overflow: None,
+            staged: Vec::new(),
             answer: Answer::Awaited,
             framing: ReplyFraming::None,
             reader,
@@ -188,6 +188,7 @@ impl<'a> Exchange<'a> {
 
     fn has_output(&self) -> bool {
         self.sent < self.scratch.to_client.len()
+            || !self.staged.is_empty()
             || self.overflow.as_ref().is_some_and(|overflow| !overflow.is_empty())
     }
 
@@ -278,23 +279,13 @@ impl<'a> Exchange<'a> {
         Ok(moved)
     }
 
-    /// Returns how many bytes of data the client's side can take.
-    fn room(&self) -> usize {
-        let pending = self.scratch.to_client.len() - self.sent;
-        match &self.overflow {
-            None if pending < IN_MEMORY => usize::MAX,
-            None => IN_MEMORY,
-            Some(overflow) => overflow.room().saturating_sub(CHUNK_FRAME),
-        }
-    }
-
     /// Reads the answer and passes it on.
     fn download(&mut self, cx: &mut Context<'_>) -> Moved {
         let mut moved = false;
         loop {
             moved |= self.pass_on();
             let Some(work) = &mut self.work else { return Ok(moved) };
-            if self.ready > 0 {
+            if !self.staged.is_empty() {
                 return Ok(moved); // the client's side is full
             }
             self.scratch.from_app.consume(std::mem::take(&mut self.after));
@@ -341,39 +332,40 @@ impl<'a> Exchange<'a> {
 
     /// Moves decoded data to the client's side, as far as there is room.
     fn pass_on(&mut self) -> bool {
-        let mut moved = false;
-        while self.ready > 0 {
-            let count = self.ready.min(self.room());
-            if count == 0 {
-                break;
-            }
-            let is_chunked = self.framing == ReplyFraming::Chunked;
-            let mut frame = [0; CHUNK_FRAME];
-            let line = if is_chunked { size_line(&mut frame, count) } else { &[] };
-            let end: &[u8] = if is_chunked { chunked::CHUNK_END } else { &[] };
-            let data = &self.scratch.from_app.unread()[..count];
+        let mut moved = self.push_staged();
+        while self.ready > 0 && self.staged.is_empty() {
             let pending = self.scratch.to_client.len() - self.sent;
             if self.overflow.is_none() && pending >= IN_MEMORY {
                 self.overflow = Some(Spool::new(self.client.core.front.answer_spool()));
             }
-            match &mut self.overflow {
-                None => {
-                    for part in [line, data, end] {
-                        self.scratch.to_client.extend_from_slice(part);
-                    }
-                }
-                Some(overflow) => {
-                    for part in [line, data, end] {
-                        let pushed = overflow.push(part);
-                        debug_assert_eq!(pushed, part.len(), "there was room");
-                    }
-                }
+            let data = &self.scratch.from_app.unread()[..self.ready];
+            let to = match &self.overflow {
+                None => &mut self.scratch.to_client,
+                // The queue may take a part of it only.
+                Some(_) => &mut self.staged,
+            };
+            if self.framing == ReplyFraming::Chunked {
+                chunked::size_line(to, data.len());
+                to.extend_from_slice(data);
+                to.extend_from_slice(chunked::CHUNK_END);
+            } else {
+                to.extend_from_slice(data);
             }
-            self.scratch.from_app.consume(count);
-            self.ready -= count;
+            self.scratch.from_app.consume(std::mem::take(&mut self.ready));
+            self.push_staged();
             moved = true;
         }
         moved
+    }
+
+    /// Moves bytes to the queue, as far as there is room.
+    fn push_staged(&mut self) -> bool {
+        if self.staged.is_empty() {
+            return false;
+        }
+        let pushed = self.overflow.as_mut().map_or(0, |overflow| overflow.push(&self.staged));
+        self.staged.drain(..pushed);
+        pushed > 0
     }
 
     fn interim(&mut self) {
@@ -404,10 +396,8 @@ impl<'a> Exchange<'a> {
             self.answered = Some(self.client.watch.now());
             moved = true;
             if self.framing == ReplyFraming::Chunked {
-                match &mut self.overflow {
-                    Some(overflow) => {
-                        overflow.push(chunked::END);
-                    }
+                match &self.overflow {
+                    Some(_) => self.staged.extend_from_slice(chunked::END),
                     None => self.scratch.to_client.extend_from_slice(chunked::END),
                 }
             }
@@ -433,6 +423,7 @@ impl<'a> Exchange<'a> {
     fn deliver(&mut self, cx: &mut Context<'_>) -> Moved {
         let mut moved = false;
         loop {
+            moved |= self.push_staged();
             if let Some(overflow) = &mut self.overflow
                 && overflow.has_work()
                 && let Poll::Ready(progress) = overflow.poll_progress(cx)
@@ -467,6 +458,7 @@ impl<'a> Exchange<'a> {
             }
         }
         if let Some(overflow) = &self.overflow
+            && self.staged.is_empty()
             && overflow.is_empty()
             && !overflow.has_work()
         {
@@ -622,15 +614,4 @@ impl Slow {
             Slow::Trickles => "the client sent the body too slowly",
         }
     }
-}
-
-/// Writes the line before a chunk.
-fn size_line(frame: &mut [u8; CHUNK_FRAME], size: usize) -> &[u8] {
-    use std::io::Write;
-    let mut rest = &mut frame[..];
-    let room = rest.len();
-    let written = write!(rest, "{size:X}\r\n");
-    debug_assert!(written.is_ok(), "16 digits fit");
-    let used = room - rest.len();
-    &frame[..used]
 }

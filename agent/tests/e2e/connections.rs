@@ -212,7 +212,7 @@ fn a_slow_answer_does_not_share_its_connection() {
     assert_eq!(slow.head().unwrap().status, 200);
     let mut first = [0; "A\r\nbegun by 1\r\n".len()];
     slow.stream.read_exact(&mut first).unwrap();
-    assert_eq!(&first, b"A\r\nbegun by 1\r\n");
+    assert_eq!(&first, b"a\r\nbegun by 1\r\n");
     for _ in 0..3 {
         assert_eq!(agent.get("/"), "2");
         until_kept(&agent, 1);

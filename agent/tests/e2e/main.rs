@@ -6,7 +6,9 @@
 mod agent;
 mod http;
 
+mod budget;
 mod connections;
+mod costs;
 mod crashes;
 mod environments;
 mod hosts;
@@ -18,5 +20,6 @@ mod protocol;
 mod restarts;
 mod serving;
 mod shutdown;
+mod slow_clients;
 mod users;
 mod wrong_input;

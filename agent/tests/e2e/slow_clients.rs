@@ -1,0 +1,152 @@
+//! Clients that are slow, or leave: a process is held only while it works.
+
+use crate::agent::{Agent, HALF_CLOSE, eventually, node, wsgi};
+use crate::http::Client;
+use std::time::{Duration, Instant};
+
+/// Sends a GET without reading its answer.
+fn begin(agent: &Agent, path: &str) -> Client {
+    let mut client = agent.client();
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+    client
+}
+
+fn active(agent: &Agent) -> u64 {
+    agent.status()["active"].as_u64().unwrap()
+}
+
+#[test]
+fn six_slow_senders_hold_no_process() {
+    let dir = wsgi("", "return answer(len(environ['wsgi.input'].read()))");
+    let agent = Agent::start(dir.path(), &["--max-pool-size", "1"]);
+    let mut slow: Vec<Client> = (0..6)
+        .map(|_| {
+            let mut client = agent.client();
+            client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n").unwrap();
+            client.send(b"a").unwrap();
+            client
+        })
+        .collect();
+    for _ in 0..20 {
+        let reply = agent.client().request("POST", "/", &[], b"abc").unwrap();
+        assert_eq!((reply.status, reply.text().as_str()), (200, "3"));
+        assert_eq!(active(&agent), 0);
+    }
+    for client in &mut slow {
+        client.send(b"bcde").unwrap();
+        assert_eq!(client.reply("POST").unwrap().text(), "5");
+    }
+}
+
+#[test]
+fn six_slow_readers_hold_no_process() {
+    let size = 16 << 20; // more than the sockets and the agent's memory take
+    let apps = [
+        wsgi("", &format!("return answer('x' * {size} if path == '/big' else 'small')")),
+        node(&format!(
+            "http.createServer((q, s) => s.end(q.url === '/big' ? 'x'.repeat({size}) : 'small'))\
+             .listen(0);"
+        )),
+    ];
+    for dir in apps {
+        let concurrency = "--force-max-concurrent-requests-per-process=1";
+        let agent = Agent::start(dir.path(), &["--max-pool-size", "1", concurrency]);
+        let mut slow: Vec<Client> = (0..6).map(|_| begin(&agent, "/big")).collect();
+        eventually("an idle process", || (active(&agent) == 0).then_some(()));
+        for _ in 0..20 {
+            assert_eq!(agent.get("/"), "small");
+        }
+        // The answers are complete all the same.
+        for client in &mut slow {
+            let reply = client.reply("GET").unwrap();
+            assert_eq!(reply.body.len(), size);
+        }
+    }
+}
+
+#[test]
+fn the_next_client_does_not_wait_behind_the_work_of_one_that_left() {
+    let dir = wsgi("", "if path == '/slow': time.sleep(3)\nreturn answer(os.getpid())");
+    let options = ["--max-pool-size", "3", "--min-instances", "3"];
+    let agent = Agent::start(dir.path(), &options);
+    eventually("three processes", || (agent.pids().len() == 3).then_some(()));
+    for _ in 0..2 {
+        let impatient = begin(&agent, "/slow");
+        std::thread::sleep(HALF_CLOSE);
+        drop(impatient);
+    }
+    // Two processes work on. Each of these requests gets the third one, at once.
+    let mut answers: Vec<String> = (0..10).map(|_| agent.get("/")).collect();
+    assert_eq!(active(&agent), 2, "the processes work on");
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+    eventually("the end of the work", || (active(&agent) == 0).then_some(()));
+    assert_eq!(agent.pids().len(), 3);
+}
+
+#[test]
+fn a_client_that_half_closes_gets_its_answer() {
+    let apps = [
+        wsgi("", "time.sleep(1)\nreturn answer('done')"),
+        node("http.createServer((q, s) => setTimeout(() => s.end('done'), 1000)).listen(0);"),
+    ];
+    for dir in apps {
+        let agent = Agent::start(dir.path(), &[]);
+        let mut client = begin(&agent, "/");
+        client.stream.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
+        let reply = client.reply("GET").unwrap();
+        assert_eq!((reply.status, reply.text().as_str()), (200, "done"));
+        assert_eq!(reply.header("connection"), Some("close"));
+    }
+}
+
+#[test]
+fn a_request_that_takes_too_long_is_answered_504_and_its_process_ends() {
+    let dir = wsgi("", "if path == '/hang': time.sleep(600)\nreturn answer(os.getpid())");
+    let options = ["--max-request-time", "0.5", "--min-instances", "2"];
+    let agent = Agent::start(dir.path(), &options);
+    eventually("two processes", || (agent.pids().len() == 2).then_some(()));
+    let before = agent.pids();
+    let mut hangs = begin(&agent, "/hang");
+    for _ in 0..20 {
+        assert!(!agent.get("/").is_empty());
+    }
+    assert_eq!(hangs.reply("GET").unwrap().status, 504);
+    agent.logs("--max-request-time");
+    eventually("the end of one process", || {
+        let left = agent.children().iter().filter(|pid| before.contains(pid)).count();
+        (left == 1).then_some(())
+    });
+    assert!(!agent.get("/").is_empty());
+}
+
+#[test]
+fn a_request_that_waits_too_long_is_answered_503() {
+    let dir = wsgi("", "time.sleep(3)\nreturn answer('done')");
+    let options = ["--max-pool-size", "1", "--max-request-queue-time", "0.3"];
+    let agent = Agent::start(dir.path(), &options);
+    let mut first = begin(&agent, "/");
+    eventually("a busy process", || (active(&agent) == 1).then_some(()));
+    let asked = Instant::now();
+    let reply = agent.client().get("/").unwrap();
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    println!("refused after {:?}", asked.elapsed());
+    assert_eq!(first.reply("GET").unwrap().status, 200);
+}
+
+#[test]
+fn a_slow_head_and_a_trickling_body_are_ended() {
+    let dir = wsgi("", "return answer('here')");
+    let options = ["--header-timeout", "1", "--client-timeout", "0"];
+    let agent = Agent::start(dir.path(), &options);
+    let mut head = agent.client();
+    let begun = Instant::now();
+    // Each byte comes in time, and the head does not.
+    let mut rest = b"GET / HTTP/1.1\r\nHost: a".iter().cycle();
+    let mut refused = false;
+    while begun.elapsed() < Duration::from_secs(20) && !refused {
+        refused = head.send(&[*rest.next().unwrap()]).is_err();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(refused, "the agent waits for ever");
+}
