@@ -428,8 +428,13 @@ impl<'a> Exchange<'a> {
                 && overflow.has_work()
                 && let Poll::Ready(progress) = overflow.poll_progress(cx)
             {
-                let no_space = |e| Outcome::Broken(format!("the answer cannot be buffered: {e}"));
-                progress.map_err(no_space)?;
+                if let Err(e) = progress {
+                    self.client.core.front.no_space("an answer", &e);
+                    // With a full disk, the application waits for the client. A read that failed has lost bytes.
+                    if !overflow.is_unwritable() {
+                        return Err(Outcome::Broken(format!("the buffer cannot be read: {e}")));
+                    }
+                }
                 moved = true;
             }
             let to_client = &mut self.scratch.to_client;
@@ -548,6 +553,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn no_space(&self, e: &std::io::Error) -> Outcome {
+        self.client.core.front.no_space("a request", e);
         self.refuse(503, format!("the request cannot be buffered: {e}"))
     }
 

@@ -37,6 +37,7 @@ use crate::http::spool::SpoolLimits;
 use crate::instance_dir::Instance;
 use budget::Budget;
 use cabrank::PoolOptions;
+use rare::Rare;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -49,6 +50,8 @@ pub(crate) struct Front {
     pub(crate) budget: Budget,
     /// The directory of the agent, for bodies and answers that do not fit into memory.
     instance: Instance,
+    /// The line that says that the disk is full.
+    full: Rare,
     /// Becomes true when the agent shuts down.
     pub(crate) is_closing: AtomicBool,
     /// The number of requests that have a process or wait for one.
@@ -72,6 +75,7 @@ impl Front {
             settings,
             budget,
             instance,
+            full: Rare::default(),
             is_closing: AtomicBool::new(false),
             in_progress: AtomicUsize::new(0),
             max_in_progress,
@@ -83,6 +87,16 @@ impl Front {
         let counted = InProgress(Arc::clone(self));
         let before = self.in_progress.fetch_add(1, Ordering::Relaxed);
         (before < self.max_in_progress).then_some(counted)
+    }
+
+    /// Logs that a request or an answer cannot be buffered in a file.
+    fn no_space(&self, what: &str, e: &std::io::Error) {
+        self.full.log(|left_out| {
+            tracing::error!(
+                "{what} cannot be buffered in {}: {e} ({left_out} more since the last such line)",
+                self.instance.buffered().display()
+            );
+        });
     }
 
     fn spool_limits(&self, file: u64) -> SpoolLimits {

@@ -287,7 +287,7 @@ async fn receive(
                 Poll::Pending => {}
                 Poll::Ready(Ok(())) => moved = true,
                 Poll::Ready(Err(e)) => {
-                    tracing::error!("a request cannot be buffered: {e}");
+                    client.core.front.no_space("a request", &e);
                     return Poll::Ready(Err(End::Trouble(Trouble::NoSpace)));
                 }
             }

@@ -154,6 +154,11 @@ impl Spool {
         );
     }
 
+    /// Returns whether a write has failed. The queue then takes no more than its memory holds.
+    pub(crate) fn is_unwritable(&self) -> bool {
+        self.is_unwritable
+    }
+
     /// Returns the number of bytes in the queue, in memory and file.
     pub(crate) fn len(&self) -> u64 {
         self.front().len() as u64 + self.in_file() + self.back.len() as u64

@@ -10,6 +10,7 @@ mod budget;
 mod connections;
 mod costs;
 mod crashes;
+mod disk_full;
 mod environments;
 mod hosts;
 mod instance_dirs;
