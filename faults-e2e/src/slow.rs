@@ -82,6 +82,26 @@ pub(crate) fn faults() -> Vec<Fault> {
     ]
 }
 
+/// Plays slow clients, and sends a visitor in between: the visitor must not wait until they have gone.
+fn beside(scene: &Scene<'_>, mut second: impl FnMut()) -> Option<String> {
+    let to = scene.server.address;
+    let end = Instant::now() + scene.seconds(12, 6);
+    let visitor = std::thread::spawn(move || {
+        std::thread::sleep(SECOND);
+        status_of(to, "/", MINUTE)
+    });
+    while Instant::now() < end {
+        second();
+        std::thread::sleep(SECOND);
+    }
+    visitor.is_finished().then(|| visitor.join().unwrap_or_default())
+}
+
+fn judge(seen: Seen, visitor: Option<String>) -> Seen {
+    let text = visitor.unwrap_or_else(|| "no answer until they leave".to_owned());
+    seen.wrong_if(text != "200", format!("a visitor beside them gets {text}"))
+}
+
 /// Lets clients send a beginning, and then one byte a second.
 fn drip(scene: &mut Scene<'_>, clients: usize, start: String) -> Result<Seen, String> {
     let mut all = Vec::new();
@@ -91,19 +111,18 @@ fn drip(scene: &mut Scene<'_>, clients: usize, start: String) -> Result<Seen, St
         stream.set_nonblocking(true).map_err(|e| e.to_string())?;
         all.push(stream);
     }
-    let end = Instant::now() + scene.seconds(12, 5);
-    while Instant::now() < end {
+    let visitor = beside(scene, || {
         for stream in &mut all {
             let _ = stream.write(b"x");
         }
-        std::thread::sleep(SECOND);
-    }
+    });
     let mut ended = 0;
     for stream in &mut all {
         let still = stream.read(&mut [0; 1]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock);
         ended += usize::from(!still);
     }
-    Ok(Seen::new(format!("{ended} of {clients} are ended by the server meanwhile")))
+    let seen = Seen::new(format!("{ended} of {clients} are ended by the server meanwhile"));
+    Ok(judge(seen, visitor))
 }
 
 /// The answers exceed what the system keeps for a socket (4 MB).
@@ -111,15 +130,13 @@ fn slow_readers(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let mut all = Vec::new();
     for _ in 0..30 {
         let mut stream = connect_small(scene.server.address).map_err(|e| e.to_string())?;
-        stream
-            .write_all(b"GET /big/6000000 HTTP/1.1\r\nHost: test\r\n\r\n")
-            .map_err(|e| e.to_string())?;
+        let request = b"GET /big/6000000 HTTP/1.1\r\nHost: test\r\n\r\n";
+        stream.write_all(request).map_err(|e| e.to_string())?;
         stream.set_nonblocking(true).map_err(|e| e.to_string())?;
         all.push(stream);
     }
-    let end = Instant::now() + scene.seconds(12, 5);
     let (mut begun, mut ended) = (vec![false; all.len()], vec![false; all.len()]);
-    while Instant::now() < end {
+    let visitor = beside(scene, || {
         for (n, stream) in all.iter_mut().enumerate() {
             match stream.read(&mut [0; 2048]) {
                 Ok(0) => ended[n] = true,
@@ -127,14 +144,14 @@ fn slow_readers(scene: &mut Scene<'_>) -> Result<Seen, String> {
                 Err(e) => ended[n] |= e.kind() != ErrorKind::WouldBlock,
             }
         }
-        std::thread::sleep(SECOND);
-    }
+    });
     let count = |all: &[bool]| all.iter().filter(|is| **is).count();
-    Ok(Seen::new(format!(
+    let seen = Seen::new(format!(
         "{} of 30 have the beginning of their answer, {} are ended by the server meanwhile",
         count(&begun),
         count(&ended)
-    )))
+    ));
+    Ok(judge(seen, visitor))
 }
 
 /// Connects with a receive buffer that holds little.
