@@ -12,20 +12,20 @@
 //! | `POST /length` | answers with the length of the body |
 
 use crate::fault::App;
+use crate::server::Kind;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-pub(crate) fn write(dir: &Path, app: App) -> io::Result<()> {
+pub(crate) fn write(dir: &Path, app: App, kind: Kind) -> io::Result<()> {
     fs::create_dir_all(dir.join("tmp"))?;
-    match app {
-        App::Wsgi => {
-            fs::write(dir.join("config.rack"), RACK)?;
-            fs::write(dir.join("passenger_wsgi.py"), PYTHON)
-        }
-        App::Node => fs::write(dir.join("app.js"), NODE),
-    }
+    let (file, text) = match app {
+        App::Wsgi if kind == Kind::Puma => ("config.ru", RACK),
+        App::Wsgi => ("passenger_wsgi.py", PYTHON),
+        App::Node => ("app.js", NODE),
+    };
+    fs::write(dir.join(file), text)
 }
 
 const PYTHON: &str = r#"

@@ -42,10 +42,10 @@ pub(crate) fn command(
             installed("uwsgi")
         ),
         Kind::Puma => format!(
-            "puma --environment production --workers {PROCESSES} --threads 1:1 --bind tcp://127.0.0.1:{port} {app}/config.rack"
+            "puma --environment production --workers {PROCESSES} --threads 1:1 --bind tcp://127.0.0.1:{port} {app}/config.ru"
         ),
         Kind::Passenger => format!(
-            "passenger start {app} --app-type wsgi --startup-file passenger_wsgi.py --environment production \
+            "passenger start --engine builtin --disable-turbocaching {app} --app-type wsgi --startup-file passenger_wsgi.py --environment production \
              --address 127.0.0.1 --port {port} --min-instances {PROCESSES} --max-pool-size {PROCESSES} \
              --log-file {runtime}/log --pid-file {runtime}/pid"
         ),

@@ -87,7 +87,7 @@ impl Server {
         let failed = |what: &'static str| move |e: std::io::Error| format!("{what}: {e}");
         let app_dir = tempfile::tempdir().map_err(failed("temporary directory"))?;
         let runtime = tempfile::tempdir().map_err(failed("temporary directory"))?;
-        app::write(app_dir.path(), app).map_err(failed("application"))?;
+        app::write(app_dir.path(), app, kind).map_err(failed("application"))?;
         if setup.own_interpreter {
             app::write_interpreter(app_dir.path()).map_err(failed("interpreter"))?;
         }
@@ -110,6 +110,9 @@ impl Server {
             }
         };
         let mut command = Command::new("sh");
+        if kind != Kind::Cabrank {
+            before += "exec >&2; ";
+        }
         command.args(["-c", &format!("{before}exec \"$@\""), "sh"]).args(words);
         command.current_dir(app_dir.path()).env(MARK, &mark).stdin(Stdio::null());
         command.env("XDG_RUNTIME_DIR", runtime.path()).env("TMPDIR", runtime.path());
