@@ -11,12 +11,12 @@ pub(crate) fn faults() -> Vec<Fault> {
     vec![
         Fault {
             name: "descriptors exhausted",
-            about: "100 clients of a server that may have 64 descriptors",
+            about: "200 clients of a server that may have 128 descriptors",
             cost: "those beyond the limit are closed, or get 503",
             apps: WSGI,
             quick: true,
             peers: false,
-            setup: Setup { descriptors: Some(|| 64), ..Setup::default() },
+            setup: Setup { descriptors: Some(|| 128), ..Setup::default() },
             plant: exhaust,
         },
         Fault {
@@ -46,7 +46,7 @@ fn exhaust(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let to = scene.server.address;
     let patience = Duration::from_millis(200);
     let (mut kept, mut seen) = (Vec::new(), Vec::new());
-    for _ in 0..100 {
+    for _ in 0..200 {
         let answer = Client::connect(to, patience).and_then(|mut client| {
             let reply = client.get("/")?;
             kept.push(client);

@@ -69,7 +69,8 @@ fn against(text: &mut String, rows: &[Row], beside: &[Row]) {
     text.push_str(
         "\n## Other servers\n\nThe same clients, and three processes each, with one request at a time. gunicorn, uWSGI and\n\
          Passenger serve the same WSGI application, Puma a Rack application with the same paths.\n\
-         Each cell has the errors of the healthy clients and their longest stall.\n\n",
+         Each cell has the errors of the healthy clients, their longest stall, and what the fault's own clients saw.\n\
+         Passenger runs with its builtin engine. With nginx before it, bodies of requests wait in nginx.\n\n",
     );
     let mut kinds = vec![Kind::Cabrank];
     for row in beside {
@@ -91,13 +92,12 @@ fn against(text: &mut String, rows: &[Row], beside: &[Row]) {
             .map(|kind| {
                 let mut all = rows.iter().chain(beside);
                 let found = all.find(|r| r.kind == *kind && r.fault == row.fault);
-                found.map_or("–".to_owned(), |r| match r.healthy.answered {
-                    0 => "cannot run it".to_owned(),
-                    _ => format!(
-                        "{}, {:.2} s",
-                        r.healthy.errors.len(),
-                        r.healthy.longest.as_secs_f64()
-                    ),
+                found.map_or("–".to_owned(), |r| match r.has_started {
+                    false => "does not start".to_owned(),
+                    true => {
+                        let longest = r.healthy.longest.as_secs_f64();
+                        format!("{}, {longest:.2} s; {}", r.healthy.errors.len(), cell(&r.seen))
+                    }
                 })
             })
             .collect();

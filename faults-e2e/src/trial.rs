@@ -16,6 +16,7 @@ pub(crate) struct Row {
     pub(crate) cost: &'static str,
     pub(crate) app: App,
     pub(crate) kind: Kind,
+    pub(crate) has_started: bool,
     pub(crate) healthy: Results,
     /// Left over, as far as the server's own numbers grew, and after its end.
     pub(crate) processes: usize,
@@ -55,6 +56,7 @@ pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row
         cost: fault.cost,
         app,
         kind,
+        has_started: false,
         healthy: Results::default(),
         processes: 0,
         descriptors: 0,
@@ -70,6 +72,7 @@ pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row
             return row;
         }
     };
+    row.has_started = true;
     let healthy = Healthy::start(server.address);
     std::thread::sleep(Duration::from_secs(1));
     let before = server.open();
