@@ -259,7 +259,8 @@ impl Progress {
     /// Returns whether the parser should look at `input`. Otherwise the head is still incomplete.
     pub(super) fn is_due(&mut self, input: &[u8]) -> bool {
         let seen = std::mem::replace(&mut self.seen, input.len());
-        if seen == 0 || seen >= input.len() {
+        // A head without fields is the empty line alone, which no line end precedes.
+        if seen < 2 || seen >= input.len() {
             return true;
         }
         // The empty line may have begun in the last three bytes of the earlier pieces: `\n\r` and `\n`.
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn progress_is_due_once_the_empty_line_is_there() {
-        for head in [&b"a\r\n\r\n"[..], b"a\n\n", b"a\n\r\n"] {
+        for head in [&b"a\r\n\r\n"[..], b"a\n\n", b"a\n\r\n", b"\r\n"] {
             for cut in 1..head.len() {
                 let mut progress = Progress::default();
                 assert!(progress.is_due(&head[..cut]), "the first look");
@@ -347,7 +348,7 @@ mod tests {
             }
         }
         let mut progress = Progress::default();
-        assert!(progress.is_due(b"GET / HTTP/1.1\r\n"));
+        assert!(progress.is_due(b"GET / HTTP/1.1\r\n"), "the first look");
         assert!(!progress.is_due(b"GET / HTTP/1.1\r\nHost: a\r\n"));
     }
 }
