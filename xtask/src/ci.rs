@@ -188,6 +188,17 @@ const STEPS: &[Step] = &[
         lines: "timeout 1200 cargo test -p cabrank-spec --test exploration -- --ignored",
     },
     Step {
+        name: "fuzz",
+        about: "a minute of each fuzz target: the parsers of the server",
+        is_deep: true,
+        lines: "
+            if ! command -v c++ >/dev/null; then
+              apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ >/dev/null
+            fi
+            (cd agent/fuzz && cargo fmt --check)
+            timeout 1500 agent/fuzz/run",
+    },
+    Step {
         name: "tla",
         about: "the TLA+ module by another checker, which is installed under target/",
         is_deep: true,
