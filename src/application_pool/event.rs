@@ -97,11 +97,11 @@ pub enum Event {
         /// Why.
         reason: DetachReason,
     },
-    /// A get had to wait, and was served.
+    /// A get had to wait, and was served: with a connection, if it asked for one. Reported once a get.
     Waited {
         /// The group's name.
         group: Arc<str>,
-        /// How long.
+        /// How long, from its first wait on.
         waited: Duration,
     },
     /// A restart file, or `restart_group`, asked for a restart, and it begins.

@@ -215,7 +215,7 @@ impl<S: Spawner> Inner<S> {
             Some(files) => Some(self.look(files, options, patience).await?),
             None => None,
         };
-        let mut attempt = 1;
+        let (mut attempt, mut waits_since) = (1, None);
         let mut turn = Turn::default();
         let mut begun = self.begin(|state, fx| {
             state.checkout_without_lock(options, look.as_deref(), &mut turn, patience, fx)
@@ -223,10 +223,13 @@ impl<S: Spawner> Inner<S> {
         loop {
             let lease = match begun {
                 Ok(lease) => lease,
-                Err(checkout) => self.wait(checkout, options, patience).await?,
+                Err(checkout) => self.wait(checkout, patience, &mut waits_since).await?,
             };
             let error = match connect(&lease) {
-                Ok(connection) => return Ok(lease.connected(connection)),
+                Ok(connection) => {
+                    self.report_wait(options, waits_since);
+                    return Ok(lease.connected(connection));
+                }
                 Err(error) => error,
             };
             if error.is_local() || attempt == MAX_ATTEMPTS {
@@ -258,10 +261,13 @@ impl<S: Spawner> Inner<S> {
         let begun = self.begin(|state, fx| {
             state.checkout_without_lock(options, look.as_deref(), &mut turn, patience, fx)
         });
-        match begun {
-            Ok(lease) => Ok(lease),
-            Err(checkout) => self.wait(checkout, options, patience).await,
-        }
+        let mut waits_since = None;
+        let lease = match begun {
+            Ok(lease) => lease,
+            Err(checkout) => self.wait(checkout, patience, &mut waits_since).await?,
+        };
+        self.report_wait(options, waits_since);
+        Ok(lease)
     }
 
     /// One critical section. Returns the lease if it served the get at once.
@@ -283,18 +289,18 @@ impl<S: Spawner> Inner<S> {
         served.map(Lease::new).ok_or_else(|| other.expect("it was not served"))
     }
 
-    /// Continues a get that was not served at once.
+    /// Continues a get that was not served at once. Sets `since` to the beginning of its first wait.
     async fn wait(
         self: &Arc<Self>,
         checkout: Checkout<S>,
-        options: &PoolOptions,
         patience: Patience,
+        since: &mut Option<Time>,
     ) -> Result<Lease<S>, Box<GetError>> {
         match checkout {
             Checkout::Serve(entry) => Ok(Lease::new(entry)),
             Checkout::Fail(error) => Err(Box::new(error)),
             Checkout::Wait { group, waiter } => {
-                let began = self.clock().now();
+                since.get_or_insert_with(|| self.clock().now());
                 // User code that this pool calls could wait for a spawn that its own thread has to start.
                 let in_callback = WorksFor::is_for(self);
                 let patience = match in_callback {
@@ -304,15 +310,14 @@ impl<S: Spawner> Inner<S> {
                 let outcome = self.turn(WaitForProcess { group, waiter }, patience).await;
                 let late = if in_callback { GetError::InCallback } else { GetError::TimedOut };
                 let outcome = outcome.map_err(|()| Box::new(late))?;
-                let lease = outcome.into_lease().map_err(Box::new)?;
-                self.report_wait(options, began);
-                Ok(lease)
+                outcome.into_lease().map_err(Box::new)
             }
         }
     }
 
-    fn report_wait(self: &Arc<Self>, options: &PoolOptions, began: Time) {
-        if self.observer.is_some() {
+    /// Tells the observer of a get that was served after a wait: once, however often it waited.
+    fn report_wait(self: &Arc<Self>, options: &PoolOptions, since: Option<Time>) {
+        if let Some(began) = since.filter(|_| self.observer.is_some()) {
             let _works = WorksFor::pool(self);
             let waited = self.clock().now().since(began);
             let group = options.app_group_name().into();

@@ -24,6 +24,6 @@ pub struct Totals {
     pub unwanted: u64,
     /// Sessions closed.
     pub processed: u64,
-    /// Gets that had to wait.
+    /// Gets that had to wait, served or not. Each counts once, however often it waits.
     pub waited: u64,
 }

@@ -324,3 +324,25 @@ fn a_get_whose_process_has_crashed_keeps_its_turn() {
     drop(second.session());
     assert_eq!(rig.pool.snapshot().totals.waited, 2, "a get that waits twice counts once");
 }
+
+/// The observer and the totals tell one story of a get that waits twice.
+#[test] // E38
+fn a_get_that_waits_twice_reports_one_wait() {
+    let rig = Rig::new(|b| b.max(1));
+    let gate = rig.gate_at(Call::Connect);
+    let get = rig.start_get(&app("x"));
+    gate.await_arrivals(1); // it has waited for its first process
+    rig.spawner.processes()[0].kill();
+    rig.spawner.next(Spawn::ready().held());
+    gate.open();
+    rig.until(|| rig.group(&app("x")).waiting == 1);
+    rig.clock.advance(3 * SECOND);
+    rig.spawner.release();
+    let busy = get.session();
+    let other = rig.queue_get(&app("x"));
+    rig.clock.advance(2 * SECOND);
+    drop(busy);
+    drop(other.session());
+    assert_eq!([next_wait(&rig), next_wait(&rig)], [3 * SECOND, 2 * SECOND]);
+    assert_eq!(rig.pool.snapshot().totals.waited, 2);
+}
