@@ -205,11 +205,12 @@ impl<'a> Exchange<'a> {
         if self.upload != Upload::Body {
             return Ok(false);
         }
-        if let Poll::Ready(progress) = self.body.poll_progress(cx) {
-            progress.map_err(|e| self.no_space(&e))?;
-        }
         let (protocol, framing) = (work.process.protocol, self.body.framing());
         let mut moved = false;
+        if let Poll::Ready(progress) = self.body.poll_progress(cx) {
+            progress.map_err(|e| self.no_space(&e))?;
+            moved = true; // another step may be due
+        }
         let to_app = &mut self.scratch.to_app;
         while to_app.len() < IN_MEMORY && !self.body.next().is_empty() {
             let next = self.body.next();

@@ -18,6 +18,8 @@ mod killed;
 mod logs;
 mod node;
 mod protocol;
+mod proxies;
+mod requests;
 mod restarts;
 mod serving;
 mod shutdown;
