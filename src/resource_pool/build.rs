@@ -184,13 +184,14 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.
-    pub fn build_on(self, runtime: impl Runtime) -> Result<Pool<Async<F>, K>, BuildError> {
+    pub fn build_on(mut self, runtime: impl Runtime) -> Result<Pool<Async<F>, K>, BuildError> {
         if self.maintenance == Some(false) {
             let why = "the runtime is for it; `build_async` needs none";
             let (option, with) = ("maintenance(false)", "build_on");
             return Err(BuildError::NotWith { option, with, why });
         }
         self.options.check_async()?;
+        self.options.with_runtime();
         let has_work = self.work().is_some();
         let inner = self.inner()?;
         let runtime = Arc::new(UserValue::new(runtime));

@@ -195,12 +195,13 @@ impl<F: Form, P> Builder<F, P> {
         self.options.remove_abandoned = remove;
         self
     }
-    /// Limits how long a creation takes, by the runtime's timer. Default: 30 seconds.
+    /// Limits how long a creation takes, by the runtime's timer. Default: 30 seconds. `None` means no limit.
     ///
     /// The limit holds for every creation, also for one that [goes on](super#creations) without its borrower. It needs
     /// a runtime: only [`build_on`](Self::build_on) accepts it. With a manual clock there is no limit.
     pub fn create_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.create_timeout = time.into();
+        self.options.create_timeout_is_set = true;
         self
     }
     /// Limits how long a test takes, by the runtime's timer. Default: no limit.

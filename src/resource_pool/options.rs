@@ -9,6 +9,9 @@ pub(super) fn number(limit: Option<usize>) -> usize {
     limit.unwrap_or(usize::MAX)
 }
 
+/// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Which idle resource is lent first.
 ///
 /// ```
@@ -169,6 +172,8 @@ pub(crate) struct Options {
     pub(super) abandoned_after: Option<Duration>,
     pub(super) remove_abandoned: bool,
     pub(super) create_timeout: Option<Duration>,
+    /// If it was not set, a pool with a runtime has the default.
+    pub(super) create_timeout_is_set: bool,
     pub(super) validate_timeout: Option<Duration>,
     pub(super) activate_timeout: Option<Duration>,
     pub(super) passivate_timeout: Option<Duration>,
@@ -195,6 +200,7 @@ impl Default for Options {
             abandoned_after: None,
             remove_abandoned: false,
             create_timeout: None,
+            create_timeout_is_set: false,
             validate_timeout: None,
             activate_timeout: None,
             passivate_timeout: None,
@@ -294,6 +300,13 @@ impl Options {
             ("activate_timeout", self.activate_timeout),
             ("passivate_timeout", self.passivate_timeout),
         ]
+    }
+
+    /// Gives an unset `create_timeout` its default.
+    pub(super) fn with_runtime(&mut self) {
+        if !self.create_timeout_is_set {
+            self.create_timeout = Some(CREATE_TIMEOUT);
+        }
     }
 
     /// Refuses options that need a runtime.

@@ -14,9 +14,6 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// Awaits a call of the factory, within the time limit of that name.
 // A macro, not a function: without a limit, the call is polled in place.
 macro_rules! limited {
@@ -74,8 +71,8 @@ impl<F: Form> Inner<F> {
     /// Begins a creation. With a runtime, its time is limited.
     pub(super) fn creation(&self, meta: &super::slot::Meta<F>) -> Creation<F> {
         let mut creation = F::create(self.factory.clone(), meta.clone());
-        let time = self.options.create_timeout.unwrap_or(CREATE_TIMEOUT);
-        let (Some(mut limit), Some(pool)) = (self.limit(Some(time)), self.me.upgrade()) else {
+        let limit = self.limit(self.options.create_timeout);
+        let (Some(mut limit), Some(pool)) = (limit, self.me.upgrade()) else {
             return self.observed.creation::<F>(creation);
         };
         self.observed.creation::<F>(Box::pin(poll_fn(move |cx| match creation.as_mut().poll(cx) {

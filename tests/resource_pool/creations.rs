@@ -242,6 +242,23 @@ fn a_creation_has_a_time_limit() {
     assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
 }
 
+#[test]
+fn a_creation_without_a_time_limit_goes_on() {
+    for (limit, ends) in [(None, false), (Some(30 * SECOND), true)] {
+        let (rig, hand) = held_on_a_runtime(|b| b.create_timeout(limit));
+        let mut creates = rig.waits();
+        hand.0.time_is_up.store(true, SeqCst);
+        hand.run();
+        assert_eq!(creates.poll().is_some(), ends, "{limit:?}");
+    }
+    // It has a limit by default.
+    let (rig, hand) = held_on_a_runtime(|b| b);
+    let mut creates = rig.waits();
+    hand.0.time_is_up.store(true, SeqCst);
+    hand.run();
+    assert!(creates.poll().is_some());
+}
+
 /// The runtime drops its tasks, or takes no more.
 #[test]
 fn an_orphaned_creation_ends_with_the_runtime() {
