@@ -59,7 +59,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             cost: "one process fewer as long as they do",
             apps: WSGI,
             setup: Setup {
-                options: &["--start-timeout=2"],
+                options: &["--start-timeout=6"],
                 own_interpreter: true,
                 ..Setup::default()
             },

@@ -30,6 +30,7 @@ const USAGE: &str = "cargo xtask faults-e2e [OPTION…]
 
   --only NAME       only the rows whose name contains NAME
   --quick           shorter rows, four at a time: about a minute
+  --jobs N          runs N rows at a time; stalls may be longer then [default: 1]
   --agent PATH      judges this binary [default: target/debug/cabrank]
   --against NAME…   also the rows that make sense for gunicorn, uwsgi, puma or passenger
   --write PATH      writes the table to this file [default: docs/faults.md, if all rows run]
@@ -42,6 +43,7 @@ The exit code is 1 if a row misses its goal.";
 struct Options {
     only: Vec<String>,
     quick: bool,
+    jobs: usize,
     agent: PathBuf,
     against: Vec<Kind>,
     write: Option<PathBuf>,
@@ -52,6 +54,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
     let mut options = Options {
         only: Vec::new(),
         quick: false,
+        jobs: 1,
         agent: PathBuf::from("target/debug/cabrank"),
         against: Vec::new(),
         write: None,
@@ -69,7 +72,8 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
                     options.against.push(peers::by_name(name)?);
                 }
             }
-            "--quick" => options.quick = true,
+            "--quick" => (options.quick, options.jobs) = (true, 4),
+            "--jobs" => options.jobs = value()?.parse().map_err(|e| format!("--jobs: {e}"))?,
             "--log" => options.log = true,
             "--list" => {
                 for fault in faults() {
@@ -108,12 +112,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs trials: one at a time, so that a trial has the machine for itself; or, to be quick, four.
+/// Runs trials, of which `--jobs` at a time.
 fn trials(all: Vec<(&Fault, App, Kind)>, options: &Options) -> Vec<Row> {
     let next = AtomicUsize::new(0);
     let rows = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..if options.quick { 4 } else { 1 } {
+        for _ in 0..options.jobs {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Relaxed);
