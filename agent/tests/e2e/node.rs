@@ -86,6 +86,9 @@ fn requests_that_wait_for_the_first_process_start_no_second_one() {
     };
     assert_eq!(ask_all(), std::slice::from_ref(&first));
     assert!(run(agent.runtime.path(), &["restart"]).status.success());
+    // The command does not wait for the pool's next look at the file. Requests before it reach the old process.
+    let old: u32 = first.parse().unwrap();
+    eventually("the old process leaves", || (!agent.pids().contains(&old)).then_some(()));
     let after = ask_all();
     assert_eq!(after.len(), 1, "{after:?}");
     assert_ne!(after[0], first);
