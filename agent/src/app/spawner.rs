@@ -227,6 +227,15 @@ impl AppSpawner {
         let own = || rustix::process::geteuid().as_raw();
         let uid = self.settings.user.as_ref().map_or_else(own, |user| user.uid);
         let held = HeldSocket::open(path, uid).map_err(Refusal::Protocol)?;
+        // The agent never connects to the other sockets. A killed process would leave their files behind.
+        for other in &ready.sockets {
+            if let Address::Unix(other) = &other.address
+                && *other != *path
+                && let Ok(unused) = HeldSocket::open(other, uid)
+            {
+                unused.remove();
+            }
+        }
         *path = held.address();
         Ok((socket, Some(held)))
     }

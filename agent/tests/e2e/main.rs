@@ -14,6 +14,7 @@ mod disk_full;
 mod environments;
 mod hosts;
 mod instance_dirs;
+mod kept;
 mod killed;
 mod logs;
 mod node;
