@@ -12,7 +12,8 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  success; for `start`: a graceful shutdown
   1  any other failure, or a second signal that ended the agent at once
-  2  wrong usage: an unknown option, or a bad value on the command line or in cabrank.toml
+  2  wrong usage: an unknown option, or a bad value on the command line, in the environment or in
+     cabrank.toml
   3  not found: the directory, an application in it, or a running agent
   4  the agent cannot listen on the address
   5  the application did not boot";

@@ -26,6 +26,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use tokio::net::UnixListener;
 use tokio::runtime::Handle;
 
 /// How long the agent waits for the last processes after the pool has detached them.
@@ -68,12 +69,13 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
         .map_err(|e| Failure::caused_by(&e))?;
     let pool = build_pool(&settings, &instance, &children, &connections)?;
     let options = settings.pool_options();
-    let admin_socket = admin::listen(&instance.admin_socket()).map_err(|e| {
-        Failure::other(format!(
-            "cannot open the tools' socket {}: {e}.",
-            instance.admin_socket().display()
-        ))
-    })?;
+    let admin_socket =
+        admin::listen(&instance.admin_socket()).and_then(UnixListener::from_std).map_err(|e| {
+            Failure::other(format!(
+                "cannot open the tools' socket {}: {e}.",
+                instance.admin_socket().display()
+            ))
+        })?;
     tokio::spawn(admin::serve(
         admin_socket,
         instance,

@@ -17,6 +17,7 @@ use std::fs::{OpenOptions, Permissions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,9 +47,12 @@ pub(crate) struct Admin {
 }
 
 /// Opens the socket. Another user who connects before its mode is set fails the check of credentials.
-pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
-    let listener = UnixListener::bind(path)?;
+///
+/// The function blocks. The caller makes the listener one of tokio's.
+pub(crate) fn listen(path: &Path) -> io::Result<StdUnixListener> {
+    let listener = StdUnixListener::bind(path)?;
     std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
@@ -99,10 +103,9 @@ async fn relisten(instance: Instance) -> io::Result<Option<UnixListener>> {
         instance.restore()?;
         let socket = instance.admin_socket();
         let is_there = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
-        io::Result::Ok((!is_there).then_some(socket))
+        (!is_there).then(|| listen(&socket)).transpose()
     });
-    let Some(socket) = restored.await?? else { return Ok(None) };
-    listen(&socket).map(Some)
+    restored.await??.map(UnixListener::from_std).transpose()
 }
 
 async fn attend(mut stream: UnixStream, admin: &Arc<Admin>) -> io::Result<()> {

@@ -4,6 +4,7 @@ use super::connections::{Connections, Endpoint};
 use super::handshake::Protocol;
 use super::held_socket::HeldSocket;
 use super::stream::{self, Opened};
+use crate::chain::Chain;
 use cabrank::application_pool::{ConnectError, Process, ShutDown};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -58,7 +59,13 @@ impl Process for AppProcess {
             return Err(ConnectError::process("the process has ended"));
         }
         let opened = match info.protocol {
-            Protocol::Session => Some(stream::open(&info.endpoint.address)?),
+            Protocol::Session => {
+                let log = |e: &ConnectError| {
+                    let pid = info.pid;
+                    tracing::warn!(pid, "process {pid} takes no connection: {}", Chain(e));
+                };
+                Some(stream::open(&info.endpoint.address).inspect_err(log)?)
+            }
             Protocol::KeptSession | Protocol::HttpSession => None,
         };
         Ok(AppConnection { process: Arc::clone(info), opened })

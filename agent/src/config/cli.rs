@@ -71,7 +71,7 @@ fn with_origin(mut error: clap::Error) -> clap::Error {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Serve the application in a directory until a signal or `cabrank stop`
-    #[command(after_help = AFTER_START)]
+    #[command(after_help = format!("{AFTER_START}\n\n{EXIT_CODES}"))]
     Start(Box<StartArgs>),
     /// Show the processes and queues of a running agent
     Status(StatusArgs),
@@ -98,7 +98,8 @@ SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP shut the agent down gracefully: it 
 requests first. A second signal, at least half a second later, ends it at once. The agent ignores
 SIGHUP if it was started so, as under nohup.
 
-Exit codes: see `cabrank --help`.";
+If root starts cabrank, --user names the user that runs the application. Another user must be able to
+enter the directory of TMPDIR (/tmp by default), which then holds the sockets.";
 
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {

@@ -361,6 +361,10 @@ async fn answer(client: &mut Client, scratch: &mut Scratch, body: &mut Body) -> 
             Some(session) => give_back(session, reached).await,
             None => true,
         };
+        if is_gone {
+            let pid = process.pid;
+            tracing::warn!(pid, "process {pid} gets no more requests: {why}");
+        }
         let may_retry = front.settings.retry_requests
             && tries.may_retry(reached, is_gone, scratch.head.is_safe())
             && body.rewind();

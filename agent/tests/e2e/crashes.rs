@@ -93,6 +93,22 @@ fn a_request_that_kills_its_process_does_not_kill_the_pool() {
 }
 
 #[test]
+fn a_process_that_stops_listening_is_replaced_and_the_log_says_why() {
+    let dir = node(
+        "const server = http.createServer((q, s) => {\n\
+         if (q.url == '/close') server.close();\n\
+         s.setHeader('Connection', 'close'); s.end(String(process.pid)) }).listen(0);",
+    );
+    let agent = Agent::start(dir.path(), &["--log-format", "json"]);
+    let first = agent.get("/close");
+    assert_ne!(agent.get("/"), first);
+    agent.logs(&format!("process {first} gets no more requests: "));
+    let log = agent.log();
+    let why = log.lines().find(|line| line.contains("gets no more requests: ")).unwrap();
+    assert!(why.contains("refused") && why.contains("WARN"), "{log}");
+}
+
+#[test]
 fn application_processes_end_with_a_killed_agent() {
     let apps = [
         wsgi("", "return answer(os.getpid())"),

@@ -1,7 +1,7 @@
 //! Wrong input. Each error names its cause and the remedy, the exit code is the documented one, and no
 //! process is left running.
 
-use crate::agent::{Agent, LONG, app, command, eventually, wsgi};
+use crate::agent::{Agent, LONG, app, command, eventually, example, wsgi};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -322,7 +322,17 @@ fn the_tools_fail_without_a_running_agent() {
 #[test]
 fn help_documents_the_exit_codes() {
     let runtime = tempfile::tempdir().unwrap();
-    let out = command(runtime.path(), &["--help"]).output().unwrap();
-    let message = String::from_utf8(out.stdout).unwrap();
-    assert!(out.status.success() && message.contains("Exit codes:"), "{message}");
+    let readme = fs::read_to_string(example("../README.md")).unwrap();
+    for words in [&["--help"][..], &["start", "--help"]] {
+        let out = command(runtime.path(), words).output().unwrap();
+        let message = String::from_utf8(out.stdout).unwrap();
+        assert!(out.status.success() && message.contains("Exit codes:"), "{message}");
+        for code in 0..=5 {
+            assert!(message.contains(&format!("\n  {code}  ")), "{message}");
+            assert!(
+                readme.contains(&format!("\n| {code} | ")),
+                "the README has no exit code {code}"
+            );
+        }
+    }
 }
