@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, command, eventually, node, run, signal, start_command, wsgi};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,11 @@ fn impostor(runtime: &Path, reply: Vec<u8>) -> fs::File {
     let listener = UnixListener::bind(dir.join("admin")).unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let _ = stream.and_then(|mut stream| stream.write_all(&reply));
+            // The tool gets an error if the connection closes before its request is read.
+            let _ = stream.and_then(|mut stream| {
+                let _ = stream.read(&mut [0; 4096])?;
+                stream.write_all(&reply)
+            });
         }
     });
     held

@@ -44,7 +44,7 @@ fn parallel_requests_use_different_processes_and_status_shows_them() {
 #[test]
 fn idle_processes_shut_down_until_the_minimum() {
     let app = wsgi("", "time.sleep(0.2)\nreturn answer(os.getpid())");
-    let agent = Agent::start(app.path(), &["--pool-idle-time", "0.5", "--max-pool-size", "3"]);
+    let agent = Agent::start(app.path(), &["--pool-idle-time", "2", "--max-pool-size", "3"]);
     let address = agent.address;
     let threads: Vec<_> = (0..3)
         .map(|_| std::thread::spawn(move || Client::connect(address).unwrap().get("/").unwrap()))
