@@ -313,9 +313,11 @@ function watch() {
     if (missed !== 5) return; // once for each time that the thread is busy
     const session = new Session();
     session.connectToMainThread();
+    const urls = new Map(); // call frames have none in some versions
+    session.on('Debugger.scriptParsed', ({ params: { scriptId, url } }) => urls.set(scriptId, url));
     session.once('Debugger.paused', ({ params: { callFrames } }) => {
-      const frames = callFrames.map(({ functionName, url, location: { lineNumber, columnNumber } }) =>
-        `    at ${functionName || '<anonymous>'} (${url}:${lineNumber + 1}:${columnNumber + 1})\n`);
+      const frames = callFrames.map(({ functionName, location: { scriptId, lineNumber, columnNumber } }) =>
+        `    at ${functionName || '<anonymous>'} (${urls.get(scriptId)}:${lineNumber + 1}:${columnNumber + 1})\n`);
       writeSync(2, `The main thread has been busy for ${(missed * period) / 1000} s:\n${frames.join('')}`);
       session.post('Debugger.resume');
       session.disconnect();

@@ -824,6 +824,7 @@ class Node(LoaderTest):
         loader.process.kill()
         loader.process.wait()
         self.assertEqual(loader.read_stderr().count("has been busy"), 1)
+        self.assertIn("app.js:2:", loader.read_stderr())
 
     def test_uncaught_exception_while_serving(self):
         loader = self.app("require('http').createServer(() => { throw new RangeError('bad') }).listen()")

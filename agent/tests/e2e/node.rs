@@ -122,3 +122,21 @@ fn an_application_leaves_in_its_own_way() {
         assert!(!agent.log().contains("unexpectedly"), "{}", agent.log());
     }
 }
+
+#[test]
+fn a_busy_process_writes_its_stack_before_it_ends() {
+    let dir = node(
+        "function spin() { for (;;); }\n\
+         http.createServer((q, s) => q.url === '/spin' ? spin() : s.end(String(process.pid))).listen(0);",
+    );
+    let agent = Agent::start(dir.path(), &["--max-request-time", "1"]);
+    let first = agent.get("/");
+    let reply = agent.client().get("/spin").unwrap();
+    assert_eq!(reply.status, 504);
+    agent.logs("at spin (");
+    // Until the process has left the pool, a request may still get it.
+    eventually("another process answers", || {
+        let reply = agent.client().get("/").unwrap();
+        (reply.status == 200 && reply.text() != first).then_some(())
+    });
+}
