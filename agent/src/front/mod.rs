@@ -6,6 +6,7 @@
 //! - [`core`] has the data of one core: the [`sweep`] of time-outs and recycled buffers ([`input`]);
 //! - [`connection`] is the life of a [`client`]'s connection, and [`request`] that of one request;
 //! - [`request_body`] reads the body before a process is taken, at a [`pace`] that the agent limits;
+//! - [`attempts`] takes the request to a process, and to another one if that is safe;
 //! - [`exchange`] carries the request to the process and the [`answer`] back, over a [`work`];
 //! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
 //! - [`tunnel`] connects client and application after an upgrade;
@@ -14,6 +15,7 @@
 
 pub(crate) mod abandoned;
 pub(crate) mod answer;
+pub(crate) mod attempts;
 pub(crate) mod budget;
 pub(crate) mod client;
 pub(crate) mod connection;
