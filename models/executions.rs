@@ -29,6 +29,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("complete_x_drop", 146),
     ("connect_failure_x_close", 6_582),
     ("detach_group_x_spawn_failure", 273),
+    ("disable_x_get", 46),
     ("dropped_complete_x_unload", 25),
     ("dropped_future_x_reload", 13_284),
     ("dropped_wrap_async_x_load", 112),

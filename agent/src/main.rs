@@ -49,6 +49,8 @@ fn main() -> ExitCode {
         Command::Stop(args) => admin::client::stop(&args),
         Command::Restart(args) => admin::client::restart(&args),
         Command::Detach(args) => admin::client::detach(&args),
+        Command::Disable(args) => admin::client::disable(&args),
+        Command::Enable(args) => admin::client::enable(&args),
     };
     let code = match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,6 +15,7 @@ mod close_x_waiter;
 mod connect_failure_x_close;
 #[cfg(not(feature = "loom"))]
 mod crowd;
+mod disable_x_get;
 mod early_death_x_get;
 mod eviction_x_get;
 mod first_spawn_x_two_gets;

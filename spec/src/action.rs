@@ -46,6 +46,10 @@ pub enum Action {
     Delete { dir: Dir },
     /// A process is detached by its identifier.
     Detach { process: ProcessId },
+    /// A process is disabled.
+    Disable { process: ProcessId },
+    /// A disabled process is enabled.
+    Enable { process: ProcessId },
     /// A process is seen to have failed.
     ProcessFails { process: ProcessId },
     /// A group is detached and forgotten.

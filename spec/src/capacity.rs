@@ -47,13 +47,13 @@ impl Pool {
         let g = &self.groups[group];
         // E17 as written: a woken get orders its own spawn.
         let gets_wait = !g.queue.is_empty() && !self.written(E17);
-        let too_few = g.size < self.options(group).min_processes && g.known && !g.forgotten;
+        let too_few = g.enabled() < self.options(group).min_processes && g.known && !g.forgotten;
         let backs_off = g.back_off_until.is_some() && !(self.written(E27) && g.size == 0);
         if self.closed || g.spawning.is_some() || backs_off {
             Want::Nothing
         } else if g.outdated > 0 {
             Want::Replacement
-        } else if g.size == 0 && gets_wait {
+        } else if g.enabled() == 0 && gets_wait && (g.size == 0 || !self.is_capped(group)) {
             Want::First
         } else if gets_wait || too_few && !self.written(E28) {
             if self.is_capped(group) { Want::Capped } else { Want::More }
@@ -115,10 +115,13 @@ impl Pool {
         }
     }
 
-    /// Spawns for the groups without a process, and evicts processes of other groups for them.
+    /// Spawns for the groups without an enabled process, and evicts processes of other groups for them.
     fn serve_first(&mut self) {
         while let Some(&group) = self.first.first() {
-            if self.may_reserve() {
+            if self.groups[group].size > 0 && self.is_capped(group) {
+                // max_per_app was lowered, and its processes are disabled.
+                self.reconsider(group);
+            } else if self.may_reserve() {
                 self.spawn_in_background(group, false);
             } else if !self.evict_for(group) {
                 if self.count + self.reserved >= self.max && !self.written(E18) {
@@ -141,7 +144,7 @@ impl Pool {
     pub(crate) fn next_idle(&self) -> Option<ProcessId> {
         let above = |p: &&ProcessId| {
             let group = self.process(**p).group;
-            self.groups[group].size > self.options(group).min_processes
+            self.groups[group].enabled() > self.options(group).min_processes
         };
         self.inactive_apps.iter().find(above).copied()
     }
@@ -155,7 +158,7 @@ impl Pool {
             let Some(most) = self.by_surplus.iter().map(surplus).max() else { break };
             let group = self.by_surplus.iter().find(|group| surplus(group) == most);
             let group = *group.expect("the group with the largest surplus");
-            let stays = |p: &&ProcessId| self.place(self.process(**p)) != Place::Retiring;
+            let stays = |p: &&ProcessId| self.place(self.process(**p)) < Place::Retiring;
             let least_busy = self.groups[group].processes.iter().find(stays);
             let process = *least_busy.expect("a group in this list has such a process");
             self.remove(process);
@@ -169,14 +172,19 @@ impl Pool {
 
     /// Unmarks the process that was marked first: room was made in another way.
     fn unmark(&mut self) {
-        let process = self.marked.remove(0);
+        let process = self.marked[0];
         let group = self.process(process).group;
+        self.unmark_process(process);
+        self.refresh(group);
+        self.global_queue_position_became_available(group);
+        self.reconsider(group);
+    }
+
+    pub(crate) fn unmark_process(&mut self, process: ProcessId) {
+        self.marked.retain(|&marked| marked != process);
         self.remove(process);
         self.process_mut(process).marked = false;
         self.insert(process, End::Back);
         self.report(Event::Unmarked { process });
-        self.refresh(group);
-        self.global_queue_position_became_available(group);
-        self.reconsider(group);
     }
 }

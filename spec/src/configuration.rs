@@ -106,6 +106,8 @@ pub struct Environment {
     pub restart_group: bool,
     /// The minimum of a group's processes may be asked for without a get.
     pub pre_start: bool,
+    /// A process may be disabled, and enabled again. One of `max` stays enabled.
+    pub disable: bool,
     /// A process may break a session or refuse a connection.
     pub processes_fail: bool,
     /// A process may be seen to have failed, and may fail before it has proved itself (E26). Elsewhere a process
@@ -138,9 +140,9 @@ pub struct Environment {
 impl Environment {
     /// Returns each event, and whether it may happen.
     #[rustfmt::skip]
-    pub fn events(&self) -> [(bool, &'static str); 21] {
+    pub fn events(&self) -> [(bool, &'static str); 22] {
         let Environment {
-            spawns_fail, no_thread, touch, delete, detach, detach_group, restart_group, pre_start, processes_fail,
+            spawns_fail, no_thread, touch, delete, detach, detach_group, restart_group, pre_start, disable, processes_fail,
             early_deaths, clients_fail, endless, give_up, try_get, time, punctual, set_max, set_max_per_app, set_max_idle_time, options, close,
         } = self;
         [
@@ -152,6 +154,7 @@ impl Environment {
             (*detach_group, "groups are detached"),
             (*restart_group, "groups are restarted by name"),
             (*pre_start, "the minimum is asked for without a get"),
+            (*disable, "processes are disabled and enabled"),
             (*processes_fail, "processes break sessions"),
             (*early_deaths, "processes fail early"),
             (*clients_fail, "clients fail to connect"),

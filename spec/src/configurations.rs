@@ -107,6 +107,7 @@ changes! {
     closes environment.close = true;
     endings environment.detach_group = true, closes;
     pre_starts environment.pre_start = true;
+    disables environment.disable = true;
     by_name environment.restart_group = true, pre_starts;
     everything environment.touch = true, failures, detaches, lowered;
     connects connects = true;
@@ -208,6 +209,11 @@ configurations! {
     "one-rolling-private" [12_850, 76_756, 28]: pool(rolling(private(1)), 3, 3), restarts;
     "one-by-name" [9_188, 105_235, 20]: pool(first_min(private(1), 1), 2, 2), failures, endings, by_name;
     "two-by-name" [65_737, 865_103, 23]: pool(rolling_first(first_min(global(2), 1)), 2, 2), endings, by_name;
+    "one-disabled" [86_205, 836_182, 24]: pool(vec![Options { concurrency: 2, ..Options::new("a").min(1) }], 3, 3), disables, detaches, idle, time;
+    "two-disabled" [12_647, 73_960, 24]: two(first_min(global(2), 1)), disables, time, idle;
+    "two-disabled-rolling" [136_622, 801_910, 34]: pool(rolling(private(2)), 2, 2), disables, restarts;
+    "one-disabled-rolling" [19_309, 162_444, 28]: pool(rolling(private(1)), 2, 2), disables, restarts, closes, spawns_fail, time;
+    "two-disabled-private" [7_995, 47_549, 21]: pool(private(2), 2, 3), disables, time, short_drains;
     // Three groups, max 2, three clients.
     "three-global" [23_354, 130_529, 22]: three(global(3)), time, idle, short_drains;
     "three-global-deep" [1_012_090, 6_631_465, 32]: three(global(3)), failures, idle, short_drains;

@@ -7,6 +7,7 @@
 //! INV-GROUP-SIZE, INV-GROUP-ACCESSIBLE, INV-PROCESS-ACCESSIBLE, INV-DRAINING, INV-CLOSED. Properties:
 //! PROP-DRAIN-ENDS.
 
+use crate::checkout::End;
 use crate::configuration::{GroupId, ProcessId};
 use crate::pool::{At, Event, Failure, Lock, Pool, Process, Reason};
 use crate::rules::Erratum::*;
@@ -18,6 +19,42 @@ impl Pool {
         let group = process.group;
         self.detach_process(identifier, Reason::Requested);
         self.settle(group);
+    }
+
+    /// Disables a process, or enables it again, if it is attached. Disabled, it is given no sessions, keeps its place,
+    /// and counts as active.
+    pub(crate) fn set_enabled(&mut self, identifier: ProcessId, enabled: bool) {
+        let Some(process) = self.attached(identifier) else { return };
+        if process.disabled != enabled {
+            return;
+        }
+        let (group, unused, now) = (process.group, process.sessions == 0, self.now);
+        if self.marked.contains(&identifier) {
+            self.unmark_process(identifier);
+        }
+        self.remove(identifier);
+        self.process_mut(identifier).disabled = !enabled;
+        self.insert(identifier, if unused { End::Front } else { End::Back });
+        let g = &mut self.groups[group];
+        if enabled {
+            g.disabled -= 1
+        } else {
+            g.disabled += 1
+        }
+        if unused && enabled {
+            g.idle += 1;
+            self.process_mut(identifier).last_used = now;
+            self.inactive_apps.push(identifier);
+            self.mutate_active(self.active - 1);
+        } else if unused {
+            g.idle -= 1;
+            self.inactive_apps.retain(|&p| p != identifier);
+            self.mutate_active(self.active + 1);
+        }
+        self.settle(group);
+        if unused && enabled {
+            self.tell_of_idle();
+        }
     }
 
     /// Detaches an attached process that has failed.
@@ -53,6 +90,7 @@ impl Pool {
     pub(crate) fn detach_process(&mut self, identifier: ProcessId, reason: Reason) {
         let process = self.process(identifier);
         let (group, busy) = (process.group, process.sessions > 0);
+        let (idle, disabled) = (process.is_idle(), process.disabled);
         let outdated = process.generation < self.groups[group].generation;
         self.report(Event::Detached { process: identifier, group, reason, busy });
 
@@ -61,11 +99,12 @@ impl Pool {
         let g = &mut self.groups[group];
         g.size -= 1;
         g.outdated -= usize::from(outdated);
-        if busy {
-            self.mutate_active(self.active - 1);
-        } else {
+        g.disabled -= usize::from(disabled);
+        if idle {
             self.groups[group].idle -= 1;
             self.inactive_apps.retain(|&p| p != identifier);
+        } else {
+            self.mutate_active(self.active - 1);
         }
         self.mutate_count(self.count - 1);
         self.totals.detached += 1;

@@ -136,6 +136,7 @@ fn state(pool: &Pool, process: &crate::pool::Process) -> &'static str {
     match pool.place(process) {
         Place::Draining => "draining",
         _ if process.marked => "marked",
+        _ if process.disabled => "disabled",
         _ if process.sessions > 0 => "active",
         _ => "idle",
     }

@@ -33,17 +33,17 @@ invariants! {
     "INV-GROUP-NAME" "every process in a group's list records that group as its own"
         |s| all_groups(s, |id, g| g.processes.iter().all(|&p| s.process(p).group == id));
     "INV-GROUP-ORDER" "in a group's list, idle processes come before busy ones"
-        |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| p.sessions > 0).is_sorted());
+        |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| !p.is_idle()).is_sorted());
     "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, the marked one last among them; then full ones, by sessions"
         |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| s.place(p)).is_sorted());
     "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes"
         |s| all_groups(s, |_, g| g.size == g.processes.len()
-            && g.idle == infos(s, &g.processes).filter(|p| p.sessions == 0).count());
+            && g.idle == infos(s, &g.processes).filter(|p| p.is_idle()).count());
     "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there"
         |s| all_groups(s, |_, g| g.known != g.detached && (g.known || g.processes.is_empty()));
-    "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached"
+    "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session, is enabled and not detached"
         |s| s.processes.iter().all(|p|
-            (p.sessions == 0 && !p.detached) == s.inactive_apps.contains(&p.identifier));
+            (p.is_idle() && !p.detached) == s.inactive_apps.contains(&p.identifier));
     "INV-PROCESS-ACCESSIBLE" "a process is in its group's list exactly if it is not detached"
         |s| s.processes.iter().all(|p|
             p.detached != s.groups.iter().any(|g| g.processes.contains(&p.identifier)));
@@ -56,9 +56,9 @@ invariants! {
         |s| all_groups(s, |_, g| g.size <= s.count);
     "INV-COUNT" "count is the sum of the groups' sizes"
         |s| s.groups.iter().map(|g| g.size).sum::<usize>() == s.count;
-    "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count"
+    "INV-ACTIVE" "active is the number of attached processes that have sessions or are disabled, and at most count"
         |s| s.active <= s.count as isize
-            && s.processes.iter().filter(|p| p.sessions > 0 && !p.detached).count() as isize == s.active;
+            && s.processes.iter().filter(|p| !p.is_idle() && !p.detached).count() as isize == s.active;
     "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes"
         |s| s.inactive_apps.len() as isize == s.count as isize - s.active;
     "INV-INACTIVE-IDLE" "every process in inactive_apps is attached and has no session"
@@ -105,13 +105,13 @@ invariants! {
     "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)"
         |s| (0..s.groups.len()).all(|g| s.groups[g].queue.is_empty() || s.select_process(g).is_none());
     "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)"
-        |s| all_groups(s, |_, g| g.queue.is_empty() || g.size > 0 || g.spawning.is_some()
-            || g.want == Want::First);
+        |s| all_groups(s, |_, g| g.queue.is_empty() || g.enabled() > 0 || g.spawning.is_some()
+            || g.want == Want::First || g.disabled > 0 && g.want != Want::Nothing);
     "INV-MARKED" "at most one process is marked for eviction, an attached and busy one, while a group wants its first process; in a full pool one is (E18, E37)"
         |s| infos(s, &s.marked).all(|p| p.marked && p.sessions > 0 && !p.detached)
             && s.processes.iter().filter(|p| p.marked).count() == s.marked.len()
             && s.marked.len() <= s.first.len().min(if s.written(E37) { s.first.len() } else { 1 })
-            && (s.first.is_empty() || s.count == 0 || s.count + s.reserved < s.max || !s.marked.is_empty()
+            && (s.first.is_empty() || s.by_surplus.is_empty() || s.count + s.reserved < s.max || !s.marked.is_empty()
                 || s.written(E18) || s.lock != Lock::Free);
     "INV-TOTALS" "the processes spawned, without those detached, are those in the pool: spawned - detached = count"
         |s| s.totals.spawned == s.totals.detached + s.count as u64;
@@ -130,11 +130,14 @@ invariants! {
         |s| (0..s.groups.len()).all(|id| {
             let (want, right) = (s.groups[id].want, s.wants(id));
             // A lowered max_per_app is noticed when the group's turn comes.
-            (want == right || want == Want::More && right == Want::Capped)
+            (want == right || matches!(want, Want::More | Want::First) && right == Want::Capped)
                 && [(&s.first, Want::First), (&s.more, Want::More),
                     (&s.replacements, Want::Replacement), (&s.capped, Want::Capped)]
                     .iter().all(|(line, of)| line.contains(&id) == (want == *of))
         });
+    "INV-DISABLED" "a disabled process comes last in its group's list, and counts as active"
+        |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| p.disabled).is_sorted()
+            && g.disabled == infos(s, &g.processes).filter(|p| p.disabled).count());
     "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)"
         |s| !s.closed || s.count == 0 && s.waiting == 0
             && [&s.first, &s.more, &s.replacements, &s.capped].iter().all(|line| line.is_empty());
@@ -171,13 +174,13 @@ fn identifiers(s: &Pool) -> impl Iterator<Item = ProcessId> + '_ {
 impl Group {
     /// Returns how many idle processes no minimum protects, by arithmetic.
     pub fn evictable(&self, min_processes: usize) -> usize {
-        self.idle.min(self.size.saturating_sub(min_processes))
+        self.idle.min(self.enabled().saturating_sub(min_processes))
     }
 }
 
 /// Returns the same number by taking idle processes one by one while the group is above its minimum.
 fn unprotected(s: &Pool, group: GroupId) -> usize {
-    let mut size = s.groups[group].processes.len();
+    let mut size = infos(s, &s.groups[group].processes).filter(|p| !p.disabled).count();
     let of_group = |p: &&ProcessId| s.process(**p).group == group;
     let take = |_: &&ProcessId| {
         let above = size > s.options(group).min_processes;

@@ -93,7 +93,7 @@ liveness! {
             let group = &s.groups[id];
             let wants = group.known && !group.forgotten && !s.closed;
             let room = !s.is_capped(id) && (group.spawning.is_some() || s.may_reserve());
-            wants && room && group.size < s.options(id).min_processes
+            wants && room && group.enabled() < s.options(id).min_processes
         };
     "PROP-RESTART-ENDS" "a rolling restart replaces every outdated process (E34)"
         assumes "the same, and spawns stop failing; there is room for a successor: max_draining is not 0, and \

@@ -108,6 +108,16 @@ impl Pool {
             let attached = self.processes.iter().filter(|process| !process.detached);
             out.extend(attached.map(|process| Action::Detach { process: process.identifier }));
         }
+        if env.disable {
+            let attached = || self.processes.iter().filter(|process| !process.detached);
+            // Otherwise no process may be left to serve a get, for ever.
+            if attached().filter(|process| process.disabled).count() + 1 < self.max {
+                let enabled = attached().filter(|process| !process.disabled);
+                out.extend(enabled.map(|process| Action::Disable { process: process.identifier }));
+            }
+            let disabled = attached().filter(|process| process.disabled);
+            out.extend(disabled.map(|process| Action::Enable { process: process.identifier }));
+        }
         if env.early_deaths {
             let attached = self.processes.iter().filter(|process| !process.detached);
             out.extend(
@@ -170,6 +180,8 @@ impl Pool {
             Action::Touch { dir } => self.touch(dir),
             Action::Delete { dir } => self.delete(dir),
             Action::Detach { process } => self.detach_without_lock(process),
+            Action::Disable { process } => self.set_enabled(process, false),
+            Action::Enable { process } => self.set_enabled(process, true),
             Action::ProcessFails { process } => self.process_has_failed(process),
             Action::DetachGroup { group } => self.detach_group(group),
             Action::RestartGroup { group, mode } => self.restart_group(group, mode),
@@ -207,6 +219,8 @@ impl Action {
             }
             Action::Detach { process } => Action::Detach { process: name(process) },
             Action::ProcessFails { process } => Action::ProcessFails { process: name(process) },
+            Action::Disable { process } => Action::Disable { process: name(process) },
+            Action::Enable { process } => Action::Enable { process: name(process) },
             other => other,
         }
     }

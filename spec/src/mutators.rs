@@ -140,7 +140,7 @@ impl Pool {
     /// minimum. Among groups with equal surplus, the one that reached it first comes first.
     pub(crate) fn refresh(&mut self, group: GroupId) {
         let g = &self.groups[group];
-        let retires = |&&p: &&ProcessId| self.place(self.process(p)) == Place::Retiring;
+        let retires = |&&p: &&ProcessId| self.place(self.process(p)) >= Place::Retiring;
         let staying = g.processes.len() - g.processes.iter().filter(retires).count();
         let above = staying.saturating_sub(self.options(group).min_processes);
         let surplus = (staying > 0).then_some(above);

@@ -98,7 +98,7 @@ impl Pool {
             let unproved = age < longest && !process.detached;
             process.failures_before = process.failures_before.filter(|_| unproved);
             let ago = |time: Time| then - (now - time).min(idle);
-            let inactive = process.sessions == 0 && !process.detached;
+            let inactive = process.is_idle() && !process.detached;
             process.last_used = if inactive { ago(process.last_used) } else { then };
             process.start_time = match inactive && remembers_start {
                 true => ago(process.start_time),

@@ -8,8 +8,8 @@
 //! while it has processes. As ruled it outlives them, because it holds the queue, the back-off and what
 //! the group saw of its restart file.
 //!
-//! A [`Process`] is idle, active, retiring (it takes no more sessions), draining (detached, with
-//! sessions), or gone. A gone process is no longer part of the pool's data.
+//! A [`Process`] is idle, active, retiring (it takes no more sessions), disabled, draining (detached, with
+//! sessions), or gone. A disabled process counts as active. A gone process is no longer part of the pool's data.
 
 pub use crate::action::{Action, Event, Failure, Reason, SpawnResult};
 use crate::configuration::{ClientId, Config, GroupId, Options, OptionsId, ProcessId, Time};
@@ -47,8 +47,10 @@ pub struct Group {
     pub processes: Vec<ProcessId>,
     /// The number of attached processes.
     pub size: usize,
-    /// The number of attached processes without sessions.
+    /// The number of attached processes that are enabled and have no sessions.
     pub idle: usize,
+    /// The number of attached processes that are disabled.
+    pub disabled: usize,
     /// The waiting gets, in the order of arrival.
     pub queue: Vec<ClientId>,
     /// The spawn in flight that the group waits for: the pseudocode's `spawning` and `spawner_thread`.
@@ -85,9 +87,13 @@ impl Group {
     fn new(dirs: usize) -> Group {
         Group { detached: true, seen: vec![None; dirs], ..Group::default() }
     }
+    /// Returns the number of attached processes that are enabled.
+    pub fn enabled(&self) -> usize {
+        self.size - self.disabled
+    }
     /// Returns whether no process can serve the group's gets before the end of its back-off (E27).
     pub fn is_out_of_order(&self) -> bool {
-        self.size == 0 && self.spawning.is_none() && self.back_off_until.is_some()
+        self.enabled() == 0 && self.spawning.is_none() && self.back_off_until.is_some()
     }
 }
 
@@ -103,6 +109,8 @@ pub enum Place {
     /// Attached, but takes no more sessions: it was given its last session (E36 as written), or is marked for
     /// eviction (E37 as written).
     Retiring,
+    /// Attached, but takes no sessions until it is enabled.
+    Disabled,
     /// Detached, with sessions (E13).
     Draining,
 }
@@ -132,8 +140,17 @@ pub struct Process {
     pub detached: bool,
     /// Whether the process is marked for eviction (E18).
     pub marked: bool,
+    /// Whether the process is disabled.
+    pub disabled: bool,
     /// The deadline of the drain.
     pub drain_deadline: Time,
+}
+
+impl Process {
+    /// Returns whether the process is idle: it has no session, and may be given one.
+    pub fn is_idle(&self) -> bool {
+        self.sessions == 0 && !self.disabled
+    }
 }
 
 /// A spawn in flight.
@@ -418,6 +435,8 @@ impl Pool {
         let exhausted = self.is_exhausted(process);
         if process.detached {
             Place::Draining
+        } else if process.disabled {
+            Place::Disabled
         } else if exhausted && !self.written(Erratum::E14)
             || process.marked && self.written(Erratum::E37)
         {

@@ -78,12 +78,12 @@ step_properties! {
                     || !s.spawning_allowed(id)
             })
         };
-    "PROP-SERVES-ON" "no get waits while a process of its group can be given one more session, even if another group waits for its place (E37)"
+    "PROP-SERVES-ON" "no get waits while an enabled process of its group can be given one more session, even if another group waits for its place (E37)"
         |_, _, s| each(s.clients.iter().filter(|client| matches!(client.at, At::Waiting(_))), |client| {
             let of_group = s.groups[client.group].processes.iter().map(|&p| s.process(p));
             of_group.into_iter().all(|p| {
                 let takes = s.options_of(p).concurrency;
-                s.is_exhausted(p) || takes > 0 && p.sessions >= takes
+                p.disabled || s.is_exhausted(p) || takes > 0 && p.sessions >= takes
             })
         });
     "PROP-GROWTH" "a group above its minimum grows only when none of its processes has room, unless its options say otherwise (E35)"
@@ -107,6 +107,22 @@ step_properties! {
             let passes = *action == Action::Tick && bounded;
             let idle = s.next_idle().filter(|_| passes)?;
             Some(s.now - s.process(idle).last_used <= s.max_idle_time)
+        };
+    "PROP-DISABLED" "a disabled process is given no session, and leaves only for a caller, a restart or a failure"
+        |before, action, after| {
+            let is_disabled = |id: ProcessId| {
+                let process = before.find(id).filter(|process| process.disabled && !process.detached);
+                process.is_some() && *action != Action::Enable { process: id }
+            };
+            let right = |event: &Event| match *event {
+                Event::Served { process, .. } => !is_disabled(process),
+                Event::Detached { process, reason, .. } if is_disabled(process) => {
+                    !matches!(reason, Reason::Evicted(_) | Reason::Idle)
+                }
+                _ => true,
+            };
+            let here = before.processes.iter().any(|process| is_disabled(process.identifier));
+            here.then(|| after.events.iter().all(right))
         };
     "PROP-HEALTHY-STAY" "a failed spawn detaches no process of its group (E26)"
         |before, action, after| match action {
@@ -345,7 +361,7 @@ fn growth(_: &Pool, _: &Action, after: &Pool) -> Option<bool> {
     });
     let grows = |&(_, id): &(usize, GroupId)| {
         let (group, options) = (&after.groups[id], after.options(id));
-        group.size > 0 && group.size >= options.min_processes && !options.eager_growth
+        group.size > 0 && group.enabled() >= options.min_processes && !options.eager_growth
     };
     each(begins.filter(grows), |(at, id)| {
         let serves = |event: &Event| match *event {
@@ -377,7 +393,7 @@ fn choice(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
 
 /// Judges each eviction of a step by the idle processes and group sizes of that moment.
 fn victims(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
-    let mut sizes: Vec<usize> = before.groups.iter().map(|group| group.size).collect();
+    let mut sizes: Vec<usize> = before.groups.iter().map(|group| group.enabled()).collect();
     let of = |process: ProcessId| (process, before.process(process).group);
     let mut idle: Vec<(ProcessId, GroupId)> =
         before.inactive_apps.iter().copied().chain(becomes_idle(before, action)).map(of).collect();
@@ -392,7 +408,8 @@ fn victims(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
                 if evicted && choosable && protects && idle.iter().any(|&(p, _)| p == process) {
                     judged.push(above(group));
                 }
-                sizes[group] = sizes[group].saturating_sub(1);
+                let enabled = before.find(process).is_none_or(|process| !process.disabled);
+                sizes[group] = sizes[group].saturating_sub(usize::from(enabled));
                 idle.retain(|&(p, _)| p != process);
             }
             Event::Attached { process, group } => {

@@ -60,7 +60,7 @@ impl Pool {
         if matches!(ending, Ending::Closed | Ending::Failed) {
             info.failures_before = None;
         }
-        let idle = info.sessions == 0;
+        let idle = info.is_idle();
         let processed = info.processed;
         // The pseudocode's move_to_front for an idle process; a busy one goes behind its equals.
         self.insert(identifier, if idle { End::Front } else { End::Back });

@@ -131,6 +131,7 @@ impl Pool {
             generation,
             detached: false,
             marked: false,
+            disabled: false,
             drain_deadline: now,
         });
         self.insert(spawn.ticket, End::Front);

@@ -169,6 +169,8 @@ pub fn sentence(before: &Pool, action: &Action, after: &Pool) -> String {
         Action::Delete { .. } => "restart.txt is deleted".into(),
         Action::Detach { process } => format!("A caller detaches p{process}"),
         Action::ProcessFails { process } => format!("p{process} fails"),
+        Action::Disable { process } => format!("A caller disables p{process}"),
+        Action::Enable { process } => format!("A caller enables p{process}"),
         Action::DetachGroup { group } => {
             format!("A caller detaches group {}", names.group(group))
         }
@@ -342,6 +344,7 @@ fn draw_process(pool: &Pool, process: &Process) -> String {
     };
     match pool.place(process) {
         Place::Retiring => says += ", retiring",
+        Place::Disabled => says += ", disabled",
         _ if process.marked => says += ", marked",
         Place::Draining => says += ", detached",
         _ => {}

@@ -154,6 +154,7 @@ broken! {
     "INV-WANT" |s| s.groups[C].want = Want::More;
     "INV-WANT" |s| s.more.push(C);
     "INV-WANT" |s| (s.groups[C].want, s.first) = (Want::First, vec![C]) => "INV-MARKED";
+    "INV-DISABLED" |s| s.groups[A].disabled = 1 => "INV-EVICTABLE";
     "INV-CLOSED" |s| s.closed = true;
     "INV-CLOSED" |s| { *s = closed(); s.more.push(A) } => "INV-WANT";
 }
@@ -262,6 +263,11 @@ fn unwanted() -> Pool {
 fn full() -> Pool {
     after(one(Options::new("a"), 2, 2), &[get(0, A), ready(1)])
 }
+/// Returns the same, and the process is disabled.
+fn disabled() -> Pool {
+    let config = one(Options::new("a"), 2, 2).with(|env| env.disable = true);
+    after(config, &[get(0, A), ready(1), Action::Disable { process: 1 }])
+}
 /// Returns a pool with the spawn of a process in flight that may be given one session.
 fn last_session() -> Pool {
     after(one(Options { max_requests: 1, ..Options::new("a") }, 1, 1), &[get(0, A)])
@@ -339,6 +345,8 @@ steps! {
     "PROP-LAST-SESSION": last_session(), ready(1), |s| process(s, 1).detached = false;
     "PROP-IDLE-TIME": due(), Action::Clean, |s| s.events = vec![detached(IDLE, A, Reason::Idle)];
     "PROP-IDLE-BOUND": punctual(), Action::Tick, |s| s.now += 2;
+    "PROP-DISABLED": disabled(), get(1, A),
+        |s| s.events.push(Event::Served { client: 1, process: 1 });
     "PROP-HEALTHY-STAY": grows(), fails(2), |s| s.events.push(detached(1, A, Reason::SpawnFailed));
     "PROP-EARLY-DEATH": unproved(), Action::ProcessFails { process: 1 }, |s| s.groups[A].failures = 0;
     "PROP-BACK-OFF-SPARES": well_formed(), close(3),

@@ -70,5 +70,5 @@ fn every_event_may_happen_in_some_configuration() {
     let usual = all().into_iter().filter(|named| !named.deep());
     let may = usual.flat_map(|named| named.config.environment.events());
     let happens: BTreeSet<_> = may.filter(|(may, _)| *may).map(|(_, event)| event).collect();
-    assert_eq!(happens.len(), 21, "only these events happen: {happens:?}");
+    assert_eq!(happens.len(), 22, "only these events happen: {happens:?}");
 }

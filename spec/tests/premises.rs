@@ -222,6 +222,8 @@ fn the_classes_of_all_actions_are_pinned() {
         Action::Delete { dir: 0 },
         Action::Detach { process: 1 },
         Action::ProcessFails { process: 1 },
+        Action::Disable { process: 1 },
+        Action::Enable { process: 1 },
         Action::DetachGroup { group: 0 },
         Action::RestartGroup { group: 0, mode: RestartMode::Immediate },
         Action::PreStart { group: 0 },

@@ -48,10 +48,10 @@ impl<S: Spawner> State<S> {
         let has_waiters = !group.queue.is_empty();
         if group.outdated > 0 {
             Want::Replacement
-        } else if group.size == 0 && has_waiters {
+        } else if group.enabled() == 0 && has_waiters && !self.is_capped(group) {
             // Only a first process can end those waits (INV-WAIT-HAS-CAUSE).
             Want::First
-        } else if has_waiters || group.size < group.min_processes() && !group.forgotten {
+        } else if has_waiters || group.enabled() < group.min_processes() && !group.forgotten {
             // The minimum is refilled after every loss (erratum E28: PROP-MINIMUM-REFILLED), until the group is
             // detached by name (PROP-FORGOTTEN).
             if self.is_capped(group) { Want::Capped } else { Want::More }
@@ -128,10 +128,13 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    /// Spawns for the groups without a process, and evicts processes of other groups for them.
+    /// Spawns for the groups without an enabled process, and evicts processes of other groups for them.
     fn serve_first(&mut self, fx: &mut Effects<S>) {
         while let Some(group) = self.first.front() {
-            if self.may_reserve() {
+            if self.is_capped(self.group(group)) {
+                // max_per_app was lowered meanwhile, and its processes are disabled.
+                self.reconsider(group, fx);
+            } else if self.may_reserve() {
                 self.start_spawn(group, Kind::Addition, fx);
             } else if let Some(victim) = self.victim() {
                 let loser = self.process(victim).group;
@@ -203,7 +206,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Room was made otherwise, or is needed no longer.
-    fn unmark(&mut self) {
+    pub(crate) fn unmark(&mut self) {
         if let Some(key) = self.marked.take() {
             self.set_mark(key, false);
         }

@@ -31,7 +31,8 @@ impl<S: Spawner> State<S> {
     /// The caller settles the group.
     pub(crate) fn detach_process(&mut self, key: Key, reason: DetachReason, fx: &mut Effects<S>) {
         let info = &self.processes[key.index()];
-        let (group_key, idle, marked) = (info.group, info.sessions == 0, info.marked);
+        let (group_key, idle, marked) = (info.group, info.is_idle(), info.marked);
+        let unused = info.sessions == 0;
         let identifier = info.entry.identifier;
         // The process knows its own group; a name given by the caller may be another's (erratum E6).
         let group = &mut self.groups[group_key.index()];
@@ -66,7 +67,7 @@ impl<S: Spawner> State<S> {
         self.mutate_count(self.count - 1);
         self.totals.detached += 1;
 
-        if idle {
+        if unused {
             self.dispose(key, ShutDown::Drained, fx);
         } else {
             let deadline = self.clock.now().plus(self.limits.drain_timeout);

@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// - idle processes (INV-GROUP-ORDER), most recently freed first;
 /// - busy ones with room by their sessions, among equals least recently chosen or freed first;
 /// - the one that is marked for eviction, if it has room;
-/// - those without room, by their sessions.
+/// - those without room, by their sessions;
+/// - the disabled ones.
 ///
 /// The pseudocode scans for the least busy process. Here it is the first with room, in O(1) (erratum E33).
 #[derive(Debug, Default)]
@@ -34,6 +35,7 @@ pub(crate) struct Processes {
     open: RankList<InGroup>,
     marked: List<InGroup>,
     full: RankList<InGroup>,
+    disabled: List<InGroup>,
 }
 
 /// Where a process goes among its equals.
@@ -48,7 +50,10 @@ pub(crate) enum End {
 impl Processes {
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
-        self.open.len() + self.full.len() + self.marked.len()
+        self.open.len() + self.full.len() + self.marked.len() + self.disabled.len()
+    }
+    pub(crate) fn num_disabled(&self) -> usize {
+        self.disabled.len()
     }
     /// Returns the least busy process that takes a session. The marked one comes last: its group goes on being
     /// served, and it may become idle (erratum E37: PROP-SERVES-ON).
@@ -80,6 +85,7 @@ impl Processes {
             Place::Open(rank) => (&mut self.open, rank),
             Place::Full(rank) => (&mut self.full, rank),
             Place::Marked | Place::Draining => return self.marked.push_back(slab, key),
+            Place::Disabled => return self.disabled.push_back(slab, key),
         };
         match end {
             End::Front => ranked.push_front(slab, key, rank),
@@ -92,6 +98,7 @@ impl Processes {
             Place::Open(rank) => self.open.remove(slab, key, rank),
             Place::Full(rank) => self.full.remove(slab, key, rank),
             Place::Marked => self.marked.remove(slab, key),
+            Place::Disabled => self.disabled.remove(slab, key),
             Place::Draining => unreachable!("a detached process is in no group's list"),
         }
     }
@@ -112,7 +119,7 @@ impl Processes {
     ) -> impl Iterator<Item = Key> + 'a {
         let open = self.open.iter(slab).map(|(_, key)| key);
         let full = self.full.iter(slab).map(|(_, key)| key);
-        open.chain(self.marked.iter(slab)).chain(full)
+        open.chain(self.marked.iter(slab)).chain(full).chain(self.disabled.iter(slab))
     }
 }
 
@@ -229,13 +236,18 @@ impl Group {
     pub(crate) fn min_processes(&self) -> usize {
         self.options.min_processes()
     }
+    /// Returns how many processes may be given sessions.
+    #[inline]
+    pub(crate) fn enabled(&self) -> usize {
+        self.size - self.processes.num_disabled()
+    }
     /// Whether no process can serve its gets before the end of its back-off (erratum E27).
     pub(crate) fn is_out_of_order(&self) -> bool {
-        self.size == 0 && self.spawning.is_none() && self.back_off_until.is_some()
+        self.enabled() == 0 && self.spawning.is_none() && self.back_off_until.is_some()
     }
     #[inline]
     pub(crate) fn is_above_minimum(&self) -> bool {
-        self.size > self.min_processes()
+        self.enabled() > self.min_processes()
     }
 }
 

@@ -20,12 +20,12 @@ impl<S: Spawner> State<S> {
         "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, the marked one last among them; then full ones, by sessions" group_sorted;
         "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size;
         "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there" group_accessible;
-        "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session and is not detached" process_idle;
+        "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session, is enabled and not detached" process_idle;
         "INV-PROCESS-ACCESSIBLE" "a process is in its group's list exactly if it is not detached" process_accessible;
         "INV-PROCESS-HERE" "no process in the pool's data is marked as gone" process_here;
         "INV-SIZE-WITHIN-COUNT" "no group's size exceeds count" size_within_count;
         "INV-COUNT" "count is the sum of the groups' sizes" count;
-        "INV-ACTIVE" "active is the number of attached processes with sessions, and at most count" active;
+        "INV-ACTIVE" "active is the number of attached processes that have sessions or are disabled, and at most count" active;
         "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes" inactive_size;
         "INV-INACTIVE-IDLE" "every process in inactive_apps is attached and has no session" inactive_idle;
         "INV-INACTIVE-ORDER" "inactive_apps is ordered by last_used" inactive_order;
@@ -46,6 +46,7 @@ impl<S: Spawner> State<S> {
         "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
         "INV-EVICTABLE" "the idle processes that no minimum protects are found by the numbers of their group (E29)" evictable;
         "INV-WANT" "every group stands in the line that its state asks for" want;
+        "INV-DISABLED" "a disabled process comes last in its group's list, and counts as active" disabled;
         "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)" closed;
     };
 
@@ -69,7 +70,7 @@ fn group_name<S: Spawner>(s: &State<S>) -> bool {
 
 fn group_order<S: Spawner>(s: &State<S>) -> bool {
     s.groups.iter().all(|(_, group)| {
-        let busy = group.processes.iter(&s.processes).map(|key| s.process(key).sessions > 0);
+        let busy = group.processes.iter(&s.processes).map(|key| !s.process(key).is_idle());
         busy.is_sorted()
     })
 }
@@ -81,7 +82,8 @@ fn group_sorted<S: Spawner>(s: &State<S>) -> bool {
             Place::Open(sessions) => (0, sessions),
             Place::Marked => (1, 0),
             Place::Full(sessions) => (2, sessions),
-            Place::Draining => (3, 0),
+            Place::Disabled => (3, 0),
+            Place::Draining => (4, 0),
         });
         infos.iter().all(|info| info.place == info.right_place()) && ranks.is_sorted()
     })
@@ -89,7 +91,7 @@ fn group_sorted<S: Spawner>(s: &State<S>) -> bool {
 
 fn group_size<S: Spawner>(s: &State<S>) -> bool {
     s.groups.iter().all(|(_, group)| {
-        let idle = group.processes.iter(&s.processes).filter(|&key| s.process(key).sessions == 0);
+        let idle = group.processes.iter(&s.processes).filter(|&key| s.process(key).is_idle());
         group.size == group.processes.len()
             && group.size == group.processes.iter(&s.processes).count()
             && group.size == group.by_age.len()
@@ -112,9 +114,9 @@ fn inactive<S: Spawner>(s: &State<S>) -> impl Iterator<Item = Key> {
 
 fn process_idle<S: Spawner>(s: &State<S>) -> bool {
     let inactive: HashSet<usize> = inactive(s).map(Key::index).collect();
-    s.processes.iter().all(|(index, info)| {
-        (info.sessions == 0 && !info.is_detached()) == inactive.contains(&index)
-    })
+    s.processes
+        .iter()
+        .all(|(index, info)| (info.is_idle() && !info.is_detached()) == inactive.contains(&index))
 }
 
 fn process_accessible<S: Spawner>(s: &State<S>) -> bool {
@@ -145,7 +147,7 @@ fn count<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn active<S: Spawner>(s: &State<S>) -> bool {
-    let active = s.processes.iter().filter(|(_, info)| info.sessions > 0 && !info.is_detached());
+    let active = s.processes.iter().filter(|(_, info)| !info.is_idle() && !info.is_detached());
     s.active <= s.count && active.count() == s.active
 }
 
@@ -240,9 +242,9 @@ fn exact_wake_up<S: Spawner>(s: &State<S>) -> bool {
 fn wait_has_cause<S: Spawner>(s: &State<S>) -> bool {
     s.groups.iter().all(|(_, group)| {
         group.queue.is_empty()
-            || group.size > 0
+            || group.enabled() > 0
             || group.spawning.is_some()
-            || group.want == Want::First
+            || group.want != Want::Nothing
     })
 }
 
@@ -253,7 +255,7 @@ fn marked<S: Spawner>(s: &State<S>) -> bool {
             let busy = s.processes.get(key.index()).is_some_and(|p| p.marked && p.sessions > 0);
             busy && marked.clone().all(|(_, info)| !info.is_detached()) && !s.first.is_empty()
         }
-        None => s.first.is_empty() || s.count == 0 || s.count + s.reserved < s.max,
+        None => s.first.is_empty() || s.by_surplus.len() == 0 || s.count + s.reserved < s.max,
     };
     right && marked.count() == usize::from(s.marked.is_some())
 }
@@ -280,7 +282,7 @@ fn outdated<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn evictable<S: Spawner>(s: &State<S>) -> bool {
-    let above = |group: &Group| group.size > group.min_processes();
+    let above = |group: &Group| group.enabled() > group.min_processes();
     let evictable = inactive(s).filter(|key| above(s.group(s.process(*key).group)));
     let first = evictable.min_by_key(|key| s.process(*key).idle_rank);
     let standings = s.groups.iter().all(|(_, group)| {
@@ -308,9 +310,19 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
         && lines.iter().all(own)
         && s.groups.iter().all(|(index, group)| {
             let right = s.wants(Key::new(index));
-            // A group of `more` notices a lowered max_per_app when its turn comes.
-            group.want == right || group.want == Want::More && right == Want::Capped
+            // A group of `first` or `more` notices a lowered max_per_app when its turn comes.
+            group.want == right
+                || matches!(group.want, Want::First | Want::More) && right == Want::Capped
         })
+}
+
+fn disabled<S: Spawner>(s: &State<S>) -> bool {
+    s.groups.iter().all(|(_, group)| {
+        let enabled = group.processes.iter(&s.processes).map(|key| s.process(key).enabled);
+        let enabled: Vec<_> = enabled.collect();
+        enabled.iter().filter(|enabled| **enabled).count() == group.enabled()
+            && enabled.iter().rev().is_sorted()
+    })
 }
 
 fn closed<S: Spawner>(s: &State<S>) -> bool {

@@ -187,6 +187,10 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = group(s, "/c");
             s.group_mut(key).want = Want::More;
         }),
+        ("INV-DISABLED", |s| {
+            let key = busy(s);
+            info(s, key).enabled = false;
+        }),
         ("INV-CLOSED", |s| s.closed = true),
     ]
 }

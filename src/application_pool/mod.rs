@@ -32,7 +32,7 @@
 //! - A [`Snapshot`] of more than 512 groups and processes is copied in slices, each in a section of its own: its
 //!   groups are shown at different moments.
 //! - A group without a process waits at most `drain_timeout` for the place of another. A get waits longer if sessions
-//!   that do not end hold every process of its own group: use `get_timeout`.
+//!   that do not end hold every process of its own group, or disabled processes every place: use `get_timeout`.
 //! - The pool keeps a group's record (its restart file's state, its last error) until
 //!   [`ApplicationPool::detach_group`], or for the time that [`Builder::forget_groups_after`] sets.
 //!
@@ -64,6 +64,7 @@ mod checkout;
 mod cleaner;
 mod close_timed_out;
 mod detach;
+mod disabling;
 mod effects;
 mod ending;
 mod error;

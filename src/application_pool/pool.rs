@@ -117,6 +117,34 @@ impl<S: Spawner> ApplicationPool<S> {
         })
     }
 
+    /// Disables the process with this identifier. Returns whether it is attached.
+    ///
+    /// A disabled process finishes its sessions, is given no more, and stays in the pool: for example, to look at it with
+    /// a debugger. It keeps its place, is not evicted, and does not count for its group's minimum. It ends as any other by
+    /// a restart, [`detach`](Self::detach) or [`close`](Self::close). If as many processes are disabled as
+    /// [`max`](Builder::max) or [`max_per_app`](Builder::max_per_app) allows, gets wait until one is enabled.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::Session;
+    ///
+    /// let process = Session::identifier(&pool.get(&shop)?);
+    /// assert!(pool.disable(process));
+    /// assert_ne!(Session::identifier(&pool.get(&shop)?), process); // another one serves
+    /// assert!(pool.enable(process));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn disable(&self, identifier: Identifier) -> bool {
+        self.inner().critical(|state, fx| state.set_enabled(identifier, false, fx))
+    }
+    /// Enables the process with this identifier after [`disable`](Self::disable): it is given sessions again. Returns
+    /// whether it is attached.
+    pub fn enable(&self, identifier: Identifier) -> bool {
+        self.inner().critical(|state, fx| state.set_enabled(identifier, true, fx))
+    }
+
     /// Reports that the process with this identifier has failed: it has crashed, or its spawner has found it broken.
     /// Returns whether there is such a process, attached or about to be.
     ///

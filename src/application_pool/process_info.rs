@@ -42,6 +42,8 @@ pub(crate) enum Place {
     Marked,
     /// In the group, at the limit of its concurrency; ranked by sessions.
     Full(usize),
+    /// In the group, but it takes no session: it is disabled.
+    Disabled,
     /// Detached, with sessions open.
     Draining,
 }
@@ -53,6 +55,7 @@ pub(crate) enum Place {
 /// | idle: its group is in `inactive_apps` | `Open` | 0 | yes | no |
 /// | active | `Open`, `Full` | > 0 | yes | no |
 /// | active, marked for eviction | `Marked`, `Full` | > 0 | yes | no |
+/// | disabled | `Disabled` | any number | yes | no |
 /// | detached, draining | `Draining` | > 0 | no | yes |
 /// | gone | removed from the slab, `Entry::gone` is set | | | |
 pub(crate) struct ProcessInfo<S: Spawner> {
@@ -76,6 +79,8 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     /// The group's generation when it was attached.
     pub(crate) generation: u64,
     pub(crate) place: Place,
+    /// Whether it may be given sessions.
+    pub(crate) enabled: bool,
     /// Whether it is the pool's `marked`.
     pub(crate) marked: bool,
     pub(crate) drain_deadline: Time,
@@ -94,7 +99,10 @@ impl<S: Spawner> ProcessInfo<S> {
     }
     /// Returns the place that its numbers ask for.
     pub(crate) fn right_place(&self) -> Place {
-        if self.concurrency.is_some_and(|max| self.sessions >= max) {
+        if !self.enabled {
+            // It is given no session (PROP-DISABLED).
+            Place::Disabled
+        } else if self.concurrency.is_some_and(|max| self.sessions >= max) {
             // Full processes are not chosen (INV-CONCURRENCY).
             Place::Full(self.sessions)
         } else if self.marked && self.sessions > 0 {
@@ -103,6 +111,12 @@ impl<S: Spawner> ProcessInfo<S> {
         } else {
             Place::Open(self.sessions)
         }
+    }
+    /// Whether it is idle: no session is open, and it may be given one. A disabled process is never idle, so it is
+    /// neither chosen nor evicted (INV-DISABLED).
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.sessions == 0 && self.enabled
     }
     /// Whether it has left its group (erratum E8: PROP-DETACHED-STATED).
     pub(crate) fn is_detached(&self) -> bool {

@@ -65,7 +65,7 @@ impl<S: Spawner> State<S> {
         let now = self.clock.now();
         info.last_used = now;
         let group_key = info.group;
-        let idle = info.sessions == 0;
+        let idle = info.is_idle();
         let group = &mut self.groups[group_key.index()];
         group.processes.remove(&mut self.processes, key);
         // The pseudocode's move_to_front, if the process is idle; otherwise it goes behind its equals.

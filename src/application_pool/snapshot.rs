@@ -159,6 +159,8 @@ pub enum ProcessState {
     /// It has sessions, and is to make room for another group: it leaves when they have ended, or at the deadline. It
     /// gets new sessions only if no other process of its group has room.
     Retiring,
+    /// It is [disabled](super::ApplicationPool::disable): it finishes its sessions, and is given no more.
+    Disabled,
     /// It is detached, and finishes its sessions.
     Draining,
 }
@@ -314,6 +316,7 @@ impl<S: Spawner> ProcessInfo<S> {
             pid: self.entry.pid,
             state: match self.place {
                 Place::Draining => ProcessState::Draining,
+                Place::Disabled => ProcessState::Disabled,
                 _ if self.marked => ProcessState::Retiring,
                 _ if self.sessions > 0 => ProcessState::Busy,
                 _ => ProcessState::Idle,

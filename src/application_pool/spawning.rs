@@ -183,6 +183,7 @@ impl<S: Spawner> State<S> {
             failures_before: Some(failures_before),
             generation: group.generation,
             place: Place::Open(0),
+            enabled: true,
             marked: false,
             drain_deadline: now,
             in_group: Links::default(),

@@ -103,7 +103,7 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) more: List<Wanting>,
     pub(crate) replacements: List<Wanting>,
     pub(crate) capped: List<Wanting>,
-    /// Groups with a process, by how far they are above their minimum.
+    /// Groups with an enabled process, by how far they are above their minimum.
     pub(crate) by_surplus: RankList<BySurplus>,
     /// Counts the processes that became idle.
     pub(crate) became_idle: u64,
@@ -238,7 +238,8 @@ impl<S: Spawner> State<S> {
         }
         let group = &self.groups[key.index()];
 
-        let surplus = (group.size > 0).then(|| group.size.saturating_sub(group.min_processes()));
+        let enabled = group.enabled();
+        let surplus = (enabled > 0).then(|| enabled.saturating_sub(group.min_processes()));
         if surplus != group.surplus {
             self.rank_by_surplus(key, surplus);
         }

@@ -139,3 +139,98 @@ fn a_users_test_makes_snapshots_and_errors() {
     request.cancel().cancel();
     assert!(spawner.spawn(&request).is_err(), "a cancelled spawn gives up");
 }
+
+/// PROP-DISABLED, INV-DISABLED.
+#[test]
+fn a_disabled_process_finishes_its_session_and_is_given_no_more() {
+    let rig = Rig::watching(|b| b.max(3));
+    let session = rig.get(&app("x"));
+    let process = rig.group(&app("x")).processes[0].identifier;
+    assert!(rig.pool.disable(process) && rig.pool.disable(process), "twice is once");
+    assert_eq!(rig.get(&app("x")).pid(), 2, "another one serves");
+    drop(session);
+    let disabled = || rig.group(&app("x")).processes[0].clone();
+    assert_eq!((disabled().state, disabled().sessions), (ProcessState::Disabled, 0));
+    assert_eq!(rig.counts(), (1, 2), "it counts as active");
+    // It is neither due nor evicted, however long it is idle.
+    rig.pool.set_max_idle_time(SECOND).expect("not zero");
+    rig.clock.advance(2 * SECOND);
+    rig.until(|| rig.pids(&app("x")) == [1]);
+    assert!(rig.pool.enable(process) && rig.pool.enable(process), "twice is once");
+    rig.clock.advance(2 * SECOND);
+    rig.until(|| rig.pids(&app("x")).is_empty());
+    assert!(!rig.pool.disable(process) && !rig.pool.enable(process), "it is gone");
+}
+
+#[test]
+fn a_disabled_process_does_not_count_for_the_minimum() {
+    let rig = Rig::new(|b| b.max(3));
+    let options = app("x").with_min_processes(1);
+    drop(rig.get(&options));
+    assert!(rig.pool.disable(rig.group(&options).processes[0].identifier));
+    rig.until(|| rig.pids(&options) == [1, 2]);
+}
+
+#[test]
+fn a_get_waits_for_a_disabled_process_if_there_can_be_no_other() {
+    for max_per_app in [Some(1), None] {
+        let rig =
+            Rig::new(|b| b.max(if max_per_app.is_some() { 2 } else { 1 }).max_per_app(max_per_app));
+        drop(rig.get(&app("x")));
+        let process = rig.group(&app("x")).processes[0].identifier;
+        assert!(rig.pool.disable(process));
+        let waits = rig.queue_get(&app("x"));
+        assert!(rig.pool.enable(process));
+        assert_eq!(waits.session().pid(), 1);
+    }
+}
+
+/// Processes of other groups make room, and the disabled one stays.
+#[test]
+fn a_group_whose_processes_are_disabled_gets_another_one() {
+    let rig = Rig::new(|b| b.max(2));
+    drop((rig.get(&app("x")), rig.get(&app("y"))));
+    let process = rig.group(&app("x")).processes[0].identifier;
+    assert!(rig.pool.disable(process));
+    assert_eq!(rig.get(&app("x")).pid(), 3);
+    assert_eq!((rig.pids(&app("x")), rig.gone()), (vec![1, 3], vec![2]));
+    assert!(rig.pool.detach(process), "it is detached as any other");
+    assert_eq!(rig.pids(&app("x")), [3]);
+}
+
+/// Its wait makes another process ready to leave. Under the new limit, that process could not help it.
+#[test]
+fn a_lowered_limit_counts_disabled_processes() {
+    let rig = Rig::new(|b| b.max(2));
+    drop(rig.get(&app("x")));
+    let y = rig.get(&app("y"));
+    let process = rig.group(&app("x")).processes[0].identifier;
+    assert!(rig.pool.disable(process));
+    let waits = rig.queue_get(&app("x"));
+    rig.pool.set_max_per_app(Some(1)).expect("not zero");
+    drop(y);
+    assert_eq!(rig.pids(&app("y")), [2], "it makes no room");
+    assert!(rig.pool.enable(process));
+    assert_eq!(waits.session().pid(), 1);
+}
+
+#[test]
+fn a_closed_pool_has_no_disabled_process() {
+    let rig = Rig::new(|b| b.max(2));
+    let session = rig.get(&app("x"));
+    let process = rig.group(&app("x")).processes[0].identifier;
+    assert!(rig.pool.disable(process));
+    rig.pool.close();
+    assert!(!rig.pool.enable(process));
+    drop(session);
+    rig.until(|| rig.gone() == [1]);
+}
+
+#[test]
+fn a_restart_replaces_a_disabled_process() {
+    let rig = Rig::new(|b| b.max(2));
+    drop(rig.get(&app("x")));
+    assert!(rig.pool.disable(rig.group(&app("x")).processes[0].identifier));
+    assert!(rig.pool.restart_group("/srv/x", RestartMode::Rolling));
+    rig.until(|| rig.pids(&app("x")) == [2]);
+}

@@ -1,8 +1,8 @@
-//! The tools' side of the socket: `cabrank status`, `stop`, `restart`, `detach`.
+//! The tools' side of the socket: `cabrank status`, `stop`, `restart`, `detach`, `disable`, `enable`.
 
 use super::report::Report;
 use super::{Reply, Request, render};
-use crate::config::cli::{DetachArgs, InstanceArgs, StatusArgs};
+use crate::config::cli::{InstanceArgs, ProcessArgs, StatusArgs};
 use crate::failure::Failure;
 use crate::instance_dir;
 use rustix::net::sockopt::{self, Timeout};
@@ -38,8 +38,16 @@ pub(crate) fn restart(which: &InstanceArgs) -> Result<(), Failure> {
     done(which, &Request::Restart)
 }
 
-pub(crate) fn detach(args: &DetachArgs) -> Result<(), Failure> {
+pub(crate) fn detach(args: &ProcessArgs) -> Result<(), Failure> {
     done(&args.which, &Request::Detach { pid: args.pid.0 })
+}
+
+pub(crate) fn disable(args: &ProcessArgs) -> Result<(), Failure> {
+    done(&args.which, &Request::Disable { pid: args.pid.0 })
+}
+
+pub(crate) fn enable(args: &ProcessArgs) -> Result<(), Failure> {
+    done(&args.which, &Request::Enable { pid: args.pid.0 })
 }
 
 fn json(report: &Report) -> Result<String, Failure> {

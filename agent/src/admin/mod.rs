@@ -19,6 +19,8 @@ pub(crate) enum Request {
     Stop,
     Restart,
     Detach { pid: u32 },
+    Disable { pid: u32 },
+    Enable { pid: u32 },
 }
 
 /// The agent's answer.

@@ -141,7 +141,15 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
             Reply::Done("The agent is shutting down.".into())
         }
         Request::Restart => restart(admin).await,
-        Request::Detach { pid } => detach(&admin.pool, pid),
+        Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, || {
+            format!("Process {pid} gets no more requests and shuts down.")
+        }),
+        Request::Disable { pid } => change(&admin.pool, pid, Pool::disable, || {
+            format!("Process {pid} gets no more requests until `cabrank enable {pid}`.")
+        }),
+        Request::Enable { pid } => {
+            change(&admin.pool, pid, Pool::enable, || format!("Process {pid} gets requests."))
+        }
     }
 }
 
@@ -195,18 +203,17 @@ fn touch(dir: &Path, file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn detach(pool: &Pool, pid: u32) -> Reply {
-    let found: Option<Identifier> = pool
-        .snapshot()
-        .groups
-        .iter()
-        .flat_map(|g| &g.processes)
-        .find(|p| p.pid == Some(pid))
-        .map(|p| p.identifier);
-    match found {
-        Some(identifier) if pool.detach(identifier) => {
-            Reply::Done(format!("Process {pid} gets no more requests and shuts down."))
-        }
+/// Changes the process with this pid, and says so.
+fn change(
+    pool: &Pool,
+    pid: u32,
+    change: fn(&Pool, Identifier) -> bool,
+    done: impl Fn() -> String,
+) -> Reply {
+    let processes = pool.snapshot().groups.into_iter().flat_map(|group| group.processes);
+    let mut found = processes.filter(|process| process.pid == Some(pid));
+    match found.next() {
+        Some(process) if change(pool, process.identifier) => Reply::Done(done()),
         _ => Reply::Refused(format!(
             "the pool has no process {pid}. `cabrank status` lists its processes."
         )),

@@ -80,7 +80,11 @@ pub(crate) enum Command {
     /// Replace the processes of a running agent
     Restart(InstanceArgs),
     /// Remove one application process from a running agent's pool
-    Detach(DetachArgs),
+    Detach(ProcessArgs),
+    /// Give one application process no more requests, but keep it
+    Disable(ProcessArgs),
+    /// Give a disabled application process requests again
+    Enable(ProcessArgs),
 }
 
 const AFTER_START: &str = "\
@@ -335,7 +339,7 @@ pub(crate) struct StatusArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DetachArgs {
+pub(crate) struct ProcessArgs {
     /// The pid of the process, from `cabrank status`
     pub(crate) pid: Pid,
     #[command(flatten)]

@@ -111,3 +111,25 @@ fn detach_and_restart_by_command() {
     let out = run(agent.runtime.path(), &["detach", "1"]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("no process 1"));
 }
+
+#[test]
+fn a_disabled_process_stays_and_gets_no_request() {
+    let app = wsgi("", "return answer(os.getpid())");
+    let agent = Agent::start(app.path(), &["-e", "production"]);
+    let first = agent.get("/");
+    let command = |words: &[&str]| {
+        let out = run(agent.runtime.path(), words);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let says = command(&["disable", &first]);
+    assert!(says.contains(&format!("cabrank enable {first}")), "{says}");
+    let second = agent.get("/");
+    assert_ne!(first, second);
+    assert!(command(&["status"]).contains("disabled"));
+    command(&["enable", &first]);
+    command(&["disable", &second]);
+    assert_eq!(agent.get("/"), first);
+    let out = run(agent.runtime.path(), &["enable", "1"]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("no process 1"));
+}

@@ -248,7 +248,13 @@ fn a_restart_file_that_is_not_regular_does_not_block_the_agent() {
 #[test]
 fn the_error_for_a_bad_pid_says_what_is_valid() {
     let runtime = tempfile::tempdir().unwrap();
-    for words in [&["detach"][..], &["status", "--instance"], &["stop", "--instance"]] {
+    for words in [
+        &["detach"][..],
+        &["disable"],
+        &["enable"],
+        &["status", "--instance"],
+        &["stop", "--instance"],
+    ] {
         for value in ["abc", "-1", "0", "99999999999"] {
             let out = command(runtime.path(), words).arg(value).output().unwrap();
             let message = String::from_utf8(out.stderr).unwrap();
@@ -310,7 +316,7 @@ fn an_application_that_never_becomes_ready_is_killed_with_its_children() {
 #[test]
 fn the_tools_fail_without_a_running_agent() {
     let runtime = tempfile::tempdir().unwrap();
-    for words in [&["status"][..], &["stop"], &["restart"], &["detach", "1"]] {
+    for words in [&["status"][..], &["stop"], &["restart"], &["detach", "1"], &["disable", "1"]] {
         // The temporary directory may hold other agents, so the test uses an empty one.
         let out = command(runtime.path(), words).env("TMPDIR", runtime.path()).output().unwrap();
         let message = String::from_utf8(out.stderr).unwrap();

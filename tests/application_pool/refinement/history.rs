@@ -54,6 +54,10 @@ pub(crate) enum Operation {
     ProcessFails {
         nth: usize,
     },
+    /// Disables a process, or enables one that is disabled.
+    Toggle {
+        nth: usize,
+    },
     DetachGroup {
         group: usize,
     },
@@ -169,6 +173,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         1 => n().prop_map(|dir| Delete { dir }),
         2 => n().prop_map(|nth| Detach { nth }),
         2 => n().prop_map(|nth| ProcessFails { nth }),
+        3 => n().prop_map(|nth| Toggle { nth }),
         1 => n().prop_map(|group| DetachGroup { group }),
         1 => (n(), any::<bool>()).prop_map(|(group, rolling)| RestartGroup { group, rolling }),
         1 => n().prop_map(|group| PreStart { group }),

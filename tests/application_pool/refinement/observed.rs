@@ -223,6 +223,7 @@ fn process(spec: &pool::Pool, p: &pool::Process) -> Process {
         identifier: p.identifier as u64,
         state: match spec.place(p) {
             Place::Draining => ProcessState::Draining,
+            _ if p.disabled => ProcessState::Disabled,
             _ if p.marked => ProcessState::Retiring,
             _ if p.sessions > 0 => ProcessState::Busy,
             _ => ProcessState::Idle,

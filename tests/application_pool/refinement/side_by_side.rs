@@ -173,6 +173,25 @@ impl SideBySide {
                 assert_eq!(found, attached, "whether {process} was there to fail");
                 Some(format!("process {process} fails"))
             }
+            Operation::Toggle { nth } => {
+                let process = self.spec.processes.get(nth % self.spec.processes.len().max(1))?;
+                let (process, enable) = (process.identifier, process.disabled);
+                let attached = !process_is_detached(&self.spec, process);
+                let identifier = Identifier::from_u64(process as u64);
+                let (action, found) = match enable {
+                    true => (Action::Enable { process }, self.pool.enable(identifier)),
+                    false => (Action::Disable { process }, self.pool.disable(identifier)),
+                };
+                self.apply(action);
+                assert_eq!(
+                    found, attached,
+                    "whether {process} was there to be disabled or enabled"
+                );
+                Some(format!(
+                    "process {process} is {}",
+                    if enable { "enabled" } else { "disabled" }
+                ))
+            }
             Operation::DetachGroup { group } => {
                 let group = group % groups;
                 let known = self.spec.groups[group].known;
