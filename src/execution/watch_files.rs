@@ -53,9 +53,8 @@ impl Stamp {
         let (changed, id) = (None, [0, 0]);
         Stamp { modified: metadata.modified().ok(), changed, length: metadata.len(), id }
     }
-    /// Whether each edit after `now` gets another stamp.
+    /// Whether each edit after `now` gets another stamp. A time in the future has no age yet.
     fn is_settled(&self, now: SystemTime) -> bool {
-        // A time in the future has no age yet.
         let is_old = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age > GRANULE);
         // Each edit sets the time of the change. A program may set the time of the modification to any value.
         self.changed.or(self.modified).is_some_and(is_old)
@@ -80,8 +79,7 @@ impl Watch for Files {
         if !stamped.eq(&present) {
             return true;
         }
-        let unsettled =
-            || loaded.iter().filter_map(|(path, (stamp, hash))| Some((path, stamp, (*hash)?)));
+        let unsettled = || loaded.iter().filter_map(|(path, (at, h))| Some((path, at, (*h)?)));
         if unsettled().any(|(path, _, loaded)| hash(path) != loaded) {
             return true;
         }
@@ -90,11 +88,8 @@ impl Watch for Files {
             for (stamp, hash) in settled.values_mut() {
                 *hash = hash.filter(|_| !stamp.is_settled(now));
             }
-            let mut place = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            // A reload may have looked meanwhile.
-            if Arc::ptr_eq(&place, &loaded) {
-                *place = Arc::new(settled);
-            }
+            // No reload has looked meanwhile: the execution that checks has its share.
+            *self.loaded.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settled);
         }
         false
     }
@@ -145,4 +140,11 @@ fn hash(path: &Path) -> u64 {
         }
     }
     hasher.finish()
+}
+
+#[test]
+fn an_old_time_of_modification_settles_no_file() {
+    let (old, now) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 9 * GRANULE);
+    let stamp = Stamp { modified: Some(old), changed: Some(now), length: 0, id: [0; 2] };
+    assert!(!stamp.is_settled(now));
 }

@@ -72,3 +72,36 @@ impl Flag {
         self.0.load(FLAG)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Duration;
+
+    /// Two threads wait for the lock. The first one unlocks and at once tries to lock again: the lock is the second one's.
+    /// After an ordinary unlock, the first one has it again before the second one has woken.
+    #[test]
+    fn a_fair_unlock_passes_the_lock_on() {
+        const TURNS: usize = 40;
+        let lock = Mutex::new(());
+        let turn = |_: &usize| {
+            let held = lock.lock();
+            let waits = || {
+                unlock_fairly(lock.lock());
+                lock.0.try_lock().is_none()
+            };
+            thread::scope(|scope| {
+                let waiters = [(); 2].map(|()| scope.spawn(waits));
+                // Both park. parking_lot makes this unlock fair, after more than a millisecond without a fair one, and
+                // hardly ever the next one.
+                thread::sleep(Duration::from_millis(5));
+                drop(held);
+                waiters.map(|waiter| waiter.join().expect("no panic")).contains(&true)
+            })
+        };
+        let passed = (0..TURNS).filter(turn).count();
+        // On a busy machine the second one may not have parked.
+        assert!(passed > TURNS / 6, "{passed} of {TURNS} unlocks passed the lock on");
+    }
+}
