@@ -7,6 +7,7 @@ mod agent;
 mod http;
 
 mod budget;
+mod conformance;
 mod connections;
 mod costs;
 mod crashes;
