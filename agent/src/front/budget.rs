@@ -42,7 +42,10 @@ fn divide(descriptors: u64) -> Shares {
     let reserved = (descriptors / 4).clamp(1, MOST_RESERVED);
     let whole = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).max(1);
     // A request in progress may use two: its connection to the process, and a file.
-    Shares { connections: whole(descriptors - reserved), requests: whole(reserved / 2) }
+    Shares {
+        connections: whole(descriptors.saturating_sub(reserved)),
+        requests: whole(reserved / 2),
+    }
 }
 
 /// The number of open connections, and its limit.
@@ -92,5 +95,6 @@ mod tests {
             assert!(used <= limit, "{limit}: {shares:?}");
         }
         assert_eq!(divide(20_480), Shares { connections: 16_320, requests: 2048 });
+        assert_eq!(divide(64), Shares { connections: 1, requests: 1 }, "the least");
     }
 }
