@@ -379,7 +379,8 @@ impl<'a> Exchange<'a> {
 
     fn begin_answer(&mut self) {
         self.answer = Answer::Begun;
-        let closes = self.client.is_closing() || self.client.has_ended;
+        let is_last = self.client.has_ended && self.scratch.input.is_empty();
+        let closes = self.client.is_closing() || is_last;
         let Scratch { head, reply, to_client, .. } = &mut *self.scratch;
         self.framing = encode::client_framing(reply, head);
         let connection = match closes || self.framing == ReplyFraming::UntilClose {

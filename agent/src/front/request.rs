@@ -61,7 +61,9 @@ async fn serve_all(client: &mut Client, scratch: &mut Scratch, has_served: bool)
             }
         }
         let stays = serve_one(client, scratch).await;
-        if !stays || client.is_closing() || client.has_ended {
+        // A client that half-closes gets an answer to each request that it has sent.
+        let is_last = client.has_ended && scratch.input.is_empty();
+        if !stays || client.is_closing() || is_last {
             return Next::Close;
         }
         next = Next::Served;
