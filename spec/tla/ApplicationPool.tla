@@ -34,8 +34,8 @@
 (* only (E35: each group has the option eager_growth); changes of          *)
 (* MAX_IDLE_TIME; a punctual cleaner (E30); options that differ between    *)
 (* groups, except the minimum, or that change; processes that fail early;  *)
-(* restarts by name; a minimum that is asked for without a get; and every  *)
-(* erratum as written.                                                     *)
+(* restarts by name; a minimum that is asked for without a get; processes  *)
+(* that are disabled (INV-DISABLED); and every erratum as written.         *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
