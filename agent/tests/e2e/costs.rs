@@ -111,8 +111,8 @@ fn a_request_takes_few_allocations() {
         (0..REQUESTS).for_each(|_| ask(&mut client));
         let each = (counted(&file) - before) as f64 / REQUESTS as f64;
         println!("{each:.2} allocations a request");
-        // In builds with debug assertions the pool checks its invariants, which takes 8 allocations a request.
-        let most = if cfg!(debug_assertions) { 12.0 } else { 4.0 };
+        // In builds with debug assertions the pool checks its invariants, which takes 10 allocations a request.
+        let most = if cfg!(debug_assertions) { 14.0 } else { 4.0 };
         assert!(each <= most, "{each:.2} allocations a request; at most {most} are wanted");
     }
 }
