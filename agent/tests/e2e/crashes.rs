@@ -95,7 +95,9 @@ fn a_request_that_kills_its_process_does_not_kill_the_pool() {
 #[test]
 fn a_process_that_stops_listening_is_replaced_and_the_log_says_why() {
     let dir = node(
-        "const server = http.createServer((q, s) => {\n\
+        // The timer keeps the process alive, so that it refuses the next request.
+        "setInterval(() => {}, 1e6);\n\
+         const server = http.createServer((q, s) => {\n\
          if (q.url == '/close') server.close();\n\
          s.setHeader('Connection', 'close'); s.end(String(process.pid)) }).listen(0);",
     );
