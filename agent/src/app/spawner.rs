@@ -2,7 +2,7 @@
 //!
 //! One Unix socketpair is the loader's standard input and output; standard error is a pipe.
 //! `std::process::Command` starts the process, so no code of ours runs between fork and exec. The steps
-//! that belong there run in [`prepare`](super::prepare), a process image before the loader's.
+//! that belong there run in [`prepare`], a process image before the loader's.
 //!
 //! A newline must come before the loader's first line, so that unfinished output of a start-up script
 //! cannot hide it. The agent writes this newline into the child's end of the socketpair before the child

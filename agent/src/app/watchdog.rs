@@ -4,7 +4,7 @@
 //! that begins or ends to a pipe. When the agent ends, for whatever reason, the pipe ends, and the
 //! watchdog kills the groups that are left and removes the instance directory.
 //!
-//! The kernel kills the leaders of the groups by itself (see [`prepare`](super::prepare)), even if the
+//! The kernel kills the leaders of the groups by itself (see [`prepare`]), even if the
 //! watchdog is killed too. The watchdog is for the processes that the leaders have started: neither a
 //! parent-death signal nor the end of standard input reaches a helper that is busy or hangs.
 

@@ -1,7 +1,7 @@
 //! A queue of bytes with a bound in memory, then in a file, and then full.
 //!
 //! One task owns the queue. [`push`](Spool::push) and [`front`](Spool::front) never wait; file input and output
-//! run on tokio's blocking threads, one step at a time, and [`progress`](Spool::progress) waits for the step.
+//! run on tokio's blocking threads, one step at a time, and [`poll_progress`](Spool::poll_progress) waits for the step.
 //!
 //! The bytes are, from the oldest to the newest:
 //!
@@ -82,7 +82,7 @@ impl Spool {
 
     /// Appends as many bytes as fit now, and returns their number.
     ///
-    /// Less than all: the queue waits for its file ([`progress`](Self::progress)), or it is full until bytes
+    /// Less than all: the queue waits for its file ([`poll_progress`](Self::poll_progress)), or it is full until bytes
     /// are consumed.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> usize {
         let (now, rest) = bytes.split_at(bytes.len().min(self.room_in_front()));
@@ -124,7 +124,7 @@ impl Spool {
 
     /// Returns the oldest bytes that are in memory.
     ///
-    /// Empty, although the queue is not: the bytes are in the file, and [`progress`](Self::progress) brings
+    /// Empty, although the queue is not: the bytes are in the file, and [`poll_progress`](Self::poll_progress) brings
     /// them.
     pub(crate) fn front(&self) -> &[u8] {
         &self.front[self.consumed..]
@@ -169,7 +169,7 @@ impl Spool {
         self.len() == 0
     }
 
-    /// Returns whether [`progress`](Self::progress) has something to do: a step runs, or one can begin.
+    /// Returns whether [`poll_progress`](Self::poll_progress) has something to do: a step runs, or one can begin.
     pub(crate) fn has_work(&self) -> bool {
         self.step.is_some() || self.can_read() || self.can_write()
     }
@@ -182,21 +182,20 @@ impl Spool {
         self.back.len() >= self.step_size() && !self.is_unwritable
     }
 
-    /// Starts a step of file input or output if one is due, and waits for its end.
-    ///
-    /// After a step, front or room have changed. Without a step the future never completes, so that it can
-    /// stand in a `select!`. Dropping the future loses nothing: the step goes on, and the next call waits
-    /// for it.
-    ///
-    /// # Errors
-    /// The file cannot be written or read. After a failed write, for example to a full disk, the queue still
-    /// has all its bytes, and takes no more than its memory holds. After a failed read its bytes are lost.
+    /// Waits for [`poll_progress`](Self::poll_progress).
     #[cfg(test)]
     pub(crate) async fn progress(&mut self) -> io::Result<()> {
         std::future::poll_fn(|cx| self.poll_progress(cx)).await
     }
 
-    /// As [`progress`](Self::progress).
+    /// Starts a step of file input or output if one is due. Ready when the step has ended.
+    ///
+    /// After a step, front or room have changed. Without a step the result is pending, and no wake-up follows.
+    /// A caller that stops polling loses nothing: the step goes on, and the next call waits for it.
+    ///
+    /// # Errors
+    /// The file cannot be written or read. After a failed write, for example to a full disk, the queue still
+    /// has all its bytes, and takes no more than its memory holds. After a failed read its bytes are lost.
     pub(crate) fn poll_progress(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.step.is_none() {
             if self.can_read() {
