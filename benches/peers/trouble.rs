@@ -15,7 +15,7 @@ mod scenarios;
 #[path = "trouble/server.rs"]
 mod server;
 
-use pools::{Barging, Manager, Polled, Tasks, Threads};
+use pools::{Barging, Manager, Polled, Tasks, Threads, WithoutRuntime};
 use scenarios::Crowd;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -30,26 +30,54 @@ type Asyncband = std::sync::Arc<asyncband::pool::bounded::Pool<Manager>>;
 /// A column of the table.
 struct Contender {
     name: &'static str,
+    role: Role,
+    users: Users,
     /// Returns the figures of one scenario.
     run: fn(Scenario) -> Vec<f64>,
 }
 
-const CONTENDERS: [Contender; 7] = [
-    Contender { name: "cabrank", run: tasks::<CabrankTasks> },
-    Contender { name: "cabrank, barging", run: tasks::<Barging> },
-    Contender { name: "cabrank, threads", run: threads::<CabrankThreads> },
-    Contender { name: "bb8", run: tasks::<bb8::Pool<Manager>> },
-    Contender { name: "deadpool", run: tasks::<Deadpool> },
-    Contender { name: "asyncband", run: tasks::<Asyncband> },
-    Contender { name: "r2d2 (threads)", run: threads::<r2d2::Pool<Manager>> },
-];
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    /// Compared with the peers that have the same users.
+    Judged,
+    /// An option of ours that trades one row for another.
+    Variant,
+    Peer,
+}
 
-/// How many of the contenders are cabrank's. The first one is compared with the peers.
-const OURS: usize = 3;
+#[derive(Clone, Copy, PartialEq)]
+enum Users {
+    OfTasks,
+    OfThreads,
+}
+
+use Role::{Judged, Peer, Variant};
+use Users::{OfTasks, OfThreads};
+
+const fn contender(
+    name: &'static str,
+    role: Role,
+    users: Users,
+    run: fn(Scenario) -> Vec<f64>,
+) -> Contender {
+    Contender { name, role, users, run }
+}
+
+const CONTENDERS: [Contender; 8] = [
+    contender("cabrank", Judged, OfTasks, tasks::<CabrankTasks>),
+    contender("cabrank, no runtime", Judged, OfTasks, tasks::<WithoutRuntime>),
+    contender("cabrank, barging", Variant, OfTasks, tasks::<Barging>),
+    contender("cabrank, threads", Judged, OfThreads, threads::<CabrankThreads>),
+    contender("bb8", Peer, OfTasks, tasks::<bb8::Pool<Manager>>),
+    contender("deadpool", Peer, OfTasks, tasks::<Deadpool>),
+    contender("asyncband", Peer, OfTasks, tasks::<Asyncband>),
+    contender("r2d2 (threads)", Peer, OfThreads, threads::<r2d2::Pool<Manager>>),
+];
 
 #[derive(Clone, Copy)]
 enum Scenario {
     SlowConnect,
+    Fills,
     HungHandShake,
     Restart(Duration),
     Cancelled,
@@ -83,6 +111,17 @@ const SCENARIOS: &[(Scenario, &[Row])] = &[
             Least,
             "served by the one that comes back: threads wait for the pool only ([spike demand])",
         )],
+    ),
+    (
+        Scenario::Fills,
+        &[
+            row(
+                "a connect takes 200 ms, ten borrowers have loans of 5 ms, and one connection is open: borrows in two seconds",
+                Most,
+                "",
+            ),
+            row("… connects begun", Least, ""),
+        ],
     ),
     (
         Scenario::HungHandShake,
@@ -146,31 +185,68 @@ const SCENARIOS: &[(Scenario, &[Row])] = &[
     ),
 ];
 
-/// The reasons of the rows in which a peer is ahead, by a part of the row's name.
-const WHY: &[(&str, &str)] = &[
+/// Why a peer is ahead: by a part of the row's name, and of the contender's.
+const WHY: &[(&str, &str, &str)] = &[
+    (
+        "comes back after 20 ms",
+        "no runtime",
+        "without a runtime only the borrower polls its connect, so the pool would have to drop it (next scenario). \
+         deadpool and asyncband do the same.",
+    ),
+    (
+        "comes back after 20 ms",
+        "threads",
+        "a blocking connect is on its borrower's thread, which takes nothing else meanwhile. r2d2 has threads of its own \
+         for connects.",
+    ),
     (
         "away for 200 ms: failed borrows",
+        "",
         "cabrank, deadpool and asyncband return the error of a failed connect to its borrower at once; the borrowers here \
          try again after 10 ms. bb8 and r2d2 hide the error, and try again themselves after a growing pause. The next row \
          shows what that pause costs.",
     ),
     (
         "100 borrowers leave",
+        "no runtime",
+        "the connects of the borrowers that leave end with them, so it awaits its own. deadpool and asyncband do the same.",
+    ),
+    (
+        "100 borrowers leave",
+        "",
         "the borrower's turn comes with the first connect that ends, and a connect of its own may be younger.",
     ),
     (
-        "connects begun",
+        "connects begun until then",
+        "no runtime",
+        "a connect ends with its borrower, and each next borrower begins one. deadpool and asyncband do the same.",
+    ),
+    (
+        "connects begun until then",
+        "threads",
+        "each thread goes on with the connect that it began: one for each place. r2d2 connects with three threads.",
+    ),
+    (
+        "connects begun until then",
+        "",
         "a borrower that finds no slot ends a connect that its borrower gave up, because it may hang, and connects \
          itself: the one that was given up last, so the older ones end. bb8 and r2d2 keep the first ten, and in the \
          second scenario wait until the driver gives them up.",
     ),
     (
         "borrows per second",
+        "threads",
+        "r2d2 lets the thread that returns a connection take it again before those that wait, which the p99 shows.",
+    ),
+    (
+        "borrows per second",
+        "",
         "asyncband keeps no record of its loans: no ids, no ages, no limits that change, no clear_all. bb8 lets the task \
          that returns a connection take it again before those that wait, which the p99 shows.",
     ),
     (
         "p99 of the wait",
+        "",
         "as above: with 990 of 1,000 tasks waiting in order, the wait is the time of 990 borrows.",
     ),
 ];
@@ -186,6 +262,7 @@ fn runtime(workers: usize) -> Runtime {
 fn figures<P: Threads>(scenario: Scenario) -> Vec<f64> {
     match scenario {
         Scenario::SlowConnect => scenarios::slow_connect::<P>(),
+        Scenario::Fills => scenarios::fills::<P>(),
         Scenario::HungHandShake => scenarios::hung_hand_shake::<P>(),
         Scenario::Restart(away) => scenarios::restart::<P>(away),
         Scenario::Cancelled => scenarios::cancelled::<P>(),
@@ -237,16 +314,18 @@ fn heading() -> String {
     text
 }
 
-/// Whether the figure is the best, or differs from it by less than a tenth or 5.
-fn is_first(row: &Row, figures: &[f64]) -> bool {
-    let (ours, peers) = (figures[0], &figures[OURS..]);
+/// Whether our figure is the best of the pools with the same users, or differs from that by less than a tenth or 5.
+fn is_first(row: &Row, judged: &Contender, ours: f64, figures: &[f64]) -> bool {
+    let rivals = CONTENDERS.iter().zip(figures);
+    let rivals = rivals.filter(|(other, _)| other.role == Peer && other.users == judged.users);
+    let peers = rivals.map(|(_, figure)| *figure);
     match row.is_best {
         Least => {
-            let best = peers.iter().copied().fold(f64::INFINITY, f64::min);
-            let slack = if row.name.ends_with("ms") { 5.0 } else { 0.0 };
+            let best = peers.fold(f64::INFINITY, f64::min);
+            let slack = if row.name.contains(", ms") { 5.0 } else { 0.0 };
             ours <= best * 1.1 + slack
         }
-        Most => ours >= peers.iter().copied().fold(0.0, f64::max) / 1.1,
+        Most => ours >= peers.fold(0.0, f64::max) / 1.1,
     }
 }
 
@@ -266,13 +345,30 @@ fn markdown(table: &[Vec<f64>]) -> String {
         for cell in figures {
             write!(text, " {} |", figure(*cell)).expect("a string");
         }
-        let is_first = is_first(row, figures);
-        let verdict = if is_first { "yes" } else { "**no**" };
+        let judged = CONTENDERS.iter().zip(figures).filter(|(one, _)| one.role == Judged);
+        let behind: Vec<&str> = judged
+            .filter(|(one, ours)| !is_first(row, one, **ours, figures))
+            .map(|(one, _)| one.name)
+            .collect();
+        let verdict = match behind.is_empty() {
+            true => "yes".to_owned(),
+            false => format!("**not**: {}", behind.join("; ")),
+        };
         writeln!(text, " {verdict} | {} |", row.hikari).expect("a string");
-        if !is_first {
-            let known = WHY.iter().find(|(part, _)| row.name.contains(part));
-            let reason = known.map_or("not known yet.", |(_, reason)| reason);
-            writeln!(why, "- *{}*: {reason}", row.name).expect("a string");
+        let mut reasons: Vec<(Vec<&str>, &str)> = Vec::new();
+        for name in behind {
+            let is_known = |(of_row, of_name, _): &&(&str, &str, &str)| {
+                row.name.contains(of_row) && name.contains(of_name)
+            };
+            let reason = WHY.iter().find(is_known).map_or("not known yet.", |(.., reason)| reason);
+            match reasons.iter_mut().find(|(_, other)| *other == reason) {
+                Some((names, _)) => names.push(name),
+                None => reasons.push((vec![name], reason)),
+            }
+        }
+        for (names, reason) in reasons {
+            let names = names.join("; ");
+            writeln!(why, "- *{}* ({names}): {reason}", row.name).expect("a string");
         }
     }
     if !why.is_empty() {

@@ -117,6 +117,45 @@ fn resource_close_x_late_loan() {
     });
 }
 
+/// A refill hangs. Guards that it is an orphaned creation from its beginning (`State::next_refill`). Otherwise the
+/// close waits for its end.
+///
+/// Asserted: the refill ends, and then the close.
+#[test]
+fn resource_close_x_hanging_refill() {
+    let expected = ["dropped at once", "dropped when woken", "not begun"];
+    explore_small("resource_close_x_hanging_refill", &expected, |outcomes| {
+        // Its second creation hangs.
+        let late = Late::default();
+        let pool = ResourcePool::builder(Async(late.clone()), ()).min_idle(1);
+        let pool = pool
+            .clock(ManualClock::new().clock())
+            .maintenance(false)
+            .build_async()
+            .expect("a valid pool");
+        Borrowed::invalidate(block_on(pool.borrow_async()).expect("at once"));
+        let theirs = pool.clone();
+        let maintenance = spawn(move || {
+            let mut pass = Box::pin(theirs.maintain_async());
+            let pends = poll_once(pass.as_mut()).is_pending();
+            if pends {
+                block_on(pass);
+            }
+            pends
+        });
+        pool.close();
+        assert!(pool.wait_closed(SECOND));
+        let pended = maintenance.join().expect("no panic");
+        let had_begun = late.0.0.load(SeqCst) == 2;
+        outcomes.note(match (had_begun, pended) {
+            (true, true) => "dropped when woken",
+            (true, false) => "dropped at once",
+            _ => "not begun",
+        });
+        assert_eq!((pool.num_active(), pool.num_total()), (0, 0));
+    });
+}
+
 /// An idle resource has expired. Guards `State::left` in `State::destroyed`: the destruction of the last resource
 /// ends the close. Otherwise the caller of `wait_closed` sleeps for ever.
 ///

@@ -15,6 +15,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{Poll, Waker};
+use std::time::Instant;
 
 /// A factory whose creations complete once the gate is open.
 #[derive(Clone)]
@@ -32,14 +33,27 @@ impl Slow {
         let gate = Arc::new(Mutex::new((is_open, None)));
         Slow { reentry: Reentry::default(), begun: Arc::default(), gate }
     }
+    /// Returns a factory, and its pool on a runtime.
+    fn pool_on(
+        hand: &ByHand,
+        is_open: bool,
+        configure: impl FnOnce(Builder<Async<Slow>, SlowPool>) -> Builder<Async<Slow>, SlowPool>,
+    ) -> (Slow, SlowPool) {
+        let slow = Slow::new(is_open);
+        let builder = configure(ResourcePool::builder(Async(slow.clone()), ()));
+        // With a manual clock, there are no time limits.
+        let pool = builder.clock(crate::ManualClock::new().clock()).build_on(hand.clone());
+        let pool: SlowPool = pool.expect("a valid pool");
+        enable_for(&slow.reentry, &pool);
+        (slow, pool)
+    }
     /// Returns a factory and its pool. The factory's calls, and the wakers of futures that `reentry` polls, re-enter
     /// the pool.
     fn pool(
         is_open: bool,
         configure: impl FnOnce(Builder<Async<Slow>, SlowPool>) -> Builder<Async<Slow>, SlowPool>,
     ) -> (Slow, SlowPool) {
-        let gate = Arc::new(Mutex::new((is_open, None)));
-        let slow = Slow { reentry: Reentry::default(), begun: Arc::default(), gate };
+        let slow = Slow::new(is_open);
         let builder = configure(ResourcePool::builder(Async(slow.clone()), ()));
         let pool = builder.maintenance(false).build_async().expect("a valid pool");
         enable_for(&slow.reentry, &pool);
@@ -134,7 +148,8 @@ fn resource_creation_cancelled_x_borrow() {
 fn resource_creation_x_return() {
     let expected = ["its own", "the returned one"];
     explore("resource_creation_x_return", &expected, |outcomes| {
-        let (slow, pool) = Slow::pool(true, |b| b.max_active(2));
+        let hand = ByHand::default();
+        let (slow, pool) = Slow::pool_on(&hand, true, |b| b.max_active(2));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
         slow.gate.lock().0 = false;
         let creates = slow.begin(borrow(pool.clone()));
@@ -144,8 +159,33 @@ fn resource_creation_x_return() {
         outcomes.note(if *lent == 1 { "the returned one" } else { "its own" });
         drop(lent);
         returning.join().expect("no panic");
-        assert_eq!((pool.num_active(), pool.num_idle()), (0, pool.num_total()));
-        assert!(pool.num_idle() > 0 && slow.begun() == 2);
+        hand.run(&slow);
+        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 2, 2));
+        assert_eq!(slow.begun(), 2);
+        pool.close();
+        assert!(pool.wait_closed(SECOND));
+    });
+}
+
+/// The same without a runtime: the borrower awaits its own creation, beside an idle resource.
+///
+/// Guards the look at the runtime in `Creating::poll`. Otherwise the return drops the creation, and the pool does not
+/// fill.
+#[test]
+fn resource_creation_without_a_runtime_x_return() {
+    explore("resource_creation_without_a_runtime_x_return", &["its own"], |outcomes| {
+        let (slow, pool) = Slow::pool(true, |b| b.max_active(2));
+        let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
+        slow.gate.lock().0 = false;
+        let creates = slow.begin(borrow(pool.clone()));
+        let returning = spawn(move || drop(lent));
+        slow.open();
+        let lent = slow.reentry.block_on(creates).expect("a number");
+        assert_eq!(*lent, 2, "its own");
+        outcomes.note("its own");
+        drop(lent);
+        returning.join().expect("no panic");
+        assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 2, 2));
         pool.close();
         assert!(pool.wait_closed(SECOND));
     });
@@ -158,7 +198,8 @@ fn resource_creation_x_return() {
 fn resource_creation_cancelled_x_return() {
     let expected = ["granted before", "left before"];
     explore("resource_creation_cancelled_x_return", &expected, |outcomes| {
-        let (slow, pool) = Slow::pool(true, |b| b.max_active(3));
+        let hand = ByHand::default();
+        let (slow, pool) = Slow::pool_on(&hand, true, |b| b.max_active(3));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
         slow.gate.lock().0 = false;
         let first = slow.begin(borrow(pool.clone()));
@@ -166,14 +207,16 @@ fn resource_creation_cancelled_x_return() {
         let theirs = pool.clone();
         let returning = spawn(move || {
             drop(lent);
-            theirs.num_total()
+            theirs.num_active()
         });
         drop(first);
         let lent = slow.reentry.block_on(second).expect("a number");
         assert_eq!(*lent, 1, "its own creation hangs");
-        let total = returning.join().expect("no panic");
-        outcomes.note(if total == 3 { "granted before" } else { "left before" });
+        let active = returning.join().expect("no panic");
+        outcomes.note(if active == 2 { "granted before" } else { "left before" });
         drop(lent);
+        // Neither creation ends.
+        drop(hand.take());
         end(&pool);
     });
 }
@@ -182,12 +225,22 @@ fn resource_creation_cancelled_x_return() {
 #[derive(Clone, Default)]
 struct ByHand(Arc<std::sync::Mutex<Vec<BoxFuture<()>>>>);
 
+impl ByHand {
+    fn take(&self) -> Vec<BoxFuture<()>> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+    /// Polls all tasks to their end.
+    fn run(&self, slow: &Slow) {
+        self.take().into_iter().for_each(|task| slow.reentry.block_on(task));
+    }
+}
+
 impl Runtime for ByHand {
     type Sleep = std::future::Pending<()>;
     fn spawn(&self, task: BoxFuture<()>) {
         self.0.lock().expect("no panic").push(task);
     }
-    fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
+    fn sleep_until(&self, _: Instant) -> Self::Sleep {
         std::future::pending()
     }
 }
@@ -200,13 +253,10 @@ impl Runtime for ByHand {
 fn resource_orphaned_creation_x_borrow() {
     let expected = ["its task had begun", "its task had not begun"];
     explore("resource_orphaned_creation_x_borrow", &expected, |outcomes| {
-        let (slow, hand) = (Slow::new(false), ByHand::default());
-        let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(2);
-        let pool = pool.clock(crate::ManualClock::new().clock()).build_on(hand.clone());
-        let pool: SlowPool = pool.expect("a valid pool");
-        enable_for(&slow.reentry, &pool);
+        let hand = ByHand::default();
+        let (slow, pool) = Slow::pool_on(&hand, false, |b| b.max_total(2));
         drop((slow.begin(borrow(pool.clone())), slow.begin(borrow(pool.clone()))));
-        let mut tasks = std::mem::take(&mut *hand.0.lock().expect("no panic"));
+        let mut tasks = hand.take();
         assert_eq!((tasks.len(), pool.num_total()), (2, 2));
         let younger = tasks.remove(1);
         let begun = Arc::new(AtomicU32::new(0));
@@ -232,6 +282,70 @@ fn resource_orphaned_creation_x_borrow() {
     });
 }
 
+/// A runtime whose timers for up to ten seconds have ended.
+struct Soon(ByHand);
+
+impl Runtime for Soon {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.0.spawn(task);
+    }
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
+        match at < Instant::now() + 10 * SECOND {
+            true => Box::pin(std::future::ready(())),
+            false => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+/// The only creation hangs, was given up, and becomes overdue, while a borrower finds no room.
+///
+/// Guards `State::note_overdue`. Otherwise the borrower waits for a creation that hangs.
+#[test]
+fn resource_overdue_creation_x_borrow() {
+    let expected = ["it waited before", "it came later"];
+    explore("resource_overdue_creation_x_borrow", &expected, |outcomes| {
+        let (slow, hand) = (Slow::new(false), ByHand::default());
+        let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(1);
+        let pool: SlowPool = pool.build_on(Soon(hand.clone())).expect("a valid pool");
+        // User code does not re-enter the pool here: the search would be too long.
+        drop(slow.begin(borrow(pool.clone())));
+        // The timer of its time limit, and the creation.
+        let mut tasks = hand.take();
+        let task = tasks.pop().expect("it goes on");
+        let came = Arc::new(AtomicU32::new(0));
+        let (theirs, seen) = (slow.clone(), came.clone());
+        let driving = spawn(move || {
+            let mut task = pin!(task);
+            let ends = theirs.reentry.poll_once(task.as_mut());
+            let waited = seen.load(SeqCst) == 1;
+            // The timer that says when it is overdue.
+            let mut timers = hand.take();
+            for timer in &mut timers {
+                let _ = theirs.reentry.poll_once(pin!(timer));
+            }
+            if ends.is_pending() {
+                theirs.reentry.block_on(task);
+            }
+            theirs.open();
+            (waited, timers)
+        });
+        let mut waits = pin!(borrow(pool.clone()));
+        let lent = slow.reentry.poll_once(waits.as_mut());
+        came.store(1, SeqCst);
+        let lent = match lent {
+            Poll::Ready(lent) => lent,
+            Poll::Pending => slow.reentry.block_on(waits),
+        };
+        let lent = lent.expect("a number");
+        assert_eq!(*lent, 2, "a creation of its own");
+        let (waited, timers) = driving.join().expect("no panic");
+        outcomes.note(if waited { "it waited before" } else { "it came later" });
+        drop((lent, tasks, timers));
+        end(&pool);
+    });
+}
+
 /// Two borrowers that create are served by the resource that comes back, while a third one finds no room.
 ///
 /// Guards `Slot::gives_way`: creations whose borrowers were served go on. Otherwise each waiter drops one, and where
@@ -241,11 +355,8 @@ fn resource_orphaned_creation_x_borrow() {
 #[test]
 fn resource_served_creations_x_borrow() {
     explore("resource_served_creations_x_borrow", &["all were served"], |outcomes| {
-        let (slow, hand) = (Slow::new(true), ByHand::default());
-        let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(3);
-        let pool = pool.clock(crate::ManualClock::new().clock()).build_on(hand.clone());
-        let pool: SlowPool = pool.expect("a valid pool");
-        enable_for(&slow.reentry, &pool);
+        let hand = ByHand::default();
+        let (slow, pool) = Slow::pool_on(&hand, true, |b| b.max_total(3));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
         slow.gate.lock().0 = false;
         let first = slow.begin(borrow(pool.clone()));
@@ -264,9 +375,7 @@ fn resource_served_creations_x_borrow() {
         assert_eq!((slow.begun(), pool.num_total()), (3, 3), "no creation gave way");
         outcomes.note("all were served");
         slow.open();
-        for task in std::mem::take(&mut *hand.0.lock().expect("no panic")) {
-            slow.reentry.block_on(task);
-        }
+        hand.run(&slow);
         assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 3, 3));
         pool.close();
         assert!(pool.wait_closed(SECOND));

@@ -92,7 +92,7 @@ impl Threads {
         let actions = [WhenExhausted::Block, WhenExhausted::Block, WhenExhausted::Grow];
         let pool = KeyedResourcePool::builder(factory.clone())
             .max_active(1 + random.below(2))
-            .max_idle(3)
+            .max_idle(2)
             .min_idle(random.below(2))
             .max_total(FULL)
             .max_total_per_key(2)

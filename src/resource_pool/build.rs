@@ -65,6 +65,7 @@ impl<F: Form, P> Builder<F, P> {
             leaving: 0,
             by_age: List::new(),
             orphans: List::new(),
+            overdue: List::new(),
             lives: [const { List::new() }; CLASSES],
             lent: List::new(),
             turns: List::new(),
@@ -155,18 +156,20 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
     /// [`maintain_async`](Pool::maintain_async) do its maintenance. Without it, options that need maintenance are
     /// refused.
     ///
+    /// A borrower that creates awaits its own resource: see [creations](super#creations).
+    ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.
-    pub fn build_async(self) -> Result<Pool<Async<F>, K>, BuildError> {
+    pub fn build_async(mut self) -> Result<Pool<Async<F>, K>, BuildError> {
         if self.maintenance == Some(true) {
             let why = "there is no runtime for it; `build_on` takes one";
             let (option, with) = ("maintenance(true)", "build_async");
             return Err(BuildError::NotWith { option, with, why });
         }
         if let Some(option) = self.work().filter(|_| self.maintenance.is_none()) {
-            let why = "it needs a runtime; `build_on` takes one, and with `maintenance(false)` call `maintain_async`";
-            return Err(BuildError::NotWith { option, with: "build_async", why });
+            return Err(BuildError::needs_maintenance(option));
         }
+        self.options.is_unmaintained = self.maintenance.is_none();
         self.options.check_async()?;
         self.options.check_without_runtime("build_async")?;
         self.inner().map(Pool::of)
@@ -181,6 +184,9 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
     /// It then drops creations that are left, evicts what a borrower finds expired, and refills nothing. If the
     /// runtime's timer panics, the pool reports the same event. It then does what is due when something else becomes
     /// due.
+    ///
+    /// In either case calls of the factory have no time limits any more, also those in flight. The pool reports
+    /// [`RuntimeEnded`](super::Event::RuntimeEnded) once, when a call would have had one.
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.

@@ -61,7 +61,10 @@ impl<F: Form, P> Builder<F, P> {
     }
 
     /// Limits how many resources of each key are lent at once. Default: as many as `max_total` and `max_total_per_key`
-    /// allow, or 8 if neither is set.
+    /// allow, or 8 if neither is set. A limit above these is refused.
+    ///
+    /// Creations that [go on](super#creations) without their borrowers are not lent. They come on top, up to `max_idle`
+    /// of each key; only the totals bound both.
     pub fn max_active(mut self, limit: impl Into<Option<usize>>) -> Self {
         self.limits.max_active = number(limit.into());
         self.limits.max_active_is_set = true;
@@ -76,7 +79,9 @@ impl<F: Form, P> Builder<F, P> {
         self
     }
     /// Limits how many resources of each key are idle. A resource that is returned beyond that is destroyed. Default:
-    /// as many as `max_active`.
+    /// as many as `max_active`. A limit above `max_total` or `max_total_per_key` is refused.
+    ///
+    /// With 0 the pool keeps no resource, and idle times have no effect.
     pub fn max_idle(mut self, limit: impl Into<Option<usize>>) -> Self {
         self.limits.max_idle = Some(number(limit.into()));
         self
@@ -145,6 +150,8 @@ impl<F: Form, P> Builder<F, P> {
         self
     }
     /// Limits how long a resource is idle, also below `min_idle`. It is destroyed then. Default: no limit.
+    ///
+    /// A time longer than `max_lifetime` has no effect.
     pub fn max_idle_time(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.max_idle_time = time.into();
         self
@@ -183,7 +190,7 @@ impl<F: Form, P> Builder<F, P> {
     /// Sets after what time the listener is notified that a resource is still lent. Default: never.
     ///
     /// Only the borrower's time counts, from the loan to the return. The time of the factory before and after it does
-    /// not.
+    /// not. Without a listener and `remove_abandoned` this option has no effect.
     pub fn abandoned_after(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.abandoned_after = time.into();
         self
@@ -197,8 +204,10 @@ impl<F: Form, P> Builder<F, P> {
     }
     /// Limits how long a creation takes, by the runtime's timer. Default: 30 seconds. `None` means no limit.
     ///
-    /// The limit holds for every creation, also for one that [goes on](super#creations) without its borrower. It needs
-    /// a runtime: only [`build_on`](Self::build_on) accepts it. With a manual clock there is no limit.
+    /// The limit holds for every creation, also for one that [goes on](super#creations) without its borrower. After a
+    /// tenth of it, such a creation gives way to a borrower that finds no room. Without a limit, it does so after 3
+    /// seconds. The option needs a runtime: only [`build_on`](Self::build_on) accepts it. With a manual clock there is
+    /// no limit.
     pub fn create_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.create_timeout = time.into();
         self.options.create_timeout_is_set = true;

@@ -1,8 +1,11 @@
 //! A creation, run outside the lock in a place that is reserved for it. It may be dropped at any await.
 //!
-//! A borrower that creates is still a waiter: it takes whichever comes first, its own resource or one that another
-//! borrower returns. Otherwise a slow connect would hold up a borrower beside idle resources. The wait begins when the
-//! creation first pends, so a creation that is ready at once costs no section.
+//! In a pool with a runtime, a borrower that creates is still a waiter: it takes whichever comes first, its own resource
+//! or one that another borrower returns. Otherwise a slow connect would hold up a borrower beside idle resources. The
+//! wait begins when the creation first pends, so a creation that is ready at once costs no section.
+//!
+//! Without a runtime, only the borrower polls its creation, so it stays until that ends. If the borrower took what comes
+//! back, its creation would have to be dropped. Where loans are shorter than a connect, the pool would never fill.
 //!
 //! `orphans.rs` says what becomes of a creation that its borrower leaves, or does not need any more.
 
@@ -13,6 +16,7 @@ use super::refilling::Refilling;
 use super::reserved::ReservedPlace;
 use super::slot::Content;
 use super::state::Step;
+use super::time_limits::Limit;
 use super::waiting::WaitWhileCreating;
 use crate::section::{Guarded, Patience, Turn};
 use crate::sync::has_failed;
@@ -43,6 +47,8 @@ pub(super) struct Creating<'p, F: Form> {
     /// The wait for a resource that comes back, once the creation has pended.
     turn: Option<Turn<'p, Inner<F>, WaitWhileCreating>>,
     ticket: u64,
+    /// When it is overdue, should its borrower leave it; set when the creation first pends.
+    overdue: Option<Limit>,
 }
 
 impl<'p, F: Form> Creating<'p, F> {
@@ -52,14 +58,14 @@ impl<'p, F: Form> Creating<'p, F> {
         creation: Creation<F>,
         ticket: u64,
     ) -> Self {
-        Creating { pool, place: Some(place), creation: Some(creation), turn: None, ticket }
+        let (place, creation) = (Some(place), Some(creation));
+        Creating { pool, place, creation, turn: None, ticket, overdue: None }
     }
 
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Step<F>> {
         let Some(turn) = &mut self.turn else { return Poll::Pending };
         let Poll::Ready(served) = Pin::new(turn).poll(cx) else { return Poll::Pending };
         self.turn = None;
-        self.leave();
         Poll::Ready(served.unwrap_or_else(|()| unreachable!("a task has no deadline")))
     }
 
@@ -76,7 +82,7 @@ impl<'p, F: Form> Creating<'p, F> {
         match stays(place.slot()) {
             true => {
                 let (slot, meta) = place.into_parts();
-                self.pool.drive(slot, meta, creation);
+                self.pool.drive(slot, meta, creation, self.overdue.take());
             }
             false => drop_contained(creation),
         }
@@ -94,18 +100,18 @@ impl<'p, F: Form> Future for Creating<'p, F> {
             return Poll::Ready(Err(step));
         }
         let Poll::Ready(made) = poll::<F>(&mut this.creation, cx) else {
-            if this.turn.is_some() {
+            if this.turn.is_some() || !this.pool.drives() {
                 return Poll::Pending;
             }
+            this.overdue = this.pool.overdue_limit();
             let slot = this.place.as_ref().expect("present until the end").slot();
             let wait = WaitWhileCreating::new(slot, this.ticket);
             this.turn = Some(this.pool.turn(wait, Patience::Task));
             return this.poll_turn(cx).map(Err);
         };
         if let Some(step) = this.turn.take().and_then(Turn::end) {
-            // Another resource was granted first: this creation is an orphan.
+            // Another resource was granted first: the drop leaves this creation.
             this.creation = Some(Box::pin(ready(made)));
-            this.leave();
             return Poll::Ready(Err(step));
         }
         Poll::Ready(Ok((this.place.take().expect("present until the end"), made)))
@@ -126,11 +132,14 @@ pub(super) struct InCreation<'p, F: Form> {
     creation: Option<Creation<F>>,
     /// It is an orphan already. Then it ends with this future.
     orphaned: bool,
+    /// As in [`Creating`].
+    overdue: Option<Limit>,
 }
 
 impl<'p, F: Form> InCreation<'p, F> {
     pub(super) fn new(refilling: Refilling<'p, F>, creation: Creation<F>, orphaned: bool) -> Self {
-        InCreation { refilling: Some(refilling), creation: Some(creation), orphaned }
+        let (refilling, creation) = (Some(refilling), Some(creation));
+        InCreation { refilling, creation, orphaned, overdue: None }
     }
 }
 
@@ -140,7 +149,14 @@ impl<'p, F: Form> Future for InCreation<'p, F> {
     type Output = (Refilling<'p, F>, Made<F>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let made = std::task::ready!(poll::<F>(&mut self.creation, cx));
+        let Poll::Ready(made) = poll::<F>(&mut self.creation, cx) else {
+            if let (Some(refilling), false) =
+                (&self.refilling, self.orphaned || self.overdue.is_some())
+            {
+                self.overdue = refilling.overdue_limit();
+            }
+            return Poll::Pending;
+        };
         Poll::Ready((self.refilling.take().expect("not polled after completion"), made))
     }
 }
@@ -155,7 +171,7 @@ impl<F: Form> Drop for InCreation<'_, F> {
             drop_contained(creation);
             return;
         }
-        refilling.leave(creation);
+        refilling.leave(creation, self.overdue.take());
     }
 }
 

@@ -3,12 +3,17 @@
 use crate::periodic_executor::{BoxFuture, Runtime};
 use crate::user_code::UserValue;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// The runtime of a pool.
 pub(super) struct Drives {
     pub(super) spawn: Box<dyn Fn(BoxFuture<()>) + Send + Sync>,
-    pub(super) sleep: Box<dyn Fn(Instant) -> BoxFuture<()> + Send + Sync>,
+    pub(super) sleep: Arc<dyn Fn(Instant) -> BoxFuture<()> + Send + Sync>,
+    /// It dropped a task, or its timer panicked. From then on the pool does without it.
+    pub(super) has_ended: Arc<AtomicBool>,
+    /// The listener was notified of that.
+    pub(super) reported: AtomicBool,
 }
 
 impl Drives {
@@ -16,7 +21,9 @@ impl Drives {
         let spawns = runtime.clone();
         Drives {
             spawn: Box::new(move |task| spawns.spawn(task)),
-            sleep: Box::new(move |at| Box::pin(runtime.sleep_until(at))),
+            sleep: Arc::new(move |at| Box::pin(runtime.sleep_until(at))),
+            has_ended: Arc::default(),
+            reported: AtomicBool::new(false),
         }
     }
 }

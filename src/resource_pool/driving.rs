@@ -5,6 +5,7 @@ use super::factory::{Creation, Form};
 use super::inner::Inner;
 use super::refilling::Refilling;
 use super::slot::Meta;
+use super::time_limits::Limit;
 use super::waiting::WaitToGiveWay;
 use crate::collections::slab_list::Key;
 use crate::section::{Guarded, Patience};
@@ -13,6 +14,7 @@ use crate::user_code::{contain, drop_contained};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::Poll;
 
 /// An orphaned creation, until its task begins. The runtime may drop the task before that.
@@ -21,6 +23,7 @@ struct Orphan<F: Form> {
     slot: Option<Key>,
     meta: Meta<F>,
     creation: Option<Creation<F>>,
+    overdue: Option<Limit>,
 }
 
 impl<F: Form> Orphan<F> {
@@ -28,13 +31,17 @@ impl<F: Form> Orphan<F> {
         let slot = self.slot.take().expect("taken here only");
         let creation = self.creation.take().expect("taken here only");
         let refilling = Refilling::new(&self.pool, slot, self.meta.clone(), None);
-        self.pool.complete(slot, &self.meta, InCreation::new(refilling, creation, true)).await;
+        let creation = InCreation::new(refilling, creation, true);
+        self.pool.complete(slot, &self.meta, creation, self.overdue.take()).await;
     }
 }
 
 impl<F: Form> Drop for Orphan<F> {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
+        if let Some(runtime) = self.pool.runtime.get() {
+            runtime.has_ended.store(true, SeqCst);
+        }
         // The creation goes before its place: until then it still occupies it.
         drop_contained(self.creation.take());
         self.pool.end_creation(slot);
@@ -44,25 +51,45 @@ impl<F: Form> Drop for Orphan<F> {
 impl<F: Form> Inner<F> {
     /// Returns whether the pool drives orphaned creations on.
     pub(super) fn drives(&self) -> bool {
-        self.runtime.get().is_some()
+        self.runtime.get().is_some_and(|runtime| !runtime.has_ended.load(SeqCst))
     }
 
     /// Spawns a task for an orphaned creation. If there can be none, the creation is dropped.
-    pub(super) fn drive(&self, slot: Key, meta: Meta<F>, creation: Creation<F>) {
+    pub(super) fn drive(
+        &self,
+        slot: Key,
+        meta: Meta<F>,
+        creation: Creation<F>,
+        overdue: Option<Limit>,
+    ) {
         let (Some(runtime), Some(pool)) = (self.runtime.get(), self.me.upgrade()) else {
             unreachable!("a borrower has the pool, and the state was asked whether it drives")
         };
-        let orphan = Orphan { pool, slot: Some(slot), meta, creation: Some(creation) };
+        let orphan = Orphan { pool, slot: Some(slot), meta, creation: Some(creation), overdue };
         let _ = contain(|| (runtime.spawn)(Box::pin(orphan.run())));
     }
 
     /// Completes an orphaned creation, unless it gives way.
-    async fn complete(&self, slot: Key, meta: &Meta<F>, creation: InCreation<'_, F>) {
-        let mut gives_way = self.turn(WaitToGiveWay::new(slot), Patience::Task);
+    ///
+    /// The wait begins when the creation first pends, so a creation that is ready at once costs no section.
+    pub(super) async fn complete(
+        &self,
+        slot: Key,
+        meta: &Meta<F>,
+        creation: InCreation<'_, F>,
+        mut overdue: Option<Limit>,
+    ) {
+        let (wait, mut turn) = (|| self.turn(WaitToGiveWay::new(slot), Patience::Task), None);
         let mut fill = pin!(self.finish(creation));
-        let filled = poll_fn(|cx| match Pin::new(&mut gives_way).poll(cx) {
-            Poll::Ready(_) => Poll::Ready(None),
-            Poll::Pending => fill.as_mut().poll(cx).map(Some),
+        let filled = poll_fn(|cx| {
+            if let Poll::Ready(filled) = fill.as_mut().poll(cx) {
+                return Poll::Ready(Some(filled));
+            }
+            if overdue.as_mut().is_some_and(|limit| limit.poll(self, cx).is_ready()) {
+                overdue = None;
+                self.critical(|state, fx| state.note_overdue(slot, fx));
+            }
+            Pin::new(turn.get_or_insert_with(wait)).poll(cx).map(|_| None)
         });
         if let Some(Err(error)) = filled.await {
             self.report_add(meta, error);

@@ -47,6 +47,11 @@ pub enum Event<E> {
     /// A panicking timer is reported once for evictions and once for refills, until one of their timers works again.
     /// The next due time tries again. A failure during this very report is not reported.
     MaintenanceNotStarted(String),
+    /// The runtime that the pool was built on has ended, or its timer panicked.
+    ///
+    /// The pool goes on without it, as if `build_async` had built it: calls of the factory have no time limits, and a
+    /// creation ends with its borrower. Reported once, for any key, when a call would have had a limit.
+    RuntimeEnded,
     /// A resource has been lent for longer than `abandoned_after`.
     Abandoned {
         /// The number of the resource, as in the snapshot.

@@ -323,7 +323,7 @@ impl<F: Form> State<F> {
         }
         self.update_line(key);
         self.clear_key(key, fx);
-        while let Some(slot) = self.subs[key.index()].orphans.front() {
+        while let Some(slot) = self.orphan_of(key) {
             self.drop_orphan(slot, fx);
         }
         self.watch_minimum(key, fx);

@@ -136,8 +136,10 @@ fn waiting<F: Form>(state: &State<F>) -> bool {
     let waiting: usize = state.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
     let retrying: usize = state.subs.iter().map(|(_, sub)| sub.retrying).sum();
     let creating: usize = state.subs.iter().map(|(_, sub)| sub.creating.len()).sum();
-    let orphans: usize = state.subs.iter().map(|(_, sub)| sub.orphans.len()).sum();
-    let counted = state.creating == creating && state.orphans.len() == orphans;
+    let of_keys = state.subs.iter().map(|(_, sub)| (sub.orphans.len(), sub.overdue.len()));
+    let orphans = of_keys.fold((0, 0), |sum, of_key| (sum.0 + of_key.0, sum.1 + of_key.1));
+    let counted =
+        state.creating == creating && (state.orphans.len(), state.overdue.len()) == orphans;
     counted && state.waiting == waiting && state.retrying == retrying
 }
 

@@ -27,7 +27,10 @@ where
     /// Returns a [`BuildError`] as the builder does.
     pub fn set_max_total_per_key(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
         let limit = number(limit.into());
-        self.resize(|limits| limits.max_total_per_key = limit)
+        self.resize(|limits| {
+            limits.max_total_per_key = limit;
+            Ok(())
+        })
     }
 
     /// Borrows a resource of the key, as [`borrow`](Self::borrow) does, on any runtime.

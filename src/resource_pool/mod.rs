@@ -49,15 +49,21 @@
 //! - A loan begins with activation, then the test. A return begins with the test, then passivation.
 //!
 //! # Creations
-//! - A borrower of an asynchronous pool that creates is still a waiter: it takes whichever comes first, its own
-//!   resource or one that another borrower returns. The oldest borrower goes first, whether it creates or not.
-//! - A creation whose borrower was cancelled, or served before, is dropped at once, with all that it holds. Its place
-//!   goes to the next waiter. In a pool with a runtime ([`build_on`](Builder::build_on)) it goes on instead, up to
-//!   [`create_timeout`](Builder::create_timeout), if fewer than `max_idle` are idle or being created for the idle list.
-//!   Its resource goes to the oldest waiter, or becomes idle.
-//! - A creation whose borrower was cancelled, and that goes on, gives way to a borrower that finds no room; the last
-//!   one never does. So after an outage that left many of them hanging, the next borrower creates at once. A creation
-//!   whose borrower was served before does not give way.
+//! - In a pool with a runtime ([`build_on`](Builder::build_on)), a borrower that creates is still a waiter: it takes
+//!   whichever comes first, its own resource or one that another borrower returns. The oldest borrower goes first,
+//!   whether it creates or not.
+//! - Without a runtime ([`build_async`](Builder::build_async)), a borrower that creates awaits its own resource. If it
+//!   took another, its creation would be dropped, and a pool whose loans are shorter than a connect would never fill.
+//! - A creation whose borrower was cancelled is dropped at once, with all that it holds. Its place goes to the next
+//!   waiter. In a pool with a runtime it goes on instead, as does that of a borrower that was served before, if fewer
+//!   than `max_idle` are idle or being created for the idle list. It goes on up to
+//!   [`create_timeout`](Builder::create_timeout). Its resource goes to the oldest waiter, or becomes idle.
+//! - A creation whose borrower was cancelled, and that goes on, gives way to a borrower that finds no room, unless it is
+//!   the last one. So after an outage that left many of them hanging, the next borrower creates at once.
+//! - A creation that goes on for longer than a tenth of `create_timeout` (3 seconds by default) may hang. It gives way as
+//!   well if it is the last one, or if its borrower was served before. If connects are slower, set a longer
+//!   `create_timeout`: it bounds how long a borrower without room waits after an outage.
+//! - A creation that refills the idle list gives way like one whose borrower was served. A close drops all of these.
 //! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
 //!
 //! # Panics
@@ -107,6 +113,7 @@
 //!
 //! Time:
 //! - A creation that goes on and does not give way keeps its place until it ends, at the latest after `create_timeout`.
+//!   With a manual clock it has no time limit, and is never overdue.
 //! - A grant keeps its place, and its victim, until the waiter picks it up or is dropped. A return whose test or
 //!   passivation hangs keeps its place as well.
 //! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for
@@ -172,6 +179,7 @@ mod state;
 mod steps_tests;
 mod testing;
 mod time_limits;
+mod timer;
 #[cfg(feature = "metrics")]
 mod to_metrics;
 #[cfg(feature = "tracing")]

@@ -136,6 +136,7 @@ fn kind<E>(event: &Event<E>) -> &'static str {
         Event::Invalid => "invalid",
         Event::DestroyPanicked(_) => "destroy_panicked",
         Event::MaintenanceNotStarted(_) => "maintenance_not_started",
+        Event::RuntimeEnded => "runtime_ended",
         Event::Abandoned { .. } => "abandoned",
     }
 }

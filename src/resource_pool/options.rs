@@ -10,7 +10,7 @@ pub(super) fn number(limit: Option<usize>) -> usize {
 }
 
 /// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Which idle resource is lent first.
 ///
@@ -99,14 +99,25 @@ impl Limits {
         }
     }
 
-    /// Refuses what [`check`](Self::check) does, and a `max_active` that a lower total keeps from being reached.
+    /// Refuses what [`check`](Self::check) does, and limits that a lower total keeps from being reached.
     pub(super) fn check_build(&self) -> Result<(), BuildError> {
         self.check()?;
+        if self.max_active_is_set {
+            self.check_reachable("max_active", self.max_active)?;
+        }
+        self.max_idle.map_or(Ok(()), |number| self.check_reachable("max_idle", number))
+    }
+
+    /// Refuses a number of resources that a lower total keeps from being reached.
+    pub(super) fn check_reachable(
+        &self,
+        name: &'static str,
+        number: usize,
+    ) -> Result<(), BuildError> {
         let totals = [("max_total", self.max_total), ("max_total_per_key", self.max_total_per_key)];
-        let number = self.max_active;
         let exceeded = totals.into_iter().find(|(_, limit)| number > *limit);
-        match exceeded.filter(|_| self.max_active_is_set && number != usize::MAX) {
-            Some((total, limit)) => Err(BuildError::above("max_active", number, total, limit)),
+        match exceeded.filter(|_| number != usize::MAX) {
+            Some((total, limit)) => Err(BuildError::above(name, number, total, limit)),
             None => Ok(()),
         }
     }
@@ -177,6 +188,8 @@ pub(crate) struct Options {
     pub(super) validate_timeout: Option<Duration>,
     pub(super) activate_timeout: Option<Duration>,
     pub(super) passivate_timeout: Option<Duration>,
+    /// The pool has no maintenance, and no caller promised to do it.
+    pub(super) is_unmaintained: bool,
 }
 
 impl Default for Options {
@@ -204,6 +217,7 @@ impl Default for Options {
             validate_timeout: None,
             activate_timeout: None,
             passivate_timeout: None,
+            is_unmaintained: false,
         }
     }
 }
@@ -373,6 +387,11 @@ pub enum BuildError {
 }
 
 impl BuildError {
+    /// The option needs maintenance, which a pool of `build_async` lacks.
+    pub(super) fn needs_maintenance(option: &'static str) -> Self {
+        let why = "it needs a runtime; `build_on` takes one, and with `maintenance(false)` call `maintain_async`";
+        BuildError::NotWith { option, with: "build_async", why }
+    }
     fn above(less: &'static str, a: usize, more: &'static str, b: usize) -> Self {
         BuildError::Above { option: (less, a), limit: (more, b) }
     }

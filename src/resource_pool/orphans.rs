@@ -1,23 +1,31 @@
-//! Orphaned creations: their borrowers were cancelled, or served by a resource that came back first.
+//! Orphaned creations: their borrowers were cancelled, or served by a resource that came back first. A refill has no
+//! borrower, so it is one as well.
 //!
-//! A pool without a runtime drops such a creation at once, so what it holds is free, and its place goes to the next
-//! waiter. A pool with a runtime drives it on (`driving.rs`), up to `create_timeout`. It then counts as a creation for
-//! the idle list: its resource goes to the oldest waiter, or becomes idle. No borrower polls another's creation.
+//! In a pool without a runtime a creation is left only by a borrower that is cancelled. It is dropped at once, so what it
+//! holds is free, and its place goes to the next waiter. A pool with a runtime drives it on (`driving.rs`), up to
+//! `create_timeout`. It then counts as a creation for the idle list: its resource goes to the oldest waiter, or becomes
+//! idle. No borrower polls another's creation.
 //!
 //! After an outage many orphaned creations may hang. So a borrower without room makes one give way
-//! (PROP-RP-GIVES-WAY): the one that was left last. The last one of all stays. Otherwise borrowers whose patience is
-//! shorter than a connect would restart it for ever.
+//! (PROP-RP-GIVES-WAY), in this order:
+//! 1. One that is overdue: it takes longer than a tenth of `create_timeout`. The time counts from the beginning of the
+//!    creation, not from its borrower's leave.
+//! 2. Of those that their borrowers gave up, the one that was left last. The last one of all stays. Otherwise borrowers
+//!    whose patience is shorter than a connect would restart it for ever.
 //!
-//! Only a creation whose borrower gave it up gives way. If the borrower was served by a resource that came back, the
-//! creation does not seem to hang, and stays (PROP-RP-SERVED-STAYS). Where loans are shorter than a connect, each
-//! connect would otherwise be dropped for the next waiter, and the pool would not fill. There are at most `max_idle`
-//! orphaned creations of a key.
+//! If its borrower was served by a resource that came back, a creation does not seem to hang, and stays until it is
+//! overdue (PROP-RP-SERVED-STAYS), as a refill does. Where loans are shorter than a connect, each connect would
+//! otherwise be dropped for the next waiter, and the pool would not fill. There are at most `max_idle` orphaned
+//! creations of a key.
+//!
+//! So a connect shorter than that tenth always ends, whatever the patience of the borrowers. After an outage, a borrower
+//! with more patience than that tenth is served by a creation of its own.
 //!
 //! An orphaned creation that gives way counts as leaving until its task has dropped it.
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
-use super::slot::{Slot, SlotState};
+use super::slot::{GivesWay, Slot, SlotState};
 use super::state::{Grant, Outcome, State};
 use crate::collections::slab_list::Key;
 
@@ -64,7 +72,7 @@ impl<F: Form> State<F> {
         self.creating -= 1;
         let waiter = self.slots[slot.index()].waiter.take().expect("it waits");
         self.end_loan(slot);
-        self.orphan(slot, false);
+        self.orphan(slot, GivesWay::No);
         self.remove_idle(next);
         self.slots[next.index()].state = SlotState::Lent;
         self.subs[key.index()].active += 1;
@@ -78,7 +86,7 @@ impl<F: Form> State<F> {
     }
 
     /// Turns the place of a borrower's creation into that of an orphaned one.
-    fn orphan(&mut self, slot: Key, gives_way: bool) {
+    fn orphan(&mut self, slot: Key, gives_way: GivesWay) {
         let entry = &mut self.slots[slot.index()];
         entry.state = SlotState::Adding;
         let key = entry.key;
@@ -86,17 +94,42 @@ impl<F: Form> State<F> {
         self.push_orphan(slot, gives_way);
     }
 
-    fn push_orphan(&mut self, slot: Key, gives_way: bool) {
+    pub(super) fn push_orphan(&mut self, slot: Key, gives_way: GivesWay) {
         let entry = &mut self.slots[slot.index()];
         entry.gives_way = gives_way;
-        let of_key = &mut self.subs[entry.key.index()].orphans;
-        if gives_way {
-            of_key.push_front(&mut self.slots, slot);
-            self.orphans.push_front(&mut self.slots, slot);
-        } else {
-            of_key.push_back(&mut self.slots, slot);
-            self.orphans.push_back(&mut self.slots, slot);
+        let of_key = &mut self.subs[entry.key.index()];
+        match gives_way {
+            GivesWay::No => {
+                of_key.orphans.push_back(&mut self.slots, slot);
+                self.orphans.push_back(&mut self.slots, slot);
+            }
+            GivesWay::UnlessLast => {
+                of_key.orphans.push_front(&mut self.slots, slot);
+                self.orphans.push_front(&mut self.slots, slot);
+            }
+            GivesWay::Always => {
+                of_key.overdue.push_back(&mut self.slots, slot);
+                self.overdue.push_back(&mut self.slots, slot);
+            }
         }
+    }
+
+    /// Notes that the orphaned creation takes long, so it may hang: it gives way to a borrower without room.
+    pub(super) fn note_overdue(&mut self, slot: Key, fx: &mut Effects<F>) {
+        if !self.slots[slot.index()].age.is_linked() {
+            // It gave way meanwhile.
+            return;
+        }
+        let waiter = self.end_orphan(slot);
+        self.slots[slot.index()].waiter = waiter;
+        self.push_orphan(slot, GivesWay::Always);
+        self.make_way_for_line(self.slots[slot.index()].key, fx);
+    }
+
+    /// Returns an orphaned creation of the key.
+    pub(super) fn orphan_of(&self, key: Key) -> Option<Key> {
+        let sub = &self.subs[key.index()];
+        sub.orphans.front().or_else(|| sub.overdue.front())
     }
 
     /// Leaves a borrower's creation. Returns whether the pool drives it on; if not, the caller drops it, and then gives
@@ -112,7 +145,7 @@ impl<F: Form> State<F> {
             SlotState::Adding => {}
             SlotState::Lent => {
                 self.end_loan(slot);
-                self.orphan(slot, true);
+                self.orphan(slot, GivesWay::UnlessLast);
                 self.counts_changed(key, fx);
                 self.make_way_for_line(key, fx);
                 if self.limits.min_idle > 0 {
@@ -127,11 +160,19 @@ impl<F: Form> State<F> {
 
     /// Leaves a creation for the idle list. Returns whether the pool drives it on.
     pub(super) fn leave_addition(&mut self, slot: Key, drives: bool, fx: &mut Effects<F>) -> bool {
-        if !drives || self.closed {
+        let entry = &mut self.slots[slot.index()];
+        // A refill may have given way already.
+        if !drives || self.closed || entry.state != SlotState::Adding {
             return false;
         }
-        self.push_orphan(slot, true);
-        self.make_way_for_line(self.slots[slot.index()].key, fx);
+        if entry.age.is_linked() {
+            // A refill stays what it is, but the maintenance does not wait for it any more.
+            entry.waiter = None;
+            return true;
+        }
+        let key = entry.key;
+        self.push_orphan(slot, GivesWay::UnlessLast);
+        self.make_way_for_line(key, fx);
         true
     }
 
@@ -141,9 +182,14 @@ impl<F: Form> State<F> {
         if !entry.age.is_linked() {
             return None;
         }
-        let (key, waiter) = (entry.key, entry.waiter.take());
-        self.subs[key.index()].orphans.remove(&mut self.slots, slot);
-        self.orphans.remove(&mut self.slots, slot);
+        let waiter = entry.waiter.take();
+        let sub = &mut self.subs[entry.key.index()];
+        let (of_key, of_all) = match entry.gives_way {
+            GivesWay::Always => (&mut sub.overdue, &mut self.overdue),
+            _ => (&mut sub.orphans, &mut self.orphans),
+        };
+        of_key.remove(&mut self.slots, slot);
+        of_all.remove(&mut self.slots, slot);
         waiter
     }
 
@@ -172,16 +218,17 @@ impl<F: Form> State<F> {
         if sub.queue.is_empty() || !self.may_lend(sub) {
             return;
         }
-        let (first, number) = if sub.total >= self.limits.max_total_per_key {
-            (sub.orphans.front(), sub.orphans.len())
+        let (overdue, left_last, number) = if sub.total >= self.limits.max_total_per_key {
+            (sub.overdue.front(), sub.orphans.front(), sub.orphans.len())
         } else if self.total >= self.limits.max_total {
-            (self.orphans.front(), self.orphans.len())
+            (self.overdue.front(), self.orphans.front(), self.orphans.len())
         } else {
             return;
         };
-        let gives_way = |slot: &Key| number > 1 && self.slots[slot.index()].gives_way;
-        if let Some(first) = first.filter(gives_way) {
-            self.drop_orphan(first, fx);
+        let was_given_up = |slot: &Key| self.slots[slot.index()].gives_way == GivesWay::UnlessLast;
+        let left_last = left_last.filter(was_given_up).filter(|_| number > 1);
+        if let Some(orphan) = overdue.or(left_last) {
+            self.drop_orphan(orphan, fx);
         }
     }
 

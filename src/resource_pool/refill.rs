@@ -9,7 +9,10 @@
 //! expired before it reaches the idle list counts as a failure.
 //!
 //! If a future of `add` or of the maintenance is dropped, its creation is left (`orphans.rs`): also when a runtime
-//! drops its tasks. A close interrupts no creation of a caller: its resource is destroyed once created.
+//! drops its tasks.
+//!
+//! A refill is an orphaned creation from its beginning. So a close drops it, and once it is overdue, it gives way. A
+//! close does not interrupt an `add`: its caller awaits the creation. The resource is destroyed once created.
 //!
 //! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A
 //! heap costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
@@ -18,7 +21,7 @@ use super::effects::{Dead, Effect, Effects};
 use super::error::AddError;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta, Slot, SlotState, Standing, Sub};
+use super::slot::{Content, GivesWay, Meta, Slot, SlotState, Standing, Sub};
 use super::state::State;
 use crate::clock::Time;
 use crate::collections::slab_list::Key;
@@ -139,7 +142,10 @@ impl<F: Form> State<F> {
             }
         }
         let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key, fx));
-        vacancy.map_or(NextRefill::Nothing, NextRefill::This)
+        let Some(vacancy) = vacancy else { return NextRefill::Nothing };
+        // No caller waits for it: a close drops it.
+        self.push_orphan(vacancy.slot, GivesWay::No);
+        NextRefill::This(vacancy)
     }
 
     fn vacancy(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Vacancy<F>> {

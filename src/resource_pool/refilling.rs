@@ -9,7 +9,7 @@ use super::keys::Select;
 use super::loan::Loan;
 use super::refill::{Arrival, NextRefill, Vacancy};
 use super::slot::{Content, Meta};
-use super::time_limits::limited;
+use super::time_limits::{Limit, limited};
 use crate::collections::slab_list::Key;
 use crate::section::Guarded;
 use crate::sync::has_failed;
@@ -29,14 +29,17 @@ impl<'p, F: Form> Refilling<'p, F> {
     pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>, refills: Option<Key>) -> Self {
         Refilling { pool, slot: Some(slot), resource: None, meta, refills }
     }
+    pub(super) fn overdue_limit(&self) -> Option<Limit> {
+        self.pool.overdue_limit()
+    }
     /// Leaves the creation to the pool, or drops it before its place is given back.
-    pub(super) fn leave(mut self, creation: Creation<F>) {
+    pub(super) fn leave(mut self, creation: Creation<F>, overdue: Option<Limit>) {
         let (slot, drives) =
             (self.slot.expect("taken only when `self` is consumed"), self.pool.drives());
         match self.pool.critical(|state, fx| state.leave_addition(slot, drives, fx)) {
             true => {
                 let slot = self.take_slot();
-                self.pool.drive(slot, self.meta.clone(), creation);
+                self.pool.drive(slot, self.meta.clone(), creation, overdue);
             }
             false => drop_contained(creation),
         }
@@ -85,10 +88,9 @@ impl<F: Form> Inner<F> {
                 NextRefill::Again => continue,
                 NextRefill::Nothing => return,
             };
-            let (meta, key) = (vacancy.meta.clone(), vacancy.key);
-            if let Err(error) = self.fill(vacancy, Some(key)).await {
-                self.report_add(&meta, error);
-            }
+            let (slot, meta, key) = (vacancy.slot, vacancy.meta.clone(), vacancy.key);
+            let creation = self.begin_fill(vacancy, Some(key));
+            self.complete(slot, &meta, creation, self.overdue_limit()).await;
         }
     }
 
@@ -102,17 +104,12 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    /// Creates a resource in a reserved slot.
-    async fn fill(
-        &self,
-        vacancy: Vacancy<F>,
-        refills: Option<Key>,
-    ) -> Result<(), AddError<F::Error>> {
+    /// Begins to create a resource in a reserved slot.
+    fn begin_fill(&self, vacancy: Vacancy<F>, refills: Option<Key>) -> InCreation<'_, F> {
         let Vacancy { slot, meta, .. } = vacancy;
         self.begin_creation_time(slot);
         let creation = self.creation(&meta);
-        let refilling = Refilling::new(self, slot, meta, refills);
-        self.finish(InCreation::new(refilling, creation, false)).await
+        InCreation::new(Refilling::new(self, slot, meta, refills), creation, false)
     }
 
     /// Completes a creation for the idle list. Its lifetime may end before it is idle.
@@ -148,6 +145,6 @@ impl<F: Form> Inner<F> {
     /// Creates a resource for the idle list.
     pub(super) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
         let begun = key.select(self, |state, key, fx| state.begin_add(key, fx));
-        self.fill(begun?, None).await
+        self.finish(self.begin_fill(begun?, None)).await
     }
 }

@@ -6,10 +6,13 @@ use super::pool::Pool;
 use crate::section::Guarded;
 
 impl<F: Form, K> Pool<F, K> {
-    pub(super) fn resize(&self, change: impl FnOnce(&mut Limits)) -> Result<(), BuildError> {
+    pub(super) fn resize(
+        &self,
+        change: impl FnOnce(&mut Limits) -> Result<(), BuildError>,
+    ) -> Result<(), BuildError> {
         self.inner().critical(|state, fx| {
             let mut limits = state.limits;
-            change(&mut limits);
+            change(&mut limits)?;
             limits.follow();
             limits.check()?;
             state.limits = limits;
@@ -36,17 +39,24 @@ impl<F: Form, K> Pool<F, K> {
     /// Returns a [`BuildError`] as the builder does.
     pub fn set_max_active(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
         let limit = number(limit.into());
-        self.resize(|limits| (limits.max_active, limits.max_active_is_set) = (limit, true))
+        self.resize(|limits| {
+            (limits.max_active, limits.max_active_is_set) = (limit, true);
+            limits.check_reachable("max_active", limit)
+        })
     }
     /// Changes `max_total`.
     ///
-    /// The pool destroys idle resources beyond a lower limit now, and borrowed ones when they are returned.
+    /// The pool destroys idle resources beyond a lower limit now, and borrowed ones when they are returned. A
+    /// `max_active` or `max_idle` above a lower limit stays as it is, and holds again when the limit is raised.
     ///
     /// # Errors
     /// Returns a [`BuildError`] as the builder does.
     pub fn set_max_total(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
         let limit = number(limit.into());
-        self.resize(|limits| limits.max_total = limit)
+        self.resize(|limits| {
+            limits.max_total = limit;
+            Ok(())
+        })
     }
     /// Changes `max_idle`. From now on the limit no longer follows `max_active`, as it does by default.
     ///
@@ -56,13 +66,23 @@ impl<F: Form, K> Pool<F, K> {
     /// Returns a [`BuildError`] as the builder does.
     pub fn set_max_idle(&self, limit: impl Into<Option<usize>>) -> Result<(), BuildError> {
         let limit = number(limit.into());
-        self.resize(|limits| limits.max_idle = Some(limit))
+        self.resize(|limits| {
+            limits.max_idle = Some(limit);
+            limits.check_reachable("max_idle", limit)
+        })
     }
     /// Changes `min_idle`.
     ///
     /// # Errors
-    /// Returns a [`BuildError`] as the builder does.
+    /// Returns a [`BuildError`] as the builder does: also in a pool that
+    /// [`build_async`](super::Builder::build_async) built without `maintenance(false)`, which would never be refilled.
     pub fn set_min_idle(&self, number: usize) -> Result<(), BuildError> {
-        self.resize(|limits| limits.min_idle = number)
+        if number > 0 && self.inner().options.is_unmaintained {
+            return Err(BuildError::needs_maintenance("min_idle"));
+        }
+        self.resize(|limits| {
+            limits.min_idle = number;
+            Ok(())
+        })
     }
 }

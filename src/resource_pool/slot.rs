@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`*; `creating` while its borrower creates it and waits | active |
 //! | `Idle` | in the slot; with its tester during a test | `idle`, `by_age`, `lives`* | idle |
-//! | `Adding` | empty until it is created | `lives`*; both named `orphans` if its borrower left it | adding |
+//! | `Adding` | empty until it is created | `lives`*; without a borrower, both named `orphans`, or later both named `overdue` | adding |
 //! | `Marked` | in the slot, or with the borrower that destroys it; its place in the total is another key's | `lives`*, because it may be spared | leaving, of its key only |
 //! | `Replaced` | in the slot; its places are those of a newer resource of its key | `lives`*, likewise | – |
 //! | `Reclaimed` | with a borrower that has abandoned it | – | – |
@@ -37,6 +37,17 @@ pub(crate) enum SlotState {
     Replaced,
     Reclaimed,
     Leaving,
+}
+
+/// Whether an orphaned creation makes room for a borrower that finds none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GivesWay {
+    /// Its borrower was served by a resource that came back, or it is a refill.
+    No,
+    /// Its borrower gave it up.
+    UnlessLast,
+    /// It is overdue, so it may hang.
+    Always,
 }
 
 /// The content of a slot.
@@ -83,8 +94,8 @@ pub(crate) struct Slot<F: Form> {
     /// The call that borrowed it, and the borrower's label, where loans may look abandoned.
     pub(super) borrowed_at: Option<&'static Location<'static>>,
     pub(super) label: Option<Box<str>>,
-    /// An orphaned creation: it makes room for a borrower that finds none.
-    pub(super) gives_way: bool,
+    /// Of an orphaned creation.
+    pub(super) gives_way: GivesWay,
     /// The task that creates it, and waits for a resource that comes back or for a call to drop the creation.
     pub(super) waiter: Option<Key>,
 }
@@ -144,8 +155,11 @@ pub(crate) struct Sub<F: Form> {
     /// The one key of a pool without keys, which is never forgotten.
     pub(super) permanent: bool,
     pub(super) idle: List<InIdle>,
-    /// Those of `adding` whose borrowers have left: first those that give way, the one that was left last at the front.
+    /// Those of `adding` without a borrower or caller, until they are overdue: first those that give way, the one that was
+    /// left last at the front.
     pub(super) orphans: List<InIdle>,
+    /// The same, once they are overdue: the one that became so first at the front.
+    pub(super) overdue: List<InIdle>,
     /// Creations whose borrowers also wait for a resource that comes back.
     pub(super) creating: IndexedHeap<u64, InCreating>,
     /// How often it was cleared.
@@ -183,6 +197,7 @@ impl<F: Form> Sub<F> {
             permanent: false,
             idle: List::new(),
             orphans: List::new(),
+            overdue: List::new(),
             creating: IndexedHeap::default(),
             cleared: 0,
             tested: 0,

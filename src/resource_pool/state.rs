@@ -8,8 +8,8 @@ use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
-    BackingOff, BelowMinimum, Content, InAge, InLent, InLine, InLives, InTurn, Meta, OfHash, Slot,
-    SlotState, Spare, Sub,
+    BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, Meta,
+    OfHash, Slot, SlotState, Spare, Sub,
 };
 use crate::clock::{Clock, Span, Time};
 use crate::collections::indexed_heap::IndexedHeap;
@@ -97,6 +97,8 @@ pub(crate) struct State<F: Form> {
     pub(super) by_age: List<InAge>,
     /// The orphaned creations, in the order of [`Sub::orphans`].
     pub(super) orphans: List<InAge>,
+    /// Those that are overdue, in the order of [`Sub::overdue`].
+    pub(super) overdue: List<InAge>,
     pub(super) lives: [List<InLives>; CLASSES],
     pub(super) lent: List<InLent>,
     pub(super) turns: List<InTurn>,
@@ -257,7 +259,7 @@ impl<F: Form> State<F> {
             creating: Default::default(),
             borrowed_at: None,
             label: None,
-            gives_way: false,
+            gives_way: GivesWay::No,
             waiter: None,
         };
         let slot = Key::new(self.slots.insert(slot));

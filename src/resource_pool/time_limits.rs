@@ -1,16 +1,18 @@
 //! Time limits of the factory's calls, by the timer of the runtime that the pool was built with.
 //!
 //! A call that takes too long is dropped, and its resource is destroyed. Without a runtime, and with a manual clock,
-//! there are no limits.
+//! there are no limits. If the runtime ends, the listener is notified once, and there are no limits from then on.
 
 use super::error::Failure;
 use super::event::Event;
 use super::factory::{Creation, Form};
 use super::inner::Inner;
-use crate::periodic_executor::BoxFuture;
-use crate::user_code::{contain, drop_contained};
+use super::options::CREATE_TIMEOUT;
+use super::state::State;
+use super::timer::{Ended, Timer};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -26,37 +28,32 @@ macro_rules! limited {
 }
 pub(super) use limited;
 
-/// The end of a call's time.
-struct Limit {
-    at: Instant,
-    timer: Timer,
-}
+/// The part of `create_timeout` after which a creation without its borrower is overdue (`orphans.rs`).
+const OVERDUE: u32 = 10;
 
-/// The timer of a limit. The first poll sets it, because a timer may need the runtime that polls it.
-enum Timer {
-    Unset,
-    Set(BoxFuture<()>),
-    /// A timer that panics, such as outside its runtime, limits nothing.
-    Panicked,
+/// The end of a call's time.
+pub(super) struct Limit {
+    at: Instant,
+    /// The first poll sets it.
+    timer: Option<Timer>,
+    /// The runtime has ended, so there is no limit any more.
+    is_lost: bool,
 }
 
 impl Limit {
-    fn poll<F: Form>(&mut self, pool: &Inner<F>, cx: &mut Context<'_>) -> Poll<()> {
-        if let (Timer::Unset, Some(runtime)) = (&self.timer, pool.runtime.get()) {
-            let timer = contain(|| (runtime.sleep)(self.at));
-            self.timer = timer.map_or(Timer::Panicked, Timer::Set);
+    pub(super) fn poll<F: Form>(&mut self, pool: &Inner<F>, cx: &mut Context<'_>) -> Poll<()> {
+        let (Some(runtime), false) = (pool.runtime.get(), self.is_lost) else {
+            return Poll::Pending;
+        };
+        let timer = self.timer.get_or_insert_with(|| Timer::new(runtime, self.at));
+        match std::task::ready!(timer.poll(cx)) {
+            Ended::InTime => Poll::Ready(()),
+            Ended::WithoutRuntime => {
+                self.is_lost = true;
+                pool.report_runtime_end();
+                Poll::Pending
+            }
         }
-        let Timer::Set(timer) = &mut self.timer else { return Poll::Pending };
-        contain(|| timer.as_mut().poll(cx)).unwrap_or_else(|_| {
-            drop_contained(std::mem::replace(&mut self.timer, Timer::Panicked));
-            Poll::Pending
-        })
-    }
-}
-
-impl Drop for Limit {
-    fn drop(&mut self) {
-        drop_contained(std::mem::replace(&mut self.timer, Timer::Unset));
     }
 }
 
@@ -65,7 +62,26 @@ impl<F: Form> Inner<F> {
     fn limit(&self, time: Option<Duration>) -> Option<Limit> {
         let time = time.filter(|_| self.drives())?;
         let at = self.clock().deadline(time).instant()?;
-        Some(Limit { at, timer: Timer::Unset })
+        Some(Limit { at, timer: None, is_lost: false })
+    }
+
+    /// Notifies the listener once that the runtime has ended.
+    #[cold]
+    fn report_runtime_end(&self) {
+        let Some(runtime) = self.runtime.get() else { return };
+        if !runtime.reported.swap(true, SeqCst) {
+            let a_key =
+                |state: &State<F>| state.subs.iter().next().map(|(_, sub)| sub.metadata.clone());
+            if let Some(meta) = self.state.look(a_key) {
+                self.report(&meta, Event::RuntimeEnded);
+            }
+        }
+    }
+
+    /// Returns when an orphaned creation that begins now is overdue.
+    pub(super) fn overdue_limit(&self) -> Option<Limit> {
+        let time = self.options.create_timeout.unwrap_or(CREATE_TIMEOUT);
+        self.limit(Some(time / OVERDUE))
     }
 
     /// Begins a creation. With a runtime, its time is limited.

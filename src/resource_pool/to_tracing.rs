@@ -39,7 +39,7 @@ pub(super) fn reported<E>(pool: &str, kind: &str, event: &Event<E>) {
         | Event::PassivateFailed(failure) => {
             debug!(target: TARGET, pool, event = kind, why = why(failure), "reported");
         }
-        Event::Invalid | Event::ValidateTimedOut => {
+        Event::Invalid | Event::ValidateTimedOut | Event::RuntimeEnded => {
             debug!(target: TARGET, pool, event = kind, "reported");
         }
     }

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A runtime whose tasks the test polls, and whose timers end when the test says so.
 #[derive(Clone, Default)]
@@ -21,6 +21,10 @@ struct Hand(Arc<Spawned>);
 struct Spawned {
     tasks: Mutex<Vec<Task<()>>>,
     time_is_up: AtomicBool,
+    /// Timers that have begun and were not dropped. Each is that of one task.
+    timers: Arc<()>,
+    /// Timers end so much earlier.
+    skipped: Mutex<Duration>,
     shut_down: AtomicBool,
 }
 
@@ -31,23 +35,48 @@ impl Runtime for Hand {
             locked(&self.0.tasks).push(Task::new(task));
         }
     }
-    fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
         let spawned = self.0.clone();
-        Box::pin(poll_fn(move |_| match spawned.time_is_up.load(SeqCst) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        let timer = spawned.timers.clone();
+        Box::pin(poll_fn(move |_| {
+            let _ = &timer;
+            let is_over = at <= Instant::now() + *locked(&spawned.skipped);
+            match spawned.time_is_up.load(SeqCst) || is_over {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
         }))
     }
 }
 
 impl Hand {
-    /// Polls each task once, and returns how many are left.
+    /// Polls each task once, and returns how many are left that have no timer.
     fn run(&self) -> usize {
-        let mut tasks = std::mem::take(&mut *locked(&self.0.tasks));
-        tasks.retain_mut(|task| task.poll().is_none());
-        let mut all = locked(&self.0.tasks);
-        all.append(&mut tasks);
-        all.len()
+        let left = self.run_all();
+        left - (Arc::strong_count(&self.0.timers) - 1)
+    }
+    /// Polls each task once, and returns how many are left.
+    fn run_all(&self) -> usize {
+        let mut left = Vec::new();
+        loop {
+            // Also those that the others spawn.
+            let mut tasks = std::mem::take(&mut *locked(&self.0.tasks));
+            if tasks.is_empty() {
+                break;
+            }
+            tasks.retain_mut(|task| task.poll().is_none());
+            left.append(&mut tasks);
+        }
+        let number = left.len();
+        locked(&self.0.tasks).append(&mut left);
+        number
+    }
+    /// Lets a tenth of the default `create_timeout` pass, in which a creation becomes overdue.
+    fn overdue(&self) {
+        *locked(&self.0.skipped) += 4 * SECOND;
+        // The timer ends, then its creation notes that.
+        self.run();
+        self.run();
     }
     fn shut_down(&self) {
         self.0.shut_down.store(true, SeqCst);
@@ -119,47 +148,59 @@ fn the_first_borrower_after_an_outage_is_served() {
     }
 }
 
-/// Without a runtime, and with one. PROP-RP-FIRST-BACK.
+/// PROP-RP-FIRST-BACK.
 #[test]
 fn a_borrower_that_creates_takes_what_comes_back_first() {
     let hand = Hand::default();
-    for (rig, runtime) in [(rig(|b| b), None), (rig_on(|b| b, hand.clone()), Some(hand))] {
-        let lent = rig.lend();
-        rig.steps.on("create", Step::Held);
-        let (mut first, mut second) = (rig.waits(), rig.waits());
-        drop(lent);
-        assert_eq!((first.wakes(), second.wakes()), (1, 0), "the older one");
-        let lent = first.poll().expect("served").expect("a resource");
-        assert_eq!((lent.number, rig.pool.num_active()), (1, 2));
-        // Its own creation goes on where there is a runtime, and becomes idle, or serves the next.
-        let goes_on = usize::from(runtime.is_some());
-        assert_eq!((rig.steps.held(), rig.counts()), (1 + goes_on, (2, 0, 2 + goes_on)));
-        rig.steps.go_on("create");
-        match runtime {
-            Some(hand) => {
-                assert_eq!(hand.run(), 0);
-                assert_eq!(number(&mut second), Some(2), "what the first began");
-            }
-            None => assert_eq!(number(&mut second), Some(3), "its own"),
-        }
-        drop(lent);
+    let rig = rig_on(|b| b, hand.clone());
+    let lent = rig.lend();
+    rig.steps.on("create", Step::Held);
+    let (mut first, mut second) = (rig.waits(), rig.waits());
+    drop(lent);
+    assert_eq!((first.wakes(), second.wakes()), (1, 0), "the older one");
+    let lent = first.poll().expect("served").expect("a resource");
+    assert_eq!((lent.number, rig.pool.num_active()), (1, 2));
+    // Its own creation goes on, and becomes idle, or serves the next.
+    assert_eq!((rig.steps.held(), rig.counts()), (2, (2, 0, 3)));
+    rig.steps.go_on("create");
+    assert_eq!(hand.run(), 0);
+    assert_eq!(number(&mut second), Some(2), "what the first began");
+    drop(lent);
+}
+
+/// Without a runtime, each return would otherwise end a creation. The pool would not fill where loans are shorter than a
+/// creation, and would begin one creation for each loan.
+#[test]
+fn a_pool_without_a_runtime_fills() {
+    let rig = rig(|b| b.max_total(3));
+    let lent = rig.lend();
+    rig.steps.on("create", Step::Held);
+    let (mut first, mut second) = (rig.waits(), rig.waits());
+    drop(lent);
+    for _ in 0..3 {
+        assert_eq!(rig.lend().number, 1, "a newcomer takes what is idle");
+        assert!(first.poll().is_none() && second.poll().is_none());
     }
+    assert_eq!((rig.steps.begun(), rig.steps.held(), rig.counts()), (3, 2, (2, 1, 3)));
+    rig.steps.go_on("create");
+    assert_eq!((number(&mut first), number(&mut second)), (Some(2), Some(3)));
+    assert_eq!(rig.counts(), (0, 3, 3));
 }
 
 /// It was granted a resource, and is cancelled before it picks it up: the next one gets it.
 #[test]
 fn a_grant_beside_a_creation_is_passed_on() {
     for fair in [true, false] {
-        let rig = rig(|b| b.max_active(3).fair(fair));
+        let rig = rig_on(|b| b.max_active(3).fair(fair), Hand::default());
         let lent = rig.lend();
         rig.steps.on("create", Step::Held);
         let (first, mut second) = (rig.waits(), rig.waits());
         drop(lent);
         assert_eq!(rig.counts(), (2, 0, 3));
         drop(first);
-        assert_eq!((second.wakes(), rig.counts()), (1, (1, 0, 2)));
+        assert_eq!((second.wakes(), rig.counts()), (1, (1, 0, 3)));
         assert_eq!(number(&mut second), Some(1));
-        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 1, 1)));
+        assert_eq!((rig.steps.held(), rig.counts()), (2, (0, 1, 3)));
     }
 }
 
@@ -179,7 +220,7 @@ fn a_creation_that_is_done_first_is_used() {
 /// The pool is closed between the grant and the pick-up.
 #[test]
 fn a_closed_pool_lends_nothing_beside_a_creation() {
-    let rig = rig(|b| b);
+    let rig = rig_on(|b| b, Hand::default());
     let lent = rig.lend();
     rig.steps.on("create", Step::Held);
     let mut creates = rig.waits();
@@ -319,6 +360,131 @@ fn orphaned_creations_give_way() {
     }
 }
 
+/// The last creation that was given up, and one whose borrower was served, give way once they are overdue: to a
+/// borrower that waits, and to one that comes later.
+#[test]
+fn overdue_creations_give_way() {
+    for waits_before in [true, false] {
+        let (rig, hand) = held_on_a_runtime(|b| b.max_total(1));
+        drop(rig.waits());
+        hand.run();
+        let early = waits_before.then(|| rig.waits());
+        assert_eq!((hand.run(), rig.steps.held()), (1, 1), "the last one stays");
+        rig.steps.hangs();
+        hand.overdue();
+        let mut waits = early.unwrap_or_else(|| rig.waits());
+        assert_eq!((hand.run(), waits.wakes()), (0, 1));
+        assert_eq!((number(&mut waits), rig.counts()), (Some(2), (0, 1, 1)));
+    }
+    for waits_before in [true, false] {
+        let (rig, hand) = held_on_a_runtime(|b| b.max_total(3));
+        rig.steps.go_on("create");
+        let mut lent = rig.lend();
+        rig.steps.on("create", Step::Held);
+        for mut creates in [rig.waits(), rig.waits()] {
+            drop(lent);
+            lent = creates.poll().expect("what came back").expect("it is lent");
+        }
+        let early = waits_before.then(|| rig.waits());
+        assert_eq!((hand.run(), rig.steps.held()), (2, 2), "they stay");
+        rig.steps.hangs();
+        hand.overdue();
+        let mut waits = early.unwrap_or_else(|| rig.waits());
+        hand.run();
+        assert_eq!(number(&mut waits), Some(4));
+        drop(lent);
+    }
+}
+
+/// Before those that may be slow only: the one that was left last is younger.
+#[test]
+fn an_overdue_creation_gives_way_first() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_total(3));
+    drop(rig.waits());
+    hand.run();
+    hand.overdue();
+    drop((rig.waits(), rig.waits()));
+    rig.steps.hangs();
+    let mut waits = rig.waits();
+    assert_eq!((hand.run(), number(&mut waits)), (2, Some(4)));
+    // An overdue creation that ends is welcome.
+    let (rig, hand) = held_on_a_runtime(|b| b.max_total(1));
+    drop(rig.waits());
+    hand.run();
+    hand.overdue();
+    rig.steps.go_on("create");
+    assert_eq!((hand.run(), rig.counts()), (0, (0, 1, 1)));
+    // A close does not wait for it.
+    let (rig, hand) = held_on_a_runtime(|b| b);
+    drop(rig.waits());
+    hand.run();
+    hand.overdue();
+    rig.pool.close();
+    assert_eq!((hand.run(), rig.counts()), (0, (0, 0, 0)));
+}
+
+/// A close does not wait for it, and it gives way like a creation whose borrower was served.
+#[test]
+fn a_refill_that_hangs_is_dropped() {
+    let (rig, hand) = held_on_a_runtime(|b| b.min_idle(1).max_total(1));
+    hand.run();
+    assert_eq!((rig.steps.held(), rig.counts()), (1, (0, 0, 1)));
+    let mut waits = rig.waits();
+    hand.run();
+    assert_eq!(rig.steps.held(), 1, "it is not overdue");
+    rig.steps.hangs();
+    hand.overdue();
+    assert_eq!((number(&mut waits), rig.counts()), (Some(2), (0, 1, 1)));
+    for runtime in [true, false] {
+        let (rig, hand) = match runtime {
+            true => held_on_a_runtime(|b| b.min_idle(1)),
+            false => (held(|b| b.min_idle(1)), Hand::default()),
+        };
+        let mut pass = rig.pass();
+        assert!(pass.poll().is_none());
+        rig.pool.close();
+        assert_eq!((pass.wakes(), rig.counts()), (1, (0, 0, 1)));
+        hand.run();
+        assert!(pass.poll().is_some(), "it ends");
+        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+    }
+}
+
+/// Its creation goes on, and is still a refill: it gives way when it is overdue, and a close drops it.
+#[test]
+fn a_refill_of_a_cancelled_call_goes_on() {
+    let begin = || {
+        let (rig, hand) = held_on_a_runtime(|b| b.min_idle(1).max_total(1));
+        let mut pass = rig.pass();
+        assert!(pass.poll().is_none());
+        (rig, hand, pass)
+    };
+    for closes in [true, false] {
+        let (rig, hand, pass) = begin();
+        drop(pass);
+        if !closes {
+            hand.run();
+        }
+        assert_eq!((rig.steps.held(), rig.counts()), (1, (0, 0, 1)), "it goes on");
+        match closes {
+            true => rig.pool.close(),
+            false => rig.steps.go_on("create"),
+        }
+        hand.run();
+        let idle = usize::from(!closes);
+        assert_eq!((rig.steps.held(), rig.counts()), (0, (0, idle, idle)));
+    }
+    // Cancelled once it has given way.
+    let (rig, hand, mut pass) = begin();
+    rig.steps.hangs();
+    hand.overdue();
+    assert!(pass.poll().is_none());
+    let mut waits = rig.waits();
+    assert_eq!((rig.steps.held(), waits.wakes()), (1, 0));
+    drop(pass);
+    assert_eq!((number(&mut waits), rig.counts()), (Some(2), (0, 1, 1)));
+}
+
 /// The limit of one key: only creations of this key can give way.
 #[test]
 fn an_orphaned_creation_gives_way_to_its_key() {
@@ -337,6 +503,83 @@ fn an_orphaned_creation_gives_way_to_its_key() {
     let waits = begin("full");
     assert_eq!((hand.run(), waits.wakes()), (2, 1));
     assert_eq!((pool.num_active_of(&"full"), pool.num_total()), (1, 3));
+}
+
+/// The limit of all keys: the creation of one key gives way to the oldest waiter of another.
+#[test]
+fn an_overdue_creation_gives_way_to_another_key() {
+    let (steps, hand) = (Steps::default(), Hand::default());
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(1);
+    let pool = pool.build_on(hand.clone()).expect("valid");
+    steps.on("create", Step::Held);
+    let begin = |key: &'static str| {
+        let pool = pool.clone();
+        let mut task = Task::new(async move { pool.borrow_async(&key).await.map(drop) });
+        assert!(task.poll().is_none());
+        task
+    };
+    let (left, mut waits) = (begin("a"), begin("b"));
+    drop(left);
+    hand.run();
+    steps.hangs();
+    hand.overdue();
+    assert_eq!((waits.wakes(), waits.poll().is_some()), (1, true));
+}
+
+/// A poll of another one that is overdue changes nothing.
+#[test]
+fn one_overdue_creation_gives_way_to_one_waiter() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_total(2));
+    drop((rig.waits(), rig.waits()));
+    hand.run();
+    hand.overdue();
+    rig.steps.hangs();
+    let mut waits = rig.waits();
+    // The younger one is polled first.
+    locked(&hand.0.tasks).reverse();
+    assert_eq!((hand.run(), rig.steps.held()), (1, 1));
+    assert_eq!(number(&mut waits), Some(3));
+}
+
+/// Its task ends too, before its time.
+#[test]
+fn a_timer_ends_with_its_call() {
+    let (rig, hand) = held_on_a_runtime(|b| b);
+    let mut creates = rig.waits();
+    assert_eq!(hand.run_all(), 1);
+    rig.steps.go_on("create");
+    assert_eq!((number(&mut creates), hand.run_all()), (Some(1), 0));
+}
+
+/// A timer wakes the waker of the latest poll.
+#[test]
+fn the_waker_of_a_time_limit_may_change() {
+    let (rig, hand) = held_on_a_runtime(|b| b);
+    let mut creates = rig.waits();
+    let mut later = Task::new(std::future::poll_fn(move |cx| {
+        creates.poll_with(cx.waker()).map_or(Poll::Pending, Poll::Ready)
+    }));
+    assert!(later.poll().is_none());
+    hand.0.time_is_up.store(true, SeqCst);
+    hand.run();
+    assert_eq!(later.wakes(), 1);
+    assert_eq!(later.poll().map(|got| got.is_err()), Some(true));
+}
+
+/// The first creation that the runtime drops says so. Then a borrower that creates awaits its own resource.
+#[test]
+fn a_pool_whose_runtime_has_ended_fills() {
+    let hand = Hand::default();
+    let rig = rig_on(|b| b, hand.clone());
+    let lent = rig.lend();
+    hand.shut_down();
+    rig.steps.on("create", Step::Held);
+    drop(rig.waits());
+    let mut creates = rig.waits();
+    drop(lent);
+    assert_eq!((creates.wakes(), rig.steps.held(), rig.counts()), (0, 1, (1, 1, 2)));
+    rig.steps.go_on("create");
+    assert_eq!(number(&mut creates), Some(3));
 }
 
 /// A close does not wait for it.
@@ -378,6 +621,25 @@ fn an_orphaned_creation_refills_the_idle_list() {
     assert_eq!(rig.pool.num_idle(), 1);
 }
 
+/// A maintenance that worked again, and ended again, says so again.
+#[test]
+fn maintenance_that_ends_twice_says_so_twice() {
+    let hand = Hand::default();
+    let rig = rig_on(|b| b.max_idle_time(SECOND), hand.clone());
+    for number in 1..=2 {
+        drop(rig.lend());
+        hand.run();
+        hand.shut_down();
+        for _ in 0..3 {
+            rig.clock.advance(2 * SECOND);
+            drop(rig.lend());
+        }
+        assert_eq!(locked(&rig.events).len(), number);
+        hand.0.shut_down.store(false, SeqCst);
+        rig.clock.advance(2 * SECOND);
+    }
+}
+
 /// The runtime has ended, and drops what it is given: the listener learns it once.
 #[test]
 fn maintenance_that_ended_with_its_runtime_says_so() {
@@ -405,7 +667,7 @@ fn timers_that_end_early_do_not_spin() {
     let clock = cabrank::Clock::monotonic();
     let rig = rig_on(|b| b.clock(clock).max_idle_time(100 * SECOND), hand.clone());
     drop(rig.lend());
-    assert_eq!((hand.run(), hand.run()), (1, 1), "each poll ends");
+    assert_eq!((hand.run_all(), hand.run_all()), (1, 1), "each poll ends");
     assert_eq!(rig.counts(), (0, 1, 1));
 }
 

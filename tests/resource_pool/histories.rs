@@ -184,7 +184,8 @@ fn options(
         }
     }
     if random.one_in(3) {
-        b = b.max_idle(random.below(3));
+        let most = most.in_all.into_iter().chain(most.of_key).min().unwrap_or(usize::MAX);
+        b = b.max_idle(random.below(3).min(most));
     } else if random.one_in(3) {
         b = b.min_idle(1);
     }

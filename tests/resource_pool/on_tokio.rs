@@ -6,7 +6,7 @@ use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps, rig_on};
 use crate::upkeep::{HOUR, MOMENT, Numbers};
 use cabrank::periodic_executor::{self, Tokio};
-use cabrank::resource_pool::{Async, BorrowError, Failure, ResourcePool};
+use cabrank::resource_pool::{Async, BorrowError, Borrowed, Failure, ResourcePool};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -80,6 +80,40 @@ fn creations_in_flight_end_with_the_runtime() {
     assert_eq!((steps.held(), pool.num_total()), (2, 2));
     drop(runtime);
     assert_eq!((steps.held(), pool.num_total()), (0, 0));
+}
+
+/// A borrower on another thread, or runtime, goes on. tokio's timer would panic: contained, but seen by the hook.
+#[test]
+fn time_limits_end_with_the_runtime() {
+    let runtime = one_worker();
+    let (seen, here) = (Arc::new(AtomicUsize::new(0)), std::thread::current().id());
+    let (theirs, before) = (seen.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() == here {
+            theirs.fetch_add(1, SeqCst);
+        }
+        before(panic);
+    }));
+    let clock = cabrank::Clock::monotonic();
+    let rig = rig_on(|b| b.clock(clock).validate_timeout(HOUR).test_on_borrow(true), on(&runtime));
+    rig.steps.on("create", Step::Held);
+    let mut both = [rig.waits(), rig.waits()];
+    drop(runtime);
+    for creates in &mut both {
+        assert!(creates.wakes() > 0 && creates.poll().is_none(), "its limit has gone");
+    }
+    rig.steps.go_on("create");
+    let lent = both.map(|mut creates| creates.poll().expect("it ends").expect("a resource"));
+    let [one, other] = lent;
+    drop(one);
+    Borrowed::invalidate(other);
+    rig.steps.on("validate", Step::Held);
+    let mut tests = rig.waits();
+    assert!(tests.poll().is_none());
+    rig.steps.go_on("validate");
+    drop(tests.poll().expect("it ends").expect("the same"));
+    assert_eq!(*locked(&rig.events), ["RuntimeEnded"]);
+    assert_eq!((seen.load(SeqCst), rig.counts()), (0, (0, 1, 1)));
 }
 
 /// Time limits follow the runtime's time.

@@ -45,8 +45,9 @@ fn options_that_must_be_positive_refuse_zero() {
 #[test]
 fn contradicting_options_are_refused_by_both_names() {
     type Case = (&'static str, &'static str, fn(B) -> B);
-    let cases: [Case; 7] = [
+    let cases: [Case; 8] = [
         ("max_active (3)", "max_total (2)", |b| b.max_active(3).max_total(2)),
+        ("max_idle (3)", "max_total (2)", |b| b.max_idle(3).max_total(2)),
         ("min_idle (3)", "max_idle (2)", |b| b.max_idle(2).min_idle(3)),
         ("min_idle (3)", "max_active (2)", |b| b.max_active(2).min_idle(3)),
         ("min_idle (3)", "max_total (2)", |b| b.max_total(2).min_idle(3)),
@@ -67,6 +68,10 @@ fn contradicting_options_are_refused_by_both_names() {
     assert_eq!(
         said(keyed().max_total_per_key(2).min_idle(3)),
         "min_idle (3) must not exceed max_total_per_key (2)"
+    );
+    assert_eq!(
+        said(keyed().max_total_per_key(2).max_idle(3)),
+        "max_idle (3) must not exceed max_total_per_key (2)"
     );
     assert_eq!(
         said(keyed().max_total_per_key(3).max_total(2)),
@@ -212,6 +217,8 @@ fn a_setter_refuses_what_the_builder_does() {
     };
     above(rig.pool.set_min_idle(3), ("min_idle", 3), ("max_active", 2));
     above(rig.pool.set_max_idle(1), ("min_idle", 2), ("max_idle", 1));
+    above(rig.pool.set_max_idle(5), ("max_idle", 5), ("max_total", 4));
+    above(rig.pool.set_max_active(5), ("max_active", 5), ("max_total", 4));
     above(rig.pool.set_max_total(1), ("min_idle", 2), ("max_total", 1));
     above(rig.pool.set_max_active(1), ("min_idle", 2), ("max_active", 1));
     zero(rig.pool.set_max_active(0), "max_active");
@@ -246,6 +253,18 @@ fn an_unset_max_active_follows_the_totals() {
     assert!(matches!(rig.pool.try_borrow(), Err(BorrowError::WouldBlock)));
     // Without totals it is 8.
     assert_eq!(pool(|b| b).lend_all::<8>().len(), 8);
+}
+
+/// Otherwise the idle list would never be refilled.
+#[test]
+fn a_pool_without_maintenance_refuses_a_minimum() {
+    let pool = || ResourcePool::builder(Async(Steps::default()), "m");
+    let without = pool().build_async().expect("valid");
+    let said = without.set_min_idle(1).expect_err("refused").to_string();
+    assert!(said.starts_with("min_idle does not go with build_async"), "{said}");
+    without.set_min_idle(0).expect("valid");
+    let by_callers = pool().maintenance(false).build_async().expect("valid");
+    by_callers.set_min_idle(1).expect("valid");
 }
 
 /// An asynchronous pool without a runtime refuses what only a maintenance can do.

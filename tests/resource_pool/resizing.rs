@@ -14,8 +14,8 @@ fn a_resize_of_an_unused_pool_counts() {
     assert_eq!(rig.counts(), (0, 3));
 
     let rig = keyed(|b| b.max_active(1).max_total(1));
-    rig.pool.set_max_active(2).expect("valid");
     rig.pool.set_max_total(2).expect("valid");
+    rig.pool.set_max_active(2).expect("valid");
     let two = [rig.lend("a"), rig.lend("a")];
     assert_eq!(rig.pool.try_borrow(&"a").unwrap_err(), BorrowError::WouldBlock);
     drop(two);

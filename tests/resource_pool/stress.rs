@@ -66,7 +66,7 @@ impl Run {
         let action = if shape.grow { WhenExhausted::Grow } else { WhenExhausted::Block };
         let pool = KeyedResourcePool::builder(script.clone())
             .max_active(shape.max_active)
-            .max_idle(3)
+            .max_idle(2)
             .min_idle(shape.min_idle)
             .max_total(MOST)
             .max_total_per_key(2)
@@ -174,13 +174,16 @@ impl Run {
             2 => pool.clear_key(&key),
             3 => pool.retain(|key, resource| *key == resource.key && resource.number % 3 > 0),
             4 => {
-                pool.set_max_total_per_key(1 + random.below(2)).expect("valid");
+                let of_key = 1 + random.below(2);
+                pool.set_max_total_per_key(of_key).expect("valid");
                 pool.set_max_total(2 + random.below(2)).expect("valid");
-                pool.set_max_active(1 + random.below(self.most_set)).expect("valid");
+                // Another thread may have lowered a total meanwhile: then it is refused.
+                let _ = pool.set_max_active(1 + random.below(self.most_set.min(of_key)));
             }
             _ => {
-                pool.set_max_idle(2).expect("valid");
-                pool.set_max_idle(3).expect("valid");
+                pool.set_max_idle(1).expect("valid");
+                // Refused while the total of a key is 1.
+                let _ = pool.set_max_idle(2);
                 assert!(pool.snapshot().keys.len() <= KEYS.len());
             }
         }

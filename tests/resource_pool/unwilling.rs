@@ -339,11 +339,14 @@ fn a_pool_whose_timer_panics_is_maintained_by_its_use() {
 #[test]
 fn the_timer_of_a_limit_is_set_once() {
     end_the_run_when_the_library_panics();
-    struct Panics(Arc<AtomicUsize>, bool);
+    struct Panics(Arc<AtomicUsize>, bool, Arc<Mutex<Vec<Task<()>>>>);
     impl Runtime for Panics {
         type Sleep = BoxFuture<()>;
         fn spawn(&self, task: BoxFuture<()>) {
-            drop(task);
+            let mut task = Task::new(task);
+            if task.poll().is_none() {
+                locked(&self.2).push(task);
+            }
         }
         fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
             self.0.fetch_add(1, SeqCst);
@@ -357,11 +360,16 @@ fn the_timer_of_a_limit_is_set_once() {
         let (set, steps) = (Arc::new(AtomicUsize::new(0)), Steps::default());
         steps.on("create", Step::Held);
         let builder = ResourcePool::builder(Async(steps.clone()), "m");
-        let pool = builder.build_on(Panics(set.clone(), late)).expect("a valid pool");
-        let mut borrower = Task::new(async move { pool.borrow_async().await.map(drop) });
+        let runtime = Panics(set.clone(), late, Arc::default());
+        let pool = builder.build_on(runtime).expect("a valid pool");
+        let theirs = pool.clone();
+        let mut borrower = Task::new(async move { theirs.borrow_async().await.map(drop) });
         for _ in 0..3 {
             assert!(borrower.poll().is_none());
         }
         assert_eq!(set.load(SeqCst), 1);
+        // Without a limit, a creation does not go on.
+        drop(borrower);
+        assert_eq!((steps.held(), pool.num_total()), (0, 0));
     }
 }

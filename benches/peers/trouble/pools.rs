@@ -78,6 +78,20 @@ impl Tasks for AsyncResourcePool<Manager> {
     }
 }
 
+/// A pool without a runtime.
+pub(crate) struct WithoutRuntime(AsyncResourcePool<Manager>);
+
+impl Tasks for WithoutRuntime {
+    type Lent<'a> = Borrowed<'a, Async<Manager>>;
+    async fn open(server: &Arc<Server>, size: usize) -> Self {
+        let pool = AsyncResourcePool::builder(Async(Manager(server.clone())), ()).max_total(size);
+        WithoutRuntime(pool.test_on_borrow(true).build_async().expect("valid options"))
+    }
+    async fn borrow(&self) -> Option<Self::Lent<'_>> {
+        self.0.borrow_async().await.ok()
+    }
+}
+
 pub(crate) struct Barging(AsyncResourcePool<Manager>);
 
 impl Tasks for Barging {

@@ -55,6 +55,25 @@ pub(crate) fn slow_connect<P: Threads>() -> Vec<f64> {
     })
 }
 
+/// One connection is open, and loans are shorter than a connect. Ten borrowers borrow again at once.
+pub(crate) fn fills<P: Threads>() -> Vec<f64> {
+    let server = Server::new(Duration::ZERO);
+    let pool = P::open(&server, SIZE);
+    drop(pool.borrow(PATIENT).expect("a connection"));
+    server.state().connect = 200 * MS;
+    let before = server.connects.load(SeqCst);
+    let (end, borrows) = (Instant::now() + 2000 * MS, AtomicUsize::new(0));
+    threads(SIZE, || {
+        while Instant::now() < end {
+            let _lent = pool.borrow(PATIENT).expect("a connection");
+            borrows.fetch_add(1, SeqCst);
+            sleep(5 * MS);
+        }
+    });
+    let connects = server.connects.load(SeqCst) - before;
+    vec![borrows.into_inner() as f64, connects as f64]
+}
+
 /// Ten hand-shakes hang, and their borrowers give up after a second. Then the server is well again.
 pub(crate) fn hung_hand_shake<P: Threads>() -> Vec<f64> {
     let server = Server::new(20 * MS);

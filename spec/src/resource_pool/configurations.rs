@@ -98,6 +98,12 @@ configurations! {
         1, of_one(3), FAIR, total(2), [], [GiveUp Leave ClearAll];
     "rp-served-stays" "max_total 3: creations whose borrowers were served beside those that give way"
         1, of_one(4), FAIR, total(3), [], [GiveUp Leave Await];
+    "rp-overdue" "max_total 2: orphaned creations become overdue, and all give way to waiters"
+        1, of_one(3), FAIR, total(2), [], [GiveUp Leave Overdue];
+    "rp-overdue-served" "the same, and creations whose borrowers were served"
+        1, of_one(3), FAIR, total(2), [], [GiveUp Leave Await Overdue Close];
+    "rp-overdue-refill" "min_idle 1, max_total 1: a refill becomes overdue, and gives way to waiters"
+        1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Leave Add Overdue Close];
     "rp-minimum" "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp Add Age AgeHard];
     "rp-left" "min_idle 1, max_total 1: borrowers and additions leave creations, and creations fail"

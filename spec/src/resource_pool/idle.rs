@@ -138,12 +138,21 @@ impl ResourcePool {
     }
 
     // (no slot) -- add, and there is room --> adding
-    pub(crate) fn add(&mut self, key: Key) {
+    pub(crate) fn add(&mut self, key: Key) -> Option<usize> {
         let begins = self.has_room_to_add(key) && !self.closed;
         let slot = begins.then(|| self.reserve(key));
         let at = self.adding.partition_point(|other| other.key <= key);
         self.adding.splice(at..at, slot);
         self.events.push(Event::Adds(slot.map(|slot| slot.id)));
+        slot.map(|_| at)
+    }
+
+    // (no slot) -- the idle list is refilled --> adding, without a creator
+    pub(crate) fn refill(&mut self, key: Key) {
+        let left = self.next();
+        if let Some(at) = self.add(key) {
+            self.adding[at].left = left;
+        }
     }
 
     /// Returns whether one more resource may be created for the idle list.
@@ -184,8 +193,7 @@ impl ResourcePool {
     pub(crate) fn added(&mut self, at: usize, made: bool) {
         let slot = self.adding.remove(at);
         if made {
-            let slot = Slot { left: 0, given_up: false, ..slot };
-            self.put_back(slot, !self.planted(AddedServesNoWaiter));
+            self.put_back(slot.back(), !self.planted(AddedServesNoWaiter));
         } else {
             self.total[slot.key] -= 1;
             if !self.planted(FailureServesNoWaiter) {
@@ -198,6 +206,14 @@ impl ResourcePool {
     pub(crate) fn cancel_add(&mut self, at: usize) {
         let left = self.next();
         self.adding[at] = Slot { left, given_up: true, ..self.adding[at] };
+        self.make_way_for_line(self.adding[at].key);
+    }
+
+    // adding, without a creator -- it takes long --> adding, overdue
+    pub(crate) fn overdue(&mut self, at: usize) {
+        // In the order in which they became overdue.
+        let left = self.next();
+        self.adding[at] = Slot { left, overdue: true, ..self.adding[at] };
         self.make_way_for_line(self.adding[at].key);
     }
 
@@ -316,7 +332,7 @@ impl ResourcePool {
         let (left, adding) = self.adding.drain(..).partition(|slot| slot.left > 0);
         self.adding = adding;
         let left: Vec<Slot> = left;
-        left.into_iter().for_each(|slot| self.leave(Slot { left: 0, given_up: false, ..slot }));
+        left.into_iter().for_each(|slot| self.leave(slot.back()));
     }
 
     // new limits; surplus idle resources leave, the least recently used first

@@ -28,6 +28,8 @@ pub enum May {
     Cancel,
     /// A borrower or an addition leaves, and its creation goes on without it.
     Leave,
+    /// A creation without its borrower becomes overdue.
+    Overdue,
     /// A borrower that creates also waits for a resource that comes back.
     Await,
     Add,
@@ -145,6 +147,10 @@ pub enum Action {
     CancelAdd {
         at: usize,
     },
+    /// A creation without its creator takes so long that it may hang.
+    Overdue {
+        at: usize,
+    },
     Test {
         at: usize,
     },
@@ -248,10 +254,12 @@ impl ResourcePool {
             Action::Die { client } => self.die(client),
             Action::Expire { client } => self.expire(client),
             Action::Destroyed { at } => self.destroyed(at),
-            Action::Add { key } | Action::Refill { key } => self.add(key),
+            Action::Add { key } => drop(self.add(key)),
+            Action::Refill { key } => self.refill(key),
             Action::Added { at } => self.added(at, true),
             Action::AddFails { at } => self.added(at, false),
             Action::CancelAdd { at } => self.cancel_add(at),
+            Action::Overdue { at } => self.overdue(at),
             Action::Test { at } => self.test(at),
             Action::Tested { at, valid } => self.tested(at, valid),
             Action::Age { at } => self.age(at),
@@ -331,9 +339,12 @@ impl Config {
         for at in 0..s.adding.len() {
             let left = s.adding[at].left > 0;
             out.push(Action::Added { at });
-            // An orphaned creation may be dropped.
+            // An orphaned creation, or a refill, may be dropped.
             if self.may(May::CreateFail) || left {
                 out.push(Action::AddFails { at });
+            }
+            if self.may(May::Overdue) && left && !s.adding[at].overdue {
+                out.push(Action::Overdue { at });
             }
             if self.may(May::Leave) && !left && !s.closed {
                 out.push(Action::CancelAdd { at });

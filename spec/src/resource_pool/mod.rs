@@ -45,8 +45,9 @@
 //!   serve the first one, too.
 //! * A resource that exceeds a lowered limit is never idle. It leaves at once, or on its return. So every idle resource
 //!   may be evicted.
-//! * A creation whose creator has left goes on as an addition, or is dropped: the machine leaves that open. It may
-//!   never finish. So those that were given up, all but one, give way to a borrower that waits for a place.
+//! * A creation whose creator has left goes on as an addition, or is dropped: the machine leaves that open. A refill has
+//!   no creator from its beginning. Such a creation may never finish. So those that were given up, all but one, give way to a borrower that waits for a place. Once one is
+//!   overdue, it does so in any case. How long that takes is left open.
 //! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops
 //!   it and takes the next.
 //!

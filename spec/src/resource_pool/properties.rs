@@ -81,30 +81,52 @@ step_properties! {
                 })
             }))
         };
-    "PROP-RP-SERVED-STAYS" "a creation whose borrower was served by another resource does not give way"
-        |_, before, _, after| {
+    "PROP-RP-SERVED-STAYS" "a creation whose borrower was served by another resource does not give way until it is overdue, nor does a refill"
+        |_, before, action, after| {
             let created = |client: ClientId| match before.clients[client] {
                 At::Creating { slot, .. } => Some(slot.id),
                 _ => None,
             };
             let served = taken(after).into_iter().filter_map(|(client, _)| created(client));
-            let left = before.adding.iter().filter(|slot| slot.left > 0 && !slot.given_up);
+            let stays_in_time = |slot: &&Slot| slot.left > 0 && !slot.given_up && !slot.overdue;
+            let ends = |slot: &&Slot| match *action {
+                Action::Overdue { at } | Action::Added { at } => before.adding[at].id == slot.id,
+                _ => false,
+            };
+            let left = before.adding.iter().filter(stays_in_time).filter(|slot| !ends(slot));
             let gave_way = |id| after.leaving.iter().any(|slot| slot.id == id);
             let stays = |slot: &Slot| slot.left > 0 && !slot.given_up;
             let stay = served.map(|id| after.adding.iter().any(|slot| slot.id == id && stays(slot)));
             each(stay.chain(left.map(|slot| after.closed || !gave_way(slot.id))))
         };
-    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes an orphaned creation give way whose borrower gave it up, unless it is the only one"
+    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes an orphaned creation give way that is overdue, or else one that was given up, unless it is the only one"
         |_, before, action, after| {
-            let Action::Borrow { client, key, waits: true } = *action else { return None };
-            let At::Waiting(_) = after.clients[client] else { return None };
+            let key = match *action {
+                Action::Borrow { client, key, waits: true } if after.clients[client] == At::Waiting(key) => key,
+                Action::Overdue { at } => {
+                    let Slot { key, .. } = before.adding[at];
+                    before.line.iter().find(|waiter| waiter.key == key)?;
+                    key
+                }
+                _ => return None,
+            };
             let of_key = !before.limits.max_total_per_key.allows(before.total[key] + 1);
             let in_all = !before.limits.max_total.allows(before.num_total() + 1);
             let could = |slot: &&Slot| slot.left > 0 && (slot.key == key || !of_key);
             let needs = before.may_lend(key) && (of_key || in_all);
             let orphans = || before.adding.iter().filter(could);
-            (needs && orphans().count() > 1 && orphans().any(|slot| slot.given_up))
-                .then_some(after.adding.len() < before.adding.len())
+            let overdue = |slot: &Slot| match *action {
+                Action::Overdue { at } => before.adding[at].id == slot.id,
+                _ => slot.overdue,
+            };
+            let in_time = || orphans().filter(|slot| !overdue(slot));
+            let is_overdue = orphans().any(overdue);
+            let given_up = in_time().count() > 1 && in_time().any(|slot| slot.given_up);
+            (needs && (is_overdue || given_up)).then(|| {
+                let left = before.adding.iter().filter(|slot| after.adding.iter().all(|other| other.id != slot.id));
+                let mut left = left.peekable();
+                left.peek().is_some() && left.all(|slot| overdue(slot) || !is_overdue)
+            })
         };
     "PROP-RP-CALLED-FOR" "a called waiter finds an idle resource or a place"
         |_, _, _, after| each(after.events.iter().filter_map(|event| match event {

@@ -49,6 +49,7 @@ switches! {
     CancelledCreationLeaks "a creation that its borrower leaves is lost with its place" "its place is given back";
     CreationsAreAlone "a resource that comes back passes a borrower that creates" "it goes to the oldest borrower, whether it creates or not";
     LeftStays "an orphaned creation that was given up keeps the place that a waiter needs" "all but one give way";
+    OverdueStays "an overdue creation keeps the place that a waiter needs" "it gives way, even if it is the last one";
     ServedGivesWay "a creation whose borrower was served gives way" "it stays";
     LateGrantDestroyed "a late grant is destroyed" "it is passed on";
     LateGrantLosesVictim "the eviction victim of a late grant is lost" "it is idle again";

@@ -126,7 +126,7 @@ impl ResourcePool {
     pub(crate) fn reserve(&mut self, key: Key) -> Slot {
         self.made += 1;
         self.total[key] += 1;
-        Slot { id: self.made, key, old: false, expired: false, left: 0, given_up: false }
+        Slot { id: self.made, key, ..Slot::NEW }
     }
 
     /// Returns whether a borrower waits for the key and the key's own limits let it be served. A called waiter counts
@@ -190,8 +190,8 @@ impl ResourcePool {
         self.adding.insert(at, Slot { left, given_up, ..slot });
     }
 
-    /// Makes the creation give way that was given up last, if a waiter of the key needs its place. The last one of all
-    /// stays.
+    /// Makes a creation give way, if a waiter of the key needs its place: one that is overdue, or else the one that was
+    /// given up last. The last one of all stays until it is overdue.
     pub(crate) fn make_way(&mut self, key: Key) {
         let waits = self.line.iter().any(|waiter| waiter.key == key);
         if !waits || !self.may_lend(key) || self.has_place(key) || self.planted(LeftStays) {
@@ -199,12 +199,14 @@ impl ResourcePool {
         }
         let own = self.room_of(key) == 0;
         let could = |slot: &Slot| slot.left > 0 && (slot.key == key || !own);
-        let left = (0..self.adding.len()).filter(|&at| could(&self.adding[at]));
-        let given_up = left.clone().filter(|&at| self.adding[at].given_up);
-        let last = given_up.max_by_key(|&at| self.adding[at].left);
-        if let Some(at) = last.filter(|_| left.count() > 1) {
+        let all = (0..self.adding.len()).filter(|&at| could(&self.adding[at]));
+        let (overdue, left): (Vec<_>, Vec<_>) = all.partition(|&at| self.adding[at].overdue);
+        let overdue = overdue.into_iter().min_by_key(|&at| self.adding[at].left);
+        let given_up = left.iter().copied().filter(|&at| self.adding[at].given_up);
+        let last = given_up.max_by_key(|&at| self.adding[at].left).filter(|_| left.len() > 1);
+        if let Some(at) = overdue.filter(|_| !self.planted(OverdueStays)).or(last) {
             let slot = self.adding.remove(at);
-            self.leave(Slot { left: 0, given_up: false, ..slot });
+            self.leave(slot.back());
         }
     }
 

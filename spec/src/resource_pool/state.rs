@@ -93,10 +93,30 @@ pub struct Slot {
     pub old: bool,
     /// Whether it has outlived its lifetime.
     pub expired: bool,
-    /// When its creator left it during its creation, as a growing number; or 0.
+    /// When its creator left it during its creation, or its refill began, as a growing number; or 0.
     pub left: usize,
-    /// Whether its creator gave it up. It then gives way to a borrower that finds no room.
+    /// Whether its creator gave it up. It then gives way to a borrower that finds no room, unless it is the last one.
     pub given_up: bool,
+    /// Whether it takes so long that it may hang. Left by its creator, it then gives way to such a borrower.
+    pub overdue: bool,
+}
+
+impl Slot {
+    /// A slot without a number.
+    pub(crate) const NEW: Slot = Slot {
+        id: 0,
+        key: 0,
+        old: false,
+        expired: false,
+        left: 0,
+        given_up: false,
+        overdue: false,
+    };
+
+    /// Returns the slot of a creation that has ended.
+    pub(crate) fn back(self) -> Slot {
+        Slot { left: 0, given_up: false, overdue: false, ..self }
+    }
 }
 
 /// Whether an idle resource is being tested.

@@ -72,6 +72,7 @@ fn sentence(s: &ResourcePool, action: &Action) -> String {
         Action::Refill { key } => format!("a refill{} begins", of(key)),
         Action::Added { at } => format!("r{} is added", s.adding[at].id),
         Action::AddFails { at } => format!("r{} cannot be created", s.adding[at].id),
+        Action::Overdue { at } => format!("the creation of r{} takes long", s.adding[at].id),
         Action::CancelAdd { at } => {
             format!("the creator of r{} leaves it", s.adding[at].id)
         }

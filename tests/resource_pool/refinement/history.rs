@@ -200,6 +200,8 @@ impl World {
         let Bounds { total, per_key, .. } = self.bounds;
         if let Some(lowest) = total.into_iter().chain(per_key).min() {
             self.bounds.active = self.bounds.active.map(|number| number.min(lowest));
+            let idle = &mut self.bounds.idle;
+            *idle = idle.map(|number| number.map(|number| number.min(lowest)));
         }
         while !self.bounds.are_valid() {
             match (self.bounds.per_key > Some(1), self.bounds.min_idle > 0) {
@@ -225,6 +227,16 @@ impl Bounds {
             && within(self.min_idle, self.total)
             && within(self.min_idle, self.per_key)
             && self.per_key.is_none_or(|per_key| within(per_key, self.total))
+    }
+    /// Returns whether a setter accepts a number that the totals might keep from being reached.
+    pub(crate) fn can_reach(&self, limit: Limit) -> bool {
+        let totals = [self.total, self.per_key].into_iter().flatten().min();
+        match (limit, totals) {
+            (Limit::Active(Some(number)) | Limit::Idle(Some(number)), Some(total)) => {
+                number <= total
+            }
+            _ => true,
+        }
     }
     pub(crate) fn with(mut self, limit: Limit) -> Bounds {
         match limit {

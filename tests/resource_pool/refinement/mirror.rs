@@ -245,17 +245,9 @@ impl Mirror {
                     self.gone(victim.slot.id);
                     self.apply(Action::VictimDestroyed { client });
                 }
-                At::Creating { slot, awaits, .. } => {
-                    let Some(end) = ends.next() else {
-                        if awaits {
-                            return None;
-                        }
-                        self.apply(Action::Awaits { client });
-                        if matches!(self.spec.clients[client], At::Creating { .. }) {
-                            return None;
-                        }
-                        continue;
-                    };
+                // Without a runtime, it awaits its own creation only.
+                At::Creating { slot, .. } => {
+                    let end = ends.next()?;
                     if end == End::Well {
                         self.create(slot.id);
                         self.apply(Action::Created { client });

@@ -52,7 +52,6 @@ const ALL: &[&str] = &[
     "Added",
     "Adds",
     "Age",
-    "Awaits",
     "Borrow",
     "Called",
     "Cancel",

@@ -277,7 +277,7 @@ impl SideBySide {
                 }
                 let bounds = self.mirror.bounds.with(change);
                 let real = self.pool.resize(change)?;
-                if real != bounds.are_valid() {
+                if real != (bounds.are_valid() && bounds.can_reach(change)) {
                     self.wrong = Some(format!("{change:?}: accepted: {real}"));
                 }
                 if real {
