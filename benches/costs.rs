@@ -39,7 +39,7 @@ fn main() {
     let groups: &[usize] = if is_test { &[1, 100] } else { &[1, 100, 10_000, 1_000_000] };
     println!("\n{:>9} groups, one process each", "");
     println!(
-        "{:>9} {:>16} {:>16} {:>7} {:>9} {:>6} {:>5} {:>9} {:>9} {:>9} {:>8} {:>8}",
+        "{:>9} {:>16} {:>16} {:>7} {:>9} {:>6} {:>5} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8}",
         "groups",
         "get + close",
         "of any group",
@@ -51,7 +51,8 @@ fn main() {
         "wait p50",
         "p99",
         "B/group",
-        "B left"
+        "B left",
+        "beside 1"
     );
     groups.iter().for_each(|&groups| by_groups(groups, effort));
     println!("\n{:>9} processes in the group", "");
@@ -106,12 +107,16 @@ fn by_groups(groups: usize, effort: Effort) {
     let pass = median(effort, |_| pool.clean());
     let (took, typical, long) = snapshots(&pool, &one, effort);
 
-    (0..groups).for_each(|nth| assert!(pool.detach_group(&name(nth))));
-    drop((one, some));
+    let leaves = |nth| assert!(pool.detach_group(&name(nth)));
+    drop(some);
+    (1..groups).for_each(leaves);
+    let beside = live(&ALLOCATOR.stats()) - live(&empty);
+    leaves(0);
+    drop(one);
     let left = live(&ALLOCATOR.stats()) - live(&empty);
     println!(
         "{groups:>9} {get:>16} {any:>16} {allocations:>7} {fresh:>9.0} {alone:>6.0} {pass:>5.0} {took:>9.1?} {typical:>9.1?} \
-         {long:>9.1?} {bytes_a_group:>8} {left:>8}"
+         {long:>9.1?} {bytes_a_group:>8} {left:>8} {beside:>8}"
     );
 }
 

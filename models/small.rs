@@ -20,6 +20,7 @@ pub(crate) const SMALL: &[&str] = &[
     "resource_close_x_clear_all",
     "resource_close_x_creation",
     "resource_close_x_eviction",
+    "resource_close_x_hanging_refill",
     "resource_close_x_late_loan",
     "resource_close_x_evicting_borrow",
     "resource_close_x_raise",

@@ -6,9 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The first back-off of a pool.
+const FIRST: Duration = Duration::from_secs(1);
+
 /// Guards that an early death counts as a failed spawn (`State::died_early`), and that a session ends that
-/// (`failures_before` in `State::close_session`). Without the first, each get spawns another process that
-/// dies. Asserted: a group that backs off spawns no process, and it backs off unless its process has had a session.
+/// (`ProcessInfo::has_served`) for a process that has lived for the first back-off. Without the first, each get spawns
+/// another process that dies. Asserted: a group that backs off spawns no process, and it backs off unless its process
+/// has had a session.
 #[test]
 fn early_death_x_get() {
     explore("early_death_x_get", &["failed first", "had a session"], |outcomes| {
@@ -17,6 +21,7 @@ fn early_death_x_get() {
         let id = unproved(&rig);
         assert!(crate::sync::thread::inline(|| rig.pool.process_has_failed(id)));
         let id = unproved(&rig);
+        rig.clock.advance(FIRST);
         let pool = rig.pool.clone();
         let failure = spawn(move || assert!(pool.process_has_failed(id)));
         let served = match rig.pool.get(&app("a")) {
@@ -32,6 +37,24 @@ fn early_death_x_get() {
         let backs_off = snapshot.groups[0].backing_off.is_some();
         assert_eq!((snapshot.count, snapshot.spawning), (0, 0));
         assert_ne!(served, backs_off, "the group backs off if the process had no session");
+        outcomes.note(if served { "had a session" } else { "failed first" });
+    });
+}
+
+/// Guards that a session of a new process does not end the count of failures (`session_proves`). Without that, each of
+/// many gets spawns another process that dies. Asserted: the group backs off, whether or not a session came first.
+#[test]
+fn early_session_x_failure() {
+    explore("early_session_x_failure", &["failed first", "had a session"], |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        let id = unproved(&rig);
+        assert!(crate::sync::thread::inline(|| rig.pool.process_has_failed(id)));
+        let id = unproved(&rig);
+        let pool = rig.pool.clone();
+        let failure = spawn(move || assert!(pool.process_has_failed(id)));
+        let served = rig.pool.get(&app("a")).map(drop).is_ok();
+        failure.join().expect("no panic");
+        assert!(rig.pool.snapshot().groups[0].backing_off.is_some(), "it has failed early");
         outcomes.note(if served { "had a session" } else { "failed first" });
     });
 }

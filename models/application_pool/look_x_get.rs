@@ -4,10 +4,10 @@
 //! A get that comes while a look is in flight waits for the next one (`State::wait_for_look`). Without that, it may be
 //! given a look from before a touch that precedes it, and be served by old code.
 
-use crate::application_pool::GetError;
-use crate::application_pool::Seen;
+use crate::application_pool::{Event, GetError, Looked, RestartMode, Seen};
 use crate::models::rig::*;
 use crate::section::{Patience, now};
+use crate::sync::thread::inline;
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,10 @@ async fn look(rig: &Rig) -> Seen {
     let inner = rig.pool.inner();
     let files = inner.restart_files.as_ref().expect("the rig has a file");
     let patience = Patience::Thread(inner.clock().deadline(PATIENCE));
-    inner.look(files, &app("a"), patience).await.expect("an open pool").restart
+    match inner.look(files, &app("a"), patience).await.expect("an open pool") {
+        Looked::Seen(look) => look.restart,
+        Looked::Later(_) => panic!("its time has not passed"),
+    }
 }
 
 /// Asserted: the look after the touch sees it, and both end.
@@ -37,6 +40,31 @@ fn look_x_touch() {
         assert_eq!(now(look(&rig)), after, "it begins after the touch");
         let seen = other.join().expect("no panic");
         outcomes.note(if seen == before { "before" } else { "after" });
+    });
+}
+
+/// Guards that a look counts for the group of a get that has not waited for it (`State::has_looked_later`). Without
+/// that, a caller that only polls never sees a touch. Asserted: the touch restarts the group.
+#[test]
+fn later_look_x_get() {
+    explore("later_look_x_get", &["before the look ends", "after it"], |outcomes| {
+        let (file, restarts) = (RestartFile::new(), Counter::new());
+        let counted = restarts.clone();
+        let rig = Rig::with_file(&file, |b| {
+            b.observer(move |event| {
+                if matches!(event, Event::Restarting { .. }) {
+                    counted.up();
+                }
+            })
+        });
+        let immediate = app("a").with_restart_mode(RestartMode::Immediate);
+        inline(|| drop(rig.pool.get(&immediate).expect("a session")));
+        file.touch();
+        drop(rig.pool.get_timeout(&immediate, Duration::ZERO).expect("an idle process"));
+        let has_ended = rig.pool.counts().count == 0;
+        restarts.wait(1);
+        assert_eq!(rig.pool.counts().count, 0, "it has the old code");
+        outcomes.note(if has_ended { "after it" } else { "before the look ends" });
     });
 }
 

@@ -112,3 +112,55 @@ fn marked_x_other_freed() {
         outcomes.note(if waits { "in line" } else { "late" });
     });
 }
+
+/// An endless session holds the only process of a group whose get starves. The process of another group is freed while
+/// the cleaner passes at the deadline, and a get of its own waits for it.
+///
+/// Guards that a freed process makes room for a group that starves, before it serves its own (`State::makes_room`), and
+/// that the place is not given back at once (`State::most_urgent`). Without that, gets of its group keep the place for
+/// ever (PROP-ENDLESS-SESSIONS). Asserted: the get is served while the endless session is open and its own still waits.
+#[test]
+fn starving_group_x_session_close() {
+    explore("starving_group_x_session_close", &["it makes room"], |outcomes| {
+        let rig = Rig::new(|b| b.max(2));
+        let (endless, busy) = (rig.session(&app("a")), rig.session(&app("b")));
+        let (a, b) = (app("a"), app("b"));
+        let mut get = pin!(rig.pool.get_async(&a));
+        assert!(rig.reentry.poll_once(get.as_mut()).is_pending());
+        let mut own = pin!(rig.pool.get_async(&b));
+        assert!(rig.reentry.poll_once(own.as_mut()).is_pending());
+        rig.clock.advance(DRAIN);
+        let freed = spawn(move || drop(busy));
+        rig.pool.clean();
+        freed.join().expect("no panic");
+        let served = rig.reentry.block_on(get).expect("a session");
+        assert!(rig.reentry.poll_once(own.as_mut()).is_pending());
+        outcomes.note("it makes room");
+        drop((served, endless));
+        drop(rig.reentry.block_on(own).expect("a session"));
+    });
+}
+
+/// The same without a get that waits for the freed process: it may be idle before the pass.
+///
+/// Guards that an idle process is evicted for a group that starves (`State::new_app_group_creatable`). Without that, the
+/// get waits beside the idle process for as long as the session lasts (PROP-ENDLESS-SESSIONS). Asserted: it is served
+/// while the session is open.
+#[test]
+fn starving_group_x_idle_process() {
+    explore("starving_group_x_idle_process", &["served"], |outcomes| {
+        let rig = Rig::new(|b| b.max(2));
+        let (endless, busy) = (rig.session(&app("a")), rig.session(&app("b")));
+        let a = app("a");
+        let mut get = pin!(rig.pool.get_async(&a));
+        assert!(rig.reentry.poll_once(get.as_mut()).is_pending());
+        rig.clock.advance(DRAIN);
+        let freed = spawn(move || drop(busy));
+        rig.pool.clean();
+        drop(rig.reentry.block_on(get).expect("a session"));
+        freed.join().expect("no panic");
+        assert_eq!(rig.spawner.shut_down().len(), 1);
+        outcomes.note("served");
+        drop(endless);
+    });
+}

@@ -1,7 +1,7 @@
 //! The pseudocode's `spawning_allowed`, and the order in which groups get capacity.
 //!
 //! In the pseudocode a get that needs a process spawns it, evicts another for it, or waits to be woken.
-//! As ruled a group that wants a process and may not spawn stands in one of four lines, first come, first
+//! As ruled a group that wants a process and may not spawn stands in one of five lines, first come, first
 //! served. `new_app_group_creatable`, named after the pseudocode's condition variable, serves the lines
 //! whenever capacity may have changed.
 //!
@@ -10,8 +10,15 @@
 //! session only if no other process of its group has room. At the deadline it is detached, and drains. The
 //! deadline is the time of a drain, counted from when the group came into the line.
 //!
+//! Then come the groups whose gets wait for one more process. They stand in the order in which they were last
+//! served. The first of them starves if that is as long ago as a drain may take. Then an idle process of another group
+//! is evicted for it, or the first one that becomes idle makes room. A group that starves comes before the groups that
+//! have waited less long for their first process. No busy process is marked for it: the other group may be worse off.
+//! Groups that are only below their minimum come last.
+//!
 //! Errata: E3 (reservations), E18, E37 (making room), E25 (draining processes), E28 (the minimum), E29 (the
-//! victim). Invariants: INV-CAPACITY, INV-LIVE, INV-MARKED, INV-EVICTABLE, INV-WANT.
+//! victim). Invariants: INV-CAPACITY, INV-LIVE, INV-MARKED, INV-EVICTABLE, INV-WANT,
+//! INV-LAST-SERVED.
 
 use crate::checkout::End;
 use crate::configuration::{GroupId, ProcessId, Time};
@@ -56,30 +63,58 @@ impl Pool {
         } else if g.enabled() == 0 && gets_wait && (g.size == 0 || !self.is_capped(group)) {
             Want::First
         } else if gets_wait || too_few && !self.written(E28) {
-            if self.is_capped(group) { Want::Capped } else { Want::More }
+            match self.is_capped(group) {
+                true => Want::Capped,
+                false if gets_wait => Want::More,
+                false => Want::Minimum,
+            }
         } else {
             Want::Nothing
         }
     }
 
     /// Returns whether a process of this group makes room as soon as it is idle: a group waits for its first
-    /// process. A group at its minimum makes room only if no group is above its own (E29, E37).
+    /// process, or another group starves. A group at its minimum makes room only if no third one is above its own (E29,
+    /// E37).
     pub(crate) fn makes_room(&self, group: GroupId) -> bool {
-        let above = |&id: &GroupId| self.groups[id].surplus > Some(0);
-        let made = !self.first.is_empty() && !self.written(E18) && !self.written(E37);
-        made && (above(&group) || !self.by_surplus.iter().any(above))
+        let Some(urgent) = self.most_urgent() else { return false };
+        let above = |id: GroupId| self.groups[id].surplus > Some(0);
+        let third = self.furthest_above().filter(|third| *third != urgent);
+        let starves = self.groups[urgent].want == Want::More;
+        let made = !(starves && urgent == group) && (above(group) || !third.is_some_and(above));
+        made && !self.written(E18) && !self.written(E37)
     }
 
-    /// Returns when the marked process must make room: the deadline of the group that waits longest (E37).
+    /// Returns the group that is furthest above its minimum; of several, the first in the list.
+    fn furthest_above(&self) -> Option<GroupId> {
+        let surplus = |group: &GroupId| self.groups[*group].surplus;
+        let most = self.by_surplus.iter().map(surplus).max()?;
+        self.by_surplus.iter().copied().find(|group| surplus(group) == most)
+    }
+
+    /// Returns the group whose gets wait for one more process, and none of whose gets was served for as long as a drain
+    /// may take (E37).
+    fn starving(&self) -> Option<GroupId> {
+        let longest = *self.more.first()?;
+        let starves = self.now >= self.groups[longest].room_due && !self.written(E37);
+        starves.then_some(longest)
+    }
+
+    /// Returns when a process must make room: the deadline of the group that waits longest (E37).
     pub(crate) fn room_due(&self) -> Option<Time> {
-        let full = self.count + self.reserved >= self.max && !self.marked.is_empty();
-        let group = self.first.first().filter(|_| full && !self.written(E37))?;
-        Some(self.groups[*group].room_due)
+        let (group, helps) = match self.first.first() {
+            Some(group) => {
+                (group, self.count + self.reserved >= self.max && !self.marked.is_empty())
+            }
+            None => (self.more.first()?, self.victim().is_some()),
+        };
+        (helps && !self.written(E37)).then(|| self.groups[*group].room_due)
     }
 
-    /// Detaches the marked process, which has not become idle in time: its sessions hold no place (E37).
+    /// Detaches the marked process, which has not become idle in time: its sessions hold no place (E37). Without one,
+    /// an idle process makes room for a group that starves.
     pub(crate) fn make_room(&mut self) {
-        let process = self.marked[0];
+        let Some(&process) = self.marked.first() else { return self.new_app_group_creatable() };
         let group = self.process(process).group;
         self.detach_process(process, Reason::Evicted(None));
         self.settle(group);
@@ -90,13 +125,13 @@ impl Pool {
         if self.closed || self.lock != Lock::Free {
             return;
         }
-        self.serve_first();
+        self.serve_urgent();
         while self.marked.len() > self.first.len() {
             self.unmark();
             // With E37 as written, it may have been given its last session, and have left (E36).
-            self.serve_first();
+            self.serve_urgent();
         }
-        while let Some(&group) = self.more.first()
+        while let Some(&group) = self.more.first().or(self.minimum.first())
             && self.first.is_empty()
         {
             if self.is_capped(group) {
@@ -115,21 +150,32 @@ impl Pool {
         }
     }
 
-    /// Spawns for the groups without an enabled process, and evicts processes of other groups for them.
-    fn serve_first(&mut self) {
-        while let Some(&group) = self.first.first() {
+    /// Spawns for the groups without an enabled process and for those that starve, and evicts processes of other groups
+    /// for them.
+    fn serve_urgent(&mut self) {
+        while let Some(group) = self.most_urgent() {
             if self.groups[group].size > 0 && self.is_capped(group) {
-                // max_per_app was lowered, and its processes are disabled.
+                // max_per_app was lowered; one without an enabled process has disabled ones.
                 self.reconsider(group);
             } else if self.may_reserve() {
                 self.spawn_in_background(group, false);
             } else if !self.evict_for(group) {
-                if self.count + self.reserved >= self.max && !self.written(E18) {
+                let full = self.count + self.reserved >= self.max;
+                if !self.first.is_empty() && full && !self.written(E18) {
                     self.mark_for_eviction();
                 }
                 break;
             }
         }
+    }
+
+    /// Returns the group for which a process of another group is evicted. A group that starves comes before those that
+    /// have waited less long for their first process: otherwise the process that it gets would be evicted for the group
+    /// that has just lost its place, and so on (E37).
+    fn most_urgent(&self) -> Option<GroupId> {
+        let first = self.first.first().copied();
+        let has_waited = first.is_some_and(|group| self.now >= self.groups[group].room_due);
+        self.starving().filter(|_| !has_waited).or(first)
     }
 
     /// Returns the idle process to evict: the longest idle of a group above its minimum, or else the
@@ -154,10 +200,7 @@ impl Pool {
     fn mark_for_eviction(&mut self) {
         let wanted = if self.written(E37) { self.first.len() } else { 1 };
         while self.marked.len() < wanted {
-            let surplus = |group: &GroupId| self.groups[*group].surplus;
-            let Some(most) = self.by_surplus.iter().map(surplus).max() else { break };
-            let group = self.by_surplus.iter().find(|group| surplus(group) == most);
-            let group = *group.expect("the group with the largest surplus");
+            let Some(group) = self.furthest_above() else { break };
             let stays = |p: &&ProcessId| self.place(self.process(**p)) < Place::Retiring;
             let least_busy = self.groups[group].processes.iter().find(stays);
             let process = *least_busy.expect("a group in this list has such a process");

@@ -3,7 +3,7 @@
 //! One pass does all work that is due. It shuts down processes that no minimum protects and that have
 //! been idle for `MAX_IDLE_TIME`. It removes detached processes that have not finished their sessions by
 //! the deadline (E13). It lets groups spawn again when their back-off ends (E26, E28). It makes room for groups
-//! that have waited too long for their first process (E37). With E30 mended, the
+//! that have waited too long for their first process, or that starve (E37). With E30 mended, the
 //! cleaner sleeps until the next work is due: [`next_due`](Pool::next_due).
 //!
 //! Errata: E5, E29, E30, E40, E41. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
@@ -84,9 +84,7 @@ impl Pool {
     }
 
     fn next_back_off(&self) -> Option<(Time, GroupId)> {
-        let failures = |group: GroupId| self.groups[group].failures;
-        let ends =
-            self.backing_off.iter().filter_map(|&g| Some((self.groups[g].back_off_until?, g)));
-        ends.min_by_key(|&(until, group)| (until, failures(group)))
+        let &group = self.backing_off.first()?;
+        Some((self.groups[group].back_off_until?, group))
     }
 }

@@ -132,30 +132,30 @@ macro_rules! configurations {
 
 configurations! {
     // Two groups, max 2, three clients unless the row says otherwise.
-    "two-global" [298_794, 2_177_976, 29]: two(global(2)), failures, detaches, lowered, idle;
-    "two-private" [327_030, 2_390_300, 31]: two(private(2)), failures, detaches, lowered, idle;
+    "two-global" [309_758, 2_246_488, 29]: two(global(2)), failures, detaches, lowered, idle;
+    "two-private" [328_810, 2_403_080, 31]: two(private(2)), failures, detaches, lowered, idle;
     "two-global-deep" [1_669_689, 16_159_659, 36]: two(global(2)),
         failures, detaches, giving_up, limits, idle;
     "two-private-deep" [1_868_367, 17_877_483, 39]: two(private(2)),
         failures, detaches, giving_up, limits, idle;
-    "two-minimum" [136_343, 900_867, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
+    "two-minimum" [139_979, 922_175, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
     "two-restarts" [49_918, 285_050, 25]: two(private(2)), restarts, spawns_fail;
     "two-restarts-deep" [3_249_830, 26_450_011, 33]: two(private(2)), failures, restarts, deletes;
     "two-rolling" [695_090, 4_276_495, 39]: two(rolling(global(2))), restarts, deletes;
     "two-rolling-deep" [3_885_766, 32_634_584, 44]: two(rolling_first(global(2))), failures, restarts;
-    "two-groups-detached" [488_791, 4_525_205, 28]: two(global(2)), failures, endings;
-    "two-rolling-forgotten" [68_285, 544_236, 31]: pool(rolling(first_min(global(2), 1)), 2, 2),
+    "two-groups-detached" [506_059, 4_660_541, 28]: two(global(2)), failures, endings;
+    "two-rolling-forgotten" [70_372, 561_532, 31]: pool(rolling(first_min(global(2), 1)), 2, 2),
         restarts, endings;
     "two-connecting" [37_519, 388_332, 20]: two(private(2)),
         connects, giving_up, processes_fail, clients_fail, try_get;
-    "two-always" [44_449, 266_513, 30]: pool(always_first(global(2)), 2, 2),
+    "two-always" [45_661, 272_679, 30]: pool(always_first(global(2)), 2, 2),
         connects, failures, processes_fail;
-    "two-early-deaths" [29_495, 196_882, 24]: pool(first_min(global(2), 1), 2, 2), failures, processes_fail, early_deaths;
+    "two-early-deaths" [58_394, 391_465, 25]: pool(first_min(global(2), 1), 2, 2), failures, processes_fail, early_deaths;
     "two-deleted" [42_332, 209_939, 22]: two(global(2)), restarts, deletes;
-    "two-threads" [40_351, 241_885, 31]: two(first_min(private(2), 1)), no_thread, idle;
-    "two-punctual" [128_271, 920_874, 31]: two(first_min(global(2), 1)),
+    "two-threads" [40_578, 243_320, 31]: two(first_min(private(2), 1)), no_thread, idle;
+    "two-punctual" [143_004, 1_016_958, 33]: two(first_min(global(2), 1)),
         idle_for_2, failures, punctual, idle_limits;
-    "two-options" [54_544, 400_104, 19]: two(global(2)).or(0, |o| (o.min_processes, o.max_queue) = (1, 1)),
+    "two-options" [56_884, 415_176, 19]: two(global(2)).or(0, |o| (o.min_processes, o.max_queue) = (1, 1)),
         detaches, time, idle;
     "two-restarts-detached" [62_910, 503_118, 21]: pool(global(2), 2, 2),
         restarts, detaches, giving_up, limits;
@@ -164,27 +164,27 @@ configurations! {
     "two-everything-global-deep" [420_380, 3_201_164, 36]: pool(global(2), 2, 2), everything, idle;
     "two-everything-private-deep" [432_660, 3_284_876, 36]: pool(private(2), 2, 2), everything, idle;
     "two-rolling-private" [203_590, 1_168_618, 42]: two(rolling(private(2))), restarts;
-    "two-endless-global" [19_139, 91_631, 16]: pool(global(2), 2, 4), endless, time;
-    "two-endless-private" [64_525, 368_841, 30]: pool(private(2), 2, 3), endless, time, failures;
-    "two-endless-room" [1_902, 6_608, 21]: pool(vec![
+    "two-endless-global" [65_233, 323_691, 35]: pool(global(2), 2, 4), endless, time;
+    "two-endless-private" [64_857, 370_837, 30]: pool(private(2), 2, 3), endless, time, failures;
+    "two-endless-room" [2_144, 7_284, 21]: pool(vec![
             Options { concurrency: 2, ..Options::new("a").min(1) }, Options { max_requests: 2, ..Options::new("b") },
         ], 1, 3), endless, time, no_draining;
     // One group, max 3, four clients.
-    "one-global" [206_634, 2_026_668, 23]: one(first_min(global(1), 1)),
+    "one-global" [204_282, 2_008_908, 23]: one(first_min(global(1), 1)),
         failures, detaches, limits, idle, per_app_limits;
-    "one-private" [288_808, 2_887_288, 26]: one(first_min(private(1), 1)),
+    "one-private" [285_880, 2_865_064, 26]: one(first_min(private(1), 1)),
         failures, detaches, limits, idle, per_app_limits;
     "one-restarts-global" [6864, 33_522, 14]: one(global(1)), restarts;
     "one-restarts-private" [7776, 40_926, 17]: one(private(1)), restarts;
-    "one-everything-global" [90_096, 802_624, 21]: pool(first_min(global(1), 1), 3, 3), everything, idle;
-    "one-everything-private" [110_810, 993_684, 24]: pool(first_min(private(1), 1), 3, 3), everything, idle;
+    "one-everything-global" [82_980, 740_704, 20]: pool(first_min(global(1), 1), 3, 3), everything, idle;
+    "one-everything-private" [103_286, 927_786, 24]: pool(first_min(private(1), 1), 3, 3), everything, idle;
     "one-everything-global-deep" [728_720, 7_153_052, 24]: one(first_min(global(1), 1)), everything, idle;
     "one-everything-private-deep" [931_278, 9_159_424, 28]: one(private(1)), everything, idle;
     "one-restarts-deep" [607_986, 5_833_192, 24]: one(global(1)), everything;
     "one-concurrent" [5_198, 33_874, 20]:
         one(vec![Options { concurrency: 2, max_requests: 3, max_queue: 2, eager_growth: true, ..Options::new("a") }]),
         detaches, giving_up;
-    "one-growing" [57_477, 497_667, 20]: one(vec![Options { concurrency: 2, ..Options::new("a").min(1) }]),
+    "one-growing" [56_373, 488_955, 20]: one(vec![Options { concurrency: 2, ..Options::new("a").min(1) }]),
         failures, detaches, giving_up, limits, idle;
     "two-requests" [13_473, 95_667, 16]: pool(vec![
             Options { concurrency: 2, max_requests: 2, ..Options::new("a") },
@@ -196,31 +196,31 @@ configurations! {
     "one-options" [54_722, 326_244, 25]:
         pool(global(1), 2, 3).or(0, |o| (o.concurrency, o.max_requests) = (0, 2)),
         connects, processes_fail;
-    "one-early-deaths" [3_718, 21_919, 25]: pool(private(1), 2, 2), connects, failures, processes_fail, early_deaths;
+    "one-early-deaths" [7_196, 43_170, 24]: pool(private(1), 2, 2), connects, failures, processes_fail, early_deaths;
     "one-directories" [33_620, 252_330, 30]: pool(global(1), 2, 2).or(0, |o| {
             (o.restart_dir, o.min_processes, o.restart_mode) = (1, 1, RestartMode::Rolling);
         }), restarts, deletes;
-    "one-rolling" [180_818, 1_557_416, 39]: pool(rolling(first_min(global(1), 2)), 3, 3), failures, restarts;
+    "one-rolling" [180_758, 1_556_888, 39]: pool(rolling(first_min(global(1), 2)), 3, 3), failures, restarts;
     "one-rolling-deep" [1_157_640, 10_690_376, 43]: one(rolling(first_min(global(1), 2))), failures, restarts;
-    "one-rolling-forgotten" [10_021, 94_452, 26]: pool(rolling(first_min(global(1), 1)), 2, 2),
+    "one-rolling-forgotten" [9_475, 87_808, 26]: pool(rolling(first_min(global(1), 1)), 2, 2),
         failures, restarts, giving_up, endings;
-    "one-private-forgotten" [4_386, 35_618, 17]: pool(first_min(private(1), 1), 2, 2),
+    "one-private-forgotten" [4_210, 34_034, 17]: pool(first_min(private(1), 1), 2, 2),
         failures, restarts, detaches, endings, idle;
     "one-rolling-private" [12_850, 76_756, 28]: pool(rolling(private(1)), 3, 3), restarts;
-    "one-by-name" [9_188, 105_235, 20]: pool(first_min(private(1), 1), 2, 2), failures, endings, by_name;
-    "two-by-name" [65_737, 865_103, 23]: pool(rolling_first(first_min(global(2), 1)), 2, 2), endings, by_name;
+    "one-by-name" [8_581, 97_536, 20]: pool(first_min(private(1), 1), 2, 2), failures, endings, by_name;
+    "two-by-name" [59_087, 774_987, 23]: pool(rolling_first(first_min(global(2), 1)), 2, 2), endings, by_name;
     "one-disabled" [86_205, 836_182, 24]: pool(vec![Options { concurrency: 2, ..Options::new("a").min(1) }], 3, 3), disables, detaches, idle, time;
-    "two-disabled" [12_647, 73_960, 24]: two(first_min(global(2), 1)), disables, time, idle;
+    "two-disabled" [13_967, 79_906, 24]: two(first_min(global(2), 1)), disables, time, idle;
     "two-disabled-rolling" [136_622, 801_910, 34]: pool(rolling(private(2)), 2, 2), disables, restarts;
-    "one-disabled-rolling" [19_309, 162_444, 28]: pool(rolling(private(1)), 2, 2), disables, restarts, closes, spawns_fail, time;
+    "one-disabled-rolling" [19_165, 161_244, 28]: pool(rolling(private(1)), 2, 2), disables, restarts, closes, spawns_fail, time;
     "two-disabled-private" [7_995, 47_549, 21]: pool(private(2), 2, 3), disables, time, short_drains;
     // Three groups, max 2, three clients.
-    "three-global" [23_354, 130_529, 22]: three(global(3)), time, idle, short_drains;
+    "three-global" [27_026, 151_193, 22]: three(global(3)), time, idle, short_drains;
     "three-global-deep" [1_012_090, 6_631_465, 32]: three(global(3)), failures, idle, short_drains;
     "three-private" [23_786, 138_617, 22]: three(private(3)), time, idle, short_drains;
     "three-private-deep" [978_919, 6_685_516, 33]: three(private(3)), failures, idle, short_drains;
     "three-detached" [136_539, 1_190_088, 22]: three(private(3)), detaches, giving_up, limits;
-    "three-minimum" [98_209, 659_038, 20]: three(first_min(global(3), 1)), time, detaches, idle;
+    "three-minimum" [101_869, 679_150, 20]: three(first_min(global(3), 1)), time, detaches, idle;
     "three-restarts" [323_726, 1_506_908, 25]: three(global(3)), restarts;
     "three-restarts-private" [295_238, 1_429_658, 25]: three(private(3)), restarts;
     "three-limits" [33_690, 204_594, 19]: three(global(3)), limits;

@@ -59,8 +59,9 @@ impl Pool {
 
     /// Detaches an attached process that has failed.
     ///
-    /// If it has neither had a session nor lived for the longest back-off, this counts as a failed spawn (E26). Only
-    /// the first such failure in a row is followed by a spawn at once.
+    /// If it has not proved itself, this counts as a failed spawn (E26): it has lived for less than the longest
+    /// back-off, and has had no session or has lived for less than the first. Only the first such failure in a row is
+    /// followed by a spawn at once.
     pub(crate) fn detach_failed(&mut self, identifier: ProcessId) {
         let process = self.process(identifier);
         let (group, early) = (process.group, self.failed_early(process));
@@ -74,9 +75,14 @@ impl Pool {
     }
     /// Returns the failures before this process, if its failure now counts as one more.
     pub(crate) fn failed_early(&self, process: &Process) -> Option<u32> {
-        let longest = self.config().back_off.1;
-        let early = process.sessions == 0 && self.now - process.start_time < longest;
+        let (age, longest) = (self.now - process.start_time, self.config().back_off.1);
+        let proved = process.sessions > 0 && self.session_proves(process);
+        let early = !proved && age < longest;
         process.failures_before.filter(|_| early)
+    }
+    /// Returns whether a session proves the process (E26): it has lived for the first back-off.
+    pub(crate) fn session_proves(&self, process: &Process) -> bool {
+        self.now - process.start_time >= self.config().back_off.0
     }
     /// Detaches the process that is seen to have failed, if it is attached.
     pub(crate) fn process_has_failed(&mut self, identifier: ProcessId) {

@@ -225,6 +225,8 @@ pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
             let others = Config::new(vec![Options::new("a"), Options::new("b")], 2, 4);
             let others =
                 others.but(|config| config.clients = vec![vec![0], vec![0], vec![0], vec![1]]);
+            let beside = Config::new(vec![Options::new("a"), Options::new("b")], 2, 3);
+            let beside = beside.but(|config| config.clients = vec![vec![0], vec![0], vec![1]]);
             vec![
                 (
                     "The group that holds the place is stopped, although its process has room.",
@@ -235,7 +237,15 @@ pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
                     shown(
                         "PROP-ENDLESS-SESSIONS",
                         &[E37],
-                        others.with(|env| env.endless = vec![0]),
+                        others.with(|env| (env.time, env.endless) = (true, vec![0])),
+                    ),
+                ),
+                (
+                    "The only process of the group has an endless session, and a process of another group is idle.",
+                    shown(
+                        "PROP-ENDLESS-SESSIONS",
+                        &[E37],
+                        beside.with(|env| (env.time, env.endless) = (true, vec![0])),
                     ),
                 ),
             ]

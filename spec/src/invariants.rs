@@ -130,17 +130,20 @@ invariants! {
         |s| (0..s.groups.len()).all(|id| {
             let (want, right) = (s.groups[id].want, s.wants(id));
             // A lowered max_per_app is noticed when the group's turn comes.
-            (want == right || matches!(want, Want::More | Want::First) && right == Want::Capped)
-                && [(&s.first, Want::First), (&s.more, Want::More),
+            let notices = matches!(want, Want::First | Want::More | Want::Minimum);
+            (want == right || notices && right == Want::Capped)
+                && [(&s.first, Want::First), (&s.more, Want::More), (&s.minimum, Want::Minimum),
                     (&s.replacements, Want::Replacement), (&s.capped, Want::Capped)]
                     .iter().all(|(line, of)| line.contains(&id) == (want == *of))
         });
+    "INV-LAST-SERVED" "the groups whose gets wait for one more process stand in the order in which they were last served (E37)"
+        |s| s.more.iter().map(|&group| s.groups[group].room_due).is_sorted();
     "INV-DISABLED" "a disabled process comes last in its group's list, and counts as active"
         |s| all_groups(s, |_, g| infos(s, &g.processes).map(|p| p.disabled).is_sorted()
             && g.disabled == infos(s, &g.processes).filter(|p| p.disabled).count());
     "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)"
         |s| !s.closed || s.count == 0 && s.waiting == 0
-            && [&s.first, &s.more, &s.replacements, &s.capped].iter().all(|line| line.is_empty());
+            && [&s.first, &s.more, &s.minimum, &s.replacements, &s.capped].iter().all(|line| line.is_empty());
 }
 
 impl Invariant {

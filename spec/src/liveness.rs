@@ -4,7 +4,7 @@
 //! names and sentences.
 
 use crate::configuration::{ClientId, Config, ProcessId};
-use crate::pool::{Action, At, Pool, SpawnResult};
+use crate::pool::{Action, At, Pool, Process, SpawnResult};
 
 /// The kinds of actions: a liveness property says which kinds may go on for ever.
 pub mod kind {
@@ -110,7 +110,7 @@ liveness! {
             let process = s.clients[client].at.process().and_then(|p| s.find(p));
             process.is_some_and(|process| process.detached)
         };
-    "PROP-ENDLESS-SESSIONS" "every waiting get ends even if other sessions never close, unless such sessions hold every process of its group (E37)"
+    "PROP-ENDLESS-SESSIONS" "every waiting get ends even if other sessions never close, unless such sessions hold every process of its group, and it is at its limit or no other process becomes idle (E37)"
         assumes "the same as PROP-EVERY-GET-ENDS, but only sessions that may close do"
         applies |config| !all_close(config) && has_deadline(config);
         may kind::QUIET | 1 << kind::SPAWN_FAILS; fair |_| true;
@@ -130,15 +130,23 @@ fn has_deadline(config: &Config) -> bool {
 }
 
 impl Pool {
-    /// Returns whether sessions that never close hold every process of the group for which this client waits, and
-    /// none is being spawned.
+    /// Returns whether sessions that never close hold every process of the group for which this client waits, none is
+    /// being spawned, and no process of another group ever becomes idle.
     pub(crate) fn waits_for_endless(&self, client: ClientId) -> bool {
-        let group = &self.groups[self.clients[client].group];
-        let has_session =
+        let id = self.clients[client].group;
+        let group = &self.groups[id];
+        let sessions =
             |p: ProcessId| self.clients.iter().filter(move |c| c.at.process() == Some(p));
-        let held =
-            |&p: &ProcessId| has_session(p).next().is_some() && has_session(p).all(|c| c.endless);
-        group.size > 0 && group.spawning.is_none() && group.processes.iter().all(held)
+        let is_held = |p: ProcessId| sessions(p).next().is_some() && sessions(p).all(|c| c.endless);
+        // Sessions that overlap may keep a process busy for ever.
+        let becomes_idle = |p: &Process| {
+            let alone = self.options_of(p).concurrency == 1;
+            p.is_idle() || alone && !p.detached && !is_held(p.identifier)
+        };
+        let may_grow =
+            !self.is_capped(id) && (self.may_reserve() || self.processes.iter().any(becomes_idle));
+        let all_held = group.size > 0 && group.processes.iter().all(|&p| is_held(p));
+        all_held && group.spawning.is_none() && !may_grow
     }
 }
 

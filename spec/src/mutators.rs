@@ -86,11 +86,20 @@ impl Pool {
         while let Some(&client) = self.groups[group].queue.first()
             && let Some(process) = self.select_process(group)
         {
+            self.was_served(group);
             self.open_session(process);
             self.serve(client, process);
             // The caller grants the place that this frees.
             self.leaves_with_last_session(process);
             self.refresh(group);
+        }
+    }
+
+    /// Moves the group behind those whose gets have waited longer for one more process (E37).
+    fn was_served(&mut self, group: GroupId) {
+        if self.groups[group].want == Want::More && !self.written(E37) {
+            self.leave_want(group);
+            self.enter(Want::More, group);
         }
     }
 
@@ -104,11 +113,15 @@ impl Pool {
         let want = self.wants(group);
         if want != self.groups[group].want {
             self.leave_want(group);
-            self.groups[group].want = want;
-            self.groups[group].room_due = self.now + self.config().drain_timeout;
-            if let Some(line) = self.line(want) {
-                line.push(group);
-            }
+            self.enter(want, group);
+        }
+    }
+
+    fn enter(&mut self, want: Want, group: GroupId) {
+        self.groups[group].want = want;
+        self.groups[group].room_due = self.now + self.config().drain_timeout;
+        if let Some(line) = self.line(want) {
+            line.push(group);
         }
     }
 
@@ -124,6 +137,7 @@ impl Pool {
             Want::Nothing => None,
             Want::First => Some(&mut self.first),
             Want::More => Some(&mut self.more),
+            Want::Minimum => Some(&mut self.minimum),
             Want::Replacement => Some(&mut self.replacements),
             Want::Capped => Some(&mut self.capped),
         }

@@ -8,7 +8,7 @@
 //! - The number of failures stops where the back-off stops growing.
 //! - Totals are dropped.
 
-use crate::configuration::{GroupId, ProcessId, Time};
+use crate::configuration::{ProcessId, Time};
 use crate::pool::{At, Client, Pool, Totals, Want};
 use crate::rules::Erratum::*;
 
@@ -112,14 +112,18 @@ impl Pool {
                 process.processed = 0;
             }
         }
-        let written_e37 = self.written(E37);
+        let (written_e37, others) = (self.written(E37), self.groups.len() > 1);
         let same_from: Option<u32> = (1..64).find(|&n| self.back_off(n) == self.back_off(n + 1));
         for group in &mut self.groups {
             let until = group.back_off_until.map(|until| then + (until - now).max(0));
             group.back_off_until = until;
-            // Without time, the deadline is never reached.
-            let matters = env.time && group.want == Want::First && !written_e37;
-            group.room_due = if matters { then + (group.room_due - now).max(0) } else { 0 };
+            // Without time, the deadline is never reached. Only other groups make room.
+            let has_deadline = matches!(group.want, Want::First | Want::More) && others;
+            let left = match env.time && has_deadline && !written_e37 {
+                true => (group.room_due - now).max(0),
+                false => config.drain_timeout,
+            };
+            group.room_due = then + left;
             group.failures = group.failures.min(same_from.unwrap_or(64));
         }
         for process in &mut self.processes {
@@ -179,11 +183,6 @@ impl Pool {
     fn normal_order(&mut self) {
         let groups = &self.groups;
         self.by_surplus.sort_by_key(|&group| groups[group].surplus);
-        let mut backing_off = std::mem::take(&mut self.backing_off);
-        let end =
-            |&group: &GroupId| (self.groups[group].back_off_until, self.groups[group].failures);
-        backing_off.sort_by_key(end);
-        self.backing_off = backing_off;
         if !self.config().environment.time {
             let clients = &self.clients;
             let first = |p: &ProcessId| clients.iter().position(|c| c.at.process() == Some(*p));

@@ -25,8 +25,10 @@ pub enum Want {
     Nothing,
     /// Its first process, for waiting gets: other groups must lose processes (E18, E29).
     First,
-    /// One more process, when there is room.
+    /// One more process for waiting gets, when there is room.
     More,
+    /// One more process up to the minimum, when there is room (E28).
+    Minimum,
     /// A process of the new generation beside the old ones (E34).
     Replacement,
     /// One more process, but it has as many as `max_per_app` allows.
@@ -77,7 +79,8 @@ pub struct Group {
     pub surplus: Option<usize>,
     /// The line in which the group stands.
     pub want: Want,
-    /// While the group wants its first process: when a busy process must make room for it (E37).
+    /// While the group wants its first process: when a busy process must make room for it. While its gets wait for one
+    /// more: when it starves (E37).
     pub room_due: Time,
     /// Whether the group was detached by name. It is removed once it is unused.
     pub forgotten: bool,
@@ -132,7 +135,7 @@ pub struct Process {
     pub sessions: usize,
     /// The number of closed sessions.
     pub processed: usize,
-    /// The group's failures in a row before the process was attached; `None` once it has had a session.
+    /// The group's failures in a row before the process was attached; `None` once a session has proved it.
     pub failures_before: Option<u32>,
     /// The group's generation when the process was attached.
     pub generation: u64,
@@ -326,8 +329,10 @@ pub struct Pool {
     pub marked: Vec<ProcessId>,
     /// The groups that want their first process.
     pub first: Vec<GroupId>,
-    /// The groups that want one more process.
+    /// The groups whose gets wait for one more process, in the order in which they were last served.
     pub more: Vec<GroupId>,
+    /// The groups that are below their minimum.
+    pub minimum: Vec<GroupId>,
     /// The groups that want a replacement.
     pub replacements: Vec<GroupId>,
     /// The groups that want one more process than `max_per_app` allows.
@@ -336,7 +341,7 @@ pub struct Pool {
     pub by_surplus: Vec<GroupId>,
     /// Until when the cleaner sleeps (E40 as written); as ruled it sleeps until the next work is due.
     pub cleaner_sleeps_until: Option<Time>,
-    /// The groups that back off, in the order in which they began.
+    /// The groups that back off, in the order in which their back-offs end, and then began.
     pub backing_off: Vec<GroupId>,
 
     /// Whether the pool is closed.

@@ -132,7 +132,7 @@ step_properties! {
             }
             _ => None,
         };
-    "PROP-EARLY-DEATH" "an idle process that fails before it has had a session or lived for the longest back-off counts as a failed spawn; its group backs off, unless it is the first failure in a row (E26)"
+    "PROP-EARLY-DEATH" "a process that fails before it has lived for the longest back-off or, with a session, for the first counts as a failed spawn; its group backs off, unless it is the first failure in a row (E26)"
         |before, _, after| {
             let failed = detached(after).filter(|(_, _, reason)| *reason == Reason::Failed);
             let early = failed.filter_map(|(process, group, _)| {

@@ -33,9 +33,10 @@ impl Pool {
         changed || always && (g.size > 0 || g.spawning.is_some())
     }
 
-    /// Restarts the group as a new restart file would, if it is known.
+    /// Restarts the group as a new restart file would, if it is known and not detached by name.
     pub(crate) fn restart_group(&mut self, group: GroupId, mode: RestartMode) {
-        if self.groups[group].known && !self.closed {
+        let g = &self.groups[group];
+        if g.known && !g.forgotten && !self.closed {
             self.restart(group, mode);
         }
     }

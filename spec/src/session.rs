@@ -53,11 +53,12 @@ impl Pool {
 
         let group = info.group;
         self.remove(identifier);
+        let proved = self.session_proves(self.process(identifier));
         let info = self.process_mut(identifier);
         info.sessions -= 1;
         info.processed += usize::from(ending == Ending::Closed);
         info.last_used = now;
-        if matches!(ending, Ending::Closed | Ending::Failed) {
+        if proved && matches!(ending, Ending::Closed | Ending::Failed) {
             info.failures_before = None;
         }
         let idle = info.is_idle();
@@ -100,6 +101,6 @@ impl Pool {
 
     /// Returns whether a get or a group can use a process that has become less busy.
     fn is_of_use(&self, group: GroupId) -> bool {
-        !self.groups[group].queue.is_empty() || !self.first.is_empty()
+        !self.groups[group].queue.is_empty() || !self.first.is_empty() || !self.more.is_empty()
     }
 }

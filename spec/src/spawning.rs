@@ -170,7 +170,9 @@ impl Pool {
         g.last_error = true;
         g.back_off_until = Some(until);
         self.backing_off.retain(|&other| other != group);
-        self.backing_off.push(group);
+        let ends_before = |&other: &GroupId| self.groups[other].back_off_until <= Some(until);
+        let at = self.backing_off.partition_point(ends_before);
+        self.backing_off.insert(at, group);
         self.tell_cleaner(Some(until));
     }
 

@@ -314,6 +314,7 @@ fn draw_group(pool: &Pool, id: GroupId, picture: &mut String) {
         Want::Nothing => {}
         Want::First => parts.push("wants its first process".into()),
         Want::More => parts.push("wants one more".into()),
+        Want::Minimum => parts.push("wants its minimum".into()),
         Want::Replacement => parts.push("wants a replacement".into()),
         Want::Capped => parts.push("wants more than max_per_app".into()),
     }

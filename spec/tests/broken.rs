@@ -154,6 +154,7 @@ broken! {
     "INV-WANT" |s| s.groups[C].want = Want::More;
     "INV-WANT" |s| s.more.push(C);
     "INV-WANT" |s| (s.groups[C].want, s.first) = (Want::First, vec![C]) => "INV-MARKED";
+    "INV-LAST-SERVED" |s| (s.more, s.groups[A].room_due) = (vec![A, C], 99) => "INV-WANT";
     "INV-DISABLED" |s| s.groups[A].disabled = 1 => "INV-EVICTABLE";
     "INV-CLOSED" |s| s.closed = true;
     "INV-CLOSED" |s| { *s = closed(); s.more.push(A) } => "INV-WANT";

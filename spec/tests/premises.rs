@@ -36,7 +36,7 @@ fn turns() -> Config {
 fn endless() -> Config {
     let world = Config::new(vec![Options::new("a"), Options::new("b")], 2, 4);
     let world = world.but(|config| config.clients = vec![vec![0], vec![0], vec![0], vec![1]]);
-    world.with(|env| env.endless = vec![0])
+    timed(world).with(|env| env.endless = vec![0])
 }
 /// All sessions may be endless.
 fn all_endless() -> Config {
@@ -89,8 +89,10 @@ fn not_assumed() -> Vec<Premise> {
         // Time may keep passing.
         ("PROP-MINIMUM-REFILLED", timed(minimum()), &[E28], |p| p.may &= !(1 << kind::TIME)),
         ("PROP-RESTART-ENDS", timed(without_room()), &[], |p| p.may &= !(1 << kind::TIME)),
-        // Gets may keep coming for the group that holds the place.
-        ("PROP-ENDLESS-SESSIONS", endless(), &[E37], |p| p.may &= !(1 << kind::GET)),
+        // Gets may keep coming for the group that holds the place. (Idle processes leave in time.)
+        ("PROP-ENDLESS-SESSIONS", endless().but(|config| config.max_idle_time = 1), &[E37], |p| {
+            p.may &= !(1 << kind::GET);
+        }),
         // Sessions need not close.
         ("PROP-DRAIN-ENDS", draining(), &[E13], |p| p.fair = |_| true),
     ]

@@ -30,7 +30,7 @@ const PINNED: &[(&str, usize)] = &[
     ("pair-three", 453),
     ("pair-limits", 672),
     ("pair-restarts", 1521),
-    ("pair-time", 1348),
+    ("pair-time", 1390),
     ("pair-groups", 859),
 ];
 

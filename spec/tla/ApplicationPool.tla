@@ -92,7 +92,7 @@ GroupType == [
     backOff   : Int,                \* the back-off left; None: the group may spawn (E26)
     lastError : BOOLEAN,            \* the latest spawn failed
     surplus   : Int,                \* the rank in bySurplus; None: the group is not there
-    roomDue   : Nat,                \* in the line First: the time left until a busy process gives its place (E37)
+    roomDue   : Nat,                \* in the lines First and More: the time left until a process gives its place (E37)
     forgotten : BOOLEAN ]           \* detached by name: removed once unused
 
 \* A process.
@@ -114,7 +114,7 @@ None == -1      \* no time, no rank
 NoProcess == 0     \* no process
 
 \* The lines of groups that may not spawn, named after what they want.
-Lines == {"First", "More", "Replacement", "Capped"}
+Lines == {"First", "More", "Minimum", "Replacement", "Capped"}
 
 TypeOK ==
     /\ pool.groups \in [Groups -> GroupType]
@@ -260,13 +260,21 @@ DetachProcess(p, x) ==
 \* Detaches the process if it was given its last session: it drains, and its place is free (E36).
 LeavesWithLastSession(p, x) == IF Retires(p, x) THEN DetachProcess(p, x) ELSE p
 
+\* The time until a process must give its place to a group in this line (E37).
+RoomDue(line) == IF TimePasses /\ line \in {"First", "More"} /\ Cardinality(Groups) > 1 THEN DrainTimeout ELSE 0
+\* Moves the group behind those whose gets have waited longer for one more process (E37).
+WasServed(p, g) ==
+    IF g \notin Elements(p.lines["More"]) THEN p
+    ELSE [p EXCEPT !.lines["More"] = Append(Without(@, g), g), !.groups[g].roomDue = RoomDue("More")]
+
 RECURSIVE GrantSessions(_, _)
 \* global_queue_position_became_available: grants sessions to the gets that wait for this group, oldest
 \* first, while a process has room (E17).
 GrantSessions(p, g) ==
     LET x == Select(p, g) IN
     IF p.groups[g].queue = <<>> \/ x = NoProcess THEN p
-    ELSE LET opened == OpenSession(p, x)
+    ELSE LET turned == WasServed(p, g)
+             opened == OpenSession(turned, x)
              served == Serve(opened, Head(opened.groups[g].queue), x)
              left == LeavesWithLastSession(served, x)
              refreshed == Refresh(left, g)
@@ -289,7 +297,9 @@ Wants(p, g) ==
     IN  IF p.closed \/ group.spawning # "no" \/ BacksOff(p, g) THEN "Nothing"
         ELSE IF Outdated(p, g) # {} THEN "Replacement"
         ELSE IF waits /\ Size(p, g) = 0 THEN "First"
-        ELSE IF waits \/ tooFew THEN (IF IsCapped(p, g) THEN "Capped" ELSE "More")
+        ELSE IF (waits \/ tooFew) /\ IsCapped(p, g) THEN "Capped"
+        ELSE IF waits THEN "More"
+        ELSE IF tooFew THEN "Minimum"
         ELSE "Nothing"
 
 StandsIn(p, g) ==
@@ -307,8 +317,7 @@ Reconsider(p, g) ==
         left == LeaveLine(failed, g)
     IN  IF want = StandsIn(failed, g) THEN failed
         ELSE IF want = "Nothing" THEN left
-        ELSE [left EXCEPT !.lines[want] = Append(@, g),
-                          !.groups[g].roomDue = IF TimePasses /\ want = "First" THEN DrainTimeout ELSE 0]
+        ELSE [left EXCEPT !.lines[want] = Append(@, g), !.groups[g].roomDue = RoomDue(want)]
 
 \* spawn_in_background: reserves capacity and orders the spawn (E3). Precondition: the group is not spawning.
 Spawn(p, g, what) == [LeaveLine(p, g) EXCEPT !.groups[g].spawning = what]
@@ -347,28 +356,45 @@ Unmark(p) ==
              free == [removed EXCEPT !.procs[x].marked = FALSE, !.marked = <<>>]
          IN  Insert(free, x, "back")
 
-\* Whether a process of this group gives its place as soon as it is idle: a group wants its first process.
-\* A group at its minimum does so only if no group is above its own (E29, E37).
+\* The groups whose gets wait for one more process, and were not served for as long as a drain may take (E37).
+Starving(p) ==
+    IF TimePasses THEN SelectSeq(p.lines["More"], LAMBDA g : p.groups[g].roomDue = 0) ELSE <<>>
+
+\* The groups for which a process of another group is evicted: those that starve come before those that have waited
+\* less long for their first process (E37).
+Urgent(p) ==
+    LET first == p.lines["First"]
+        hasWaited == IF TimePasses /\ first # <<>> THEN p.groups[Head(first)].roomDue = 0 ELSE FALSE
+    IN  IF hasWaited THEN first ELSE Starving(p) \o first
+
+\* Whether a process of this group gives its place as soon as it is idle: a group wants its first process, or
+\* another group starves. A group at its minimum does so only if no third one is above its own (E29, E37).
 MakesRoom(p, g) ==
-    /\ p.lines["First"] # <<>>
-    /\ p.groups[g].surplus > 0 \/ \A h \in Groups : p.groups[h].surplus <= 0
+    IF Urgent(p) = <<>> THEN FALSE
+    ELSE LET urgent == Head(Urgent(p))
+             most == Highest({p.groups[h].surplus : h \in Elements(p.bySurplus)})
+             third == Head(SelectSeq(p.bySurplus, LAMBDA h : p.groups[h].surplus = most))
+         IN  /\ urgent # g \/ StandsIn(p, g) # "More"
+             /\ p.groups[g].surplus > 0 \/ third = urgent \/ p.groups[third].surplus <= 0
 
 RECURSIVE FirstLine(_), MoreLine(_), ReplacementLine(_)
-\* Groups without a process come first: idle processes of other groups are evicted for them, or else a busy
-\* one is marked.
+\* Groups without a process come first, and groups that starve before those that have waited less long: idle
+\* processes of other groups are evicted for them, or else a busy one is marked.
 FirstLine(p) ==
-    IF p.lines["First"] = <<>> THEN p
-    ELSE IF MayReserve(p)
-        THEN LET spawning == Spawn(p, Head(p.lines["First"]), "one more") IN FirstLine(spawning)
-    ELSE IF Victim(p) # NoProcess THEN LET evicted == Evict(p) IN FirstLine(evicted)
-    ELSE IF Count(p) + Reserved(p) >= p.max THEN MarkForEviction(p)
-    ELSE p
+    LET first == p.lines["First"]
+        line == Urgent(p)
+    IN  IF line = <<>> THEN p
+        ELSE IF IsCapped(p, Head(line)) THEN LET moved == Reconsider(p, Head(line)) IN FirstLine(moved)
+        ELSE IF MayReserve(p) THEN LET spawning == Spawn(p, Head(line), "one more") IN FirstLine(spawning)
+        ELSE IF Victim(p) # NoProcess THEN LET evicted == Evict(p) IN FirstLine(evicted)
+        ELSE IF first # <<>> /\ Count(p) + Reserved(p) >= p.max THEN MarkForEviction(p)
+        ELSE p
 MoreLine(p) ==
-    IF p.lines["More"] = <<>> \/ p.lines["First"] # <<>> THEN p
-    ELSE LET g == Head(p.lines["More"]) IN
+    LET line == p.lines["More"] \o p.lines["Minimum"]
+    IN  IF line = <<>> \/ p.lines["First"] # <<>> THEN p
         \* max_per_app was lowered: move the group to the line of capped groups.
-        IF IsCapped(p, g) THEN LET moved == Reconsider(p, g) IN MoreLine(moved)
-        ELSE IF MayReserve(p) THEN LET spawning == Spawn(p, g, "one more") IN MoreLine(spawning)
+        ELSE IF IsCapped(p, Head(line)) THEN LET moved == Reconsider(p, Head(line)) IN MoreLine(moved)
+        ELSE IF MayReserve(p) THEN LET spawning == Spawn(p, Head(line), "one more") IN MoreLine(spawning)
         ELSE p
 ReplacementLine(p) ==
     IF p.lines["Replacement"] = <<>> \/ ~HasLiveRoom(p) THEN p
@@ -547,7 +573,7 @@ SpawnHasEnded(p, g, well) ==
 (***************************************************************************)
 
 \* Whether a get or a group can use a process that has become less busy.
-IsOfUse(p, g) == p.groups[g].queue # <<>> \/ p.lines["First"] # <<>>
+IsOfUse(p, g) == p.groups[g].queue # <<>> \/ p.lines["First"] # <<>> \/ p.lines["More"] # <<>>
 
 EndsDraining(p, x) ==
     LET fewer == [p EXCEPT !.procs[x].sessions = @ - 1]
@@ -583,16 +609,15 @@ IdleTooLong(p) ==
     IF MaxIdleTime > 0 /\ Unprotected(p) # <<>> THEN p.procs[Head(Unprotected(p))].idleFor >= MaxIdleTime
     ELSE FALSE
 DrainsTooLong(p) == IF p.draining # <<>> THEN p.procs[Head(p.draining)].left = 0 ELSE FALSE
-\* Back-offs end in the order of their deadlines, then lengths, then beginnings.
-BackOffOrder(p, g) == p.groups[g].backOff * 16 + AtLeast(p.groups[g].failures - 1, 0)
+\* Back-offs end in the order of their deadlines, then beginnings.
 BackedOff(p) == SelectSeq(p.backingOff, LAMBDA g : p.groups[g].backOff = 0)
-NextBackedOff(p) ==
-    LET least == Lowest({BackOffOrder(p, g) : g \in Elements(BackedOff(p))})
-    IN  Head(SelectSeq(BackedOff(p), LAMBDA g : BackOffOrder(p, g) = least))
-\* The group that waits longest for its first process must be given the marked one's place (E37).
+NextBackedOff(p) == Head(BackedOff(p))
+\* The group that waits longest must be given a place: the marked process's, or an idle one's (E37).
 NeedsRoom(p) ==
-    IF p.lines["First"] # <<>> /\ p.marked # <<>> /\ Count(p) + Reserved(p) >= p.max
-    THEN p.groups[Head(p.lines["First"])].roomDue = 0 ELSE FALSE
+    IF p.lines["First"] # <<>> THEN
+        /\ p.marked # <<>> /\ Count(p) + Reserved(p) >= p.max
+        /\ p.groups[Head(p.lines["First"])].roomDue = 0
+    ELSE Starving(p) # <<>> /\ Victim(p) # NoProcess
 IsDue(p) == IdleTooLong(p) \/ DrainsTooLong(p) \/ BackedOff(p) # <<>> \/ NeedsRoom(p)
 
 RECURSIVE CleanIdle(_), CleanDrains(_), CleanBackOffs(_), CleanMarked(_)
@@ -611,9 +636,10 @@ CleanBackOffs(p) ==
              quiet == EndBackOff(p, g)
              settled == Settle(quiet, g)
          IN  CleanBackOffs(settled)
-\* The marked process drains, and its sessions hold no place (E37).
+\* The marked process drains, and its sessions hold no place (E37). Without one, an idle process leaves.
 CleanMarked(p) ==
     IF ~NeedsRoom(p) THEN p
+    ELSE IF p.marked = <<>> THEN LET evicted == GrantCapacity(p) IN CleanMarked(evicted)
     ELSE LET x == Head(p.marked)
              detached == DetachProcess(p, x)
              settled == Settle(detached, p.procs[x].group)
@@ -682,7 +708,7 @@ Canonical(p) ==
     LET \* Unless time passes, the order of the drains has no effect.
         first == [x \in Elements(p.draining) |-> Lowest({c \in Clients : p.clients[c].process = x})]
         surplus == [g \in Groups |-> p.groups[g].surplus]
-        backOff == [g \in Groups |-> BackOffOrder(p, g)]
+        backOff == [g \in Groups |-> p.groups[g].backOff]
         draining == IF TimePasses THEN p.draining ELSE Sorted(p.draining, first)
         order == InOrder([p EXCEPT !.draining = draining], 1)
         name == [x \in DOMAIN p.procs |-> CHOOSE i \in DOMAIN order : order[i] = x]
@@ -871,8 +897,11 @@ InvBackOff == \A g \in Groups :
 InvWant == \A g \in Groups :
     /\ \/ StandsIn(pool, g) = Wants(pool, g)
        \* A lowered max_per_app is noticed when the group's turn comes.
-       \/ StandsIn(pool, g) = "More" /\ Wants(pool, g) = "Capped"
+       \/ StandsIn(pool, g) \in {"More", "Minimum"} /\ Wants(pool, g) = "Capped"
     /\ Cardinality({line \in Lines : g \in Elements(pool.lines[line])}) <= 1
+\* INV-LAST-SERVED
+InvLastServed == LET line == pool.lines["More"] IN \A i \in 1..Len(line), j \in 1..Len(line) :
+    i < j => pool.groups[line[i]].roomDue <= pool.groups[line[j]].roomDue
 \* INV-CLOSED
 InvClosed == pool.closed =>
     /\ Count(pool) = 0 /\ \A g \in Groups : pool.groups[g].queue = <<>>

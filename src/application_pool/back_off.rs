@@ -1,9 +1,10 @@
 //! Back-off: for how long a group does not spawn after failures (errata E26, E27).
 //!
 //! A failure is a failed spawn, or an early death: a process fails before it has proved itself. A process has proved
-//! itself when it has had a session, or has lived for as long as the longest back-off. So a process that says it is
-//! ready and dies soon after is not replaced again and again. A failure during a session is no early death: the
-//! request may be its cause. The first early death in a row is replaced at once: one crash stops no group.
+//! itself when it has lived for as long as the longest back-off. A process with a session, open or ended, has proved
+//! itself after the first back-off. So a process that says it is ready and dies soon after is not replaced again and
+//! again, whether or not gets come meanwhile. A later failure during a session is no early death: the request may be its
+//! cause. The first early death in a row is replaced at once: one crash stops no group.
 //!
 //! A ready process ends the count of failures. It remembers the count until it has proved itself; its early death
 //! continues it.
@@ -51,7 +52,7 @@ impl<S: Spawner> State<S> {
         }
         group.back_off_until = Some(until);
         self.back_offs += 1;
-        let rank = (until, failures, self.back_offs);
+        let rank = (until, self.back_offs);
         self.backing_off.set(&mut self.groups, key, Some(rank));
         self.is_due(until, fx);
         length
@@ -70,10 +71,11 @@ impl<S: Spawner> State<S> {
     /// Detaches an attached process that has failed. An early death counts as a failed spawn (PROP-EARLY-DEATH).
     /// The caller settles the group.
     pub(crate) fn detach_failed(&mut self, key: Key, fx: &mut Effects<S>) {
-        let (now, (_, longest)) = (self.clock.now(), self.limits.back_off);
+        let (age, limits) =
+            (self.clock.now().since(self.process(key).start_time), self.limits.back_off);
         let info = self.process(key);
         let (group, failures) =
-            (info.group, info.failures_before.filter(|_| info.is_unproved(now, longest)));
+            (info.group, info.failures_before.filter(|_| info.is_unproved(age, limits)));
         self.detach_process(key, DetachReason::Failed, fx);
         if let Some(failures) = failures {
             self.died_early(group, failures, fx);
@@ -108,9 +110,21 @@ impl<S: Spawner> State<S> {
     }
 }
 
+/// Whether a session proves a process that has lived for so long.
+fn session_proves(age: Duration, (first, _): (Duration, Duration)) -> bool {
+    age >= first.max(SHORTEST)
+}
+
 impl<S: Spawner> ProcessInfo<S> {
-    fn is_unproved(&self, now: Time, longest_back_off: Duration) -> bool {
-        self.sessions == 0 && now.since(self.start_time) < longest_back_off
+    /// Whether it has not proved itself at this age; `failures_before` says so of its ended sessions.
+    fn is_unproved(&self, age: Duration, limits: (Duration, Duration)) -> bool {
+        age < limits.1 && (self.sessions == 0 || !session_proves(age, limits))
+    }
+    /// A session of it ends, and was used.
+    pub(crate) fn has_served(&mut self, now: Time, limits: (Duration, Duration)) {
+        if session_proves(now.since(self.start_time), limits) {
+            self.failures_before = None;
+        }
     }
 }
 

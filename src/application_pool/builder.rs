@@ -97,6 +97,9 @@ impl<S: Spawner> Builder<S> {
     /// In a full pool, a group without a process waits for another group's place at most as long. If no process has
     /// become idle by then, the pool detaches a busy one. Where `max_draining` allows no further process, it waits
     /// until that one is shut down.
+    ///
+    /// A group with processes, none of whose waiting gets was served for that time, gets the place of an idle process of
+    /// another group, or of the first one that becomes idle. No busy process is detached for it.
     pub fn drain_timeout(mut self, drain_timeout: Duration) -> Self {
         self.drain_timeout = drain_timeout;
         self
@@ -111,8 +114,8 @@ impl<S: Spawner> Builder<S> {
     /// Sets for how long a group does not spawn after a failed spawn: `first`, doubled with every
     /// failure in a row, at most `cap`. Default: 1 s and 30 s. A time below 10 ms counts as 10 ms.
     ///
-    /// A process that fails before it has had a session, or has lived for `cap`, counts as a failed spawn. Only the
-    /// first such failure in a row is followed by a spawn at once.
+    /// A process that fails soon after it was ready counts as a failed spawn: before it has lived for `cap`, or, if it
+    /// has had a session, for `first`. Only the first such failure in a row is followed by a spawn at once.
     pub fn back_off(mut self, first: Duration, cap: Duration) -> Self {
         self.back_off = (first, cap);
         self
@@ -121,8 +124,8 @@ impl<S: Spawner> Builder<S> {
     /// until [`detach_group`](ApplicationPool::detach_group). For pools with many applications, most of them idle.
     ///
     /// The record holds the group's failures and its last look at the restart files. A group that returns after it was
-    /// forgotten is a new one. Its first spawn asks the spawner to [reload](Spawner::reload), because the code may have
-    /// changed meanwhile.
+    /// forgotten is a new one, and its code may have changed. The pool cannot tell it from a group that it never had. So
+    /// with this option every group's first spawn asks the spawner to [reload](Spawner::reload).
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, ManualClock, PoolOptions, in_memory::InMemorySpawner};
@@ -149,7 +152,8 @@ impl<S: Spawner> Builder<S> {
     ///
     /// The function may block. `get` and `try_get` call it on their own thread. For tasks, and for gets with a time
     /// limit, a thread of the pool calls it: such a get waits for the look until its deadline, its cancellation or
-    /// `close`. So a file system that hangs holds up only the gets of its own groups.
+    /// `close`. So a file system that hangs holds up only the gets of its own groups. A get with a time limit of zero
+    /// waits for no look: its group restarts when the look ends that it begins.
     /// [`stat_throttle`](Self::stat_throttle) spares most looks.
     ///
     /// ```
@@ -277,16 +281,19 @@ impl<S: Spawner> State<S> {
             marked: None,
             first: List::default(),
             more: List::default(),
+            minimum: List::default(),
             replacements: List::default(),
             capped: List::default(),
             by_surplus: RankList::default(),
             became_idle: 0,
             back_offs: 0,
             backing_off: IndexedHeap::default(),
+            shrink_at: 0,
             unused: List::default(),
             closed: false,
             ends: Default::default(),
             disposing: 0,
+            discarding: 0,
             cleaner_sleeps_until: None,
             cleaner_runs: false,
             totals: Totals::default(),

@@ -1,6 +1,6 @@
 //! Capacity: which group may spawn next when the pool is full.
 //!
-//! A group that wants a process and may not spawn one waits in one of four lists (`Want`), first come, first
+//! A group that wants a process and may not spawn one waits in one of five lists (`Want`), first come, first
 //! served. [`State::new_app_group_creatable`], named after the pseudocode's condition variable, serves
 //! them whenever something may have changed.
 //!
@@ -11,6 +11,13 @@
 //! if others can take its sessions. Sessions that overlap or never end hold the place until a deadline: then
 //! the pool detaches the marked process, which drains. The deadline is the time of a drain, counted from when the group
 //! began to wait for its first process.
+//!
+//! Then come the groups whose gets wait for one more process. They stand in the order in which they were last served,
+//! so the first of them has waited longest. It starves if that is as long as a drain may take, for example because
+//! sessions that never end hold all its processes. Then the pool evicts an idle process of another group for it, or the
+//! first one that becomes idle makes room (E37). A group that starves comes before the groups that have waited less long
+//! for their first process. No busy process is marked for it: the other group may be worse off. Groups that are only
+//! below their minimum come last.
 
 use super::effects::{Effect, Effects};
 use super::event::DetachReason;
@@ -54,7 +61,11 @@ impl<S: Spawner> State<S> {
         } else if has_waiters || group.enabled() < group.min_processes() && !group.forgotten {
             // The minimum is refilled after every loss (erratum E28: PROP-MINIMUM-REFILLED), until the group is
             // detached by name (PROP-FORGOTTEN).
-            if self.is_capped(group) { Want::Capped } else { Want::More }
+            match self.is_capped(group) {
+                true => Want::Capped,
+                false if has_waiters => Want::More,
+                false => Want::Minimum,
+            }
         } else {
             Want::Nothing
         }
@@ -72,15 +83,25 @@ impl<S: Spawner> State<S> {
         let want = self.wants(key);
         if want != self.group(key).want {
             self.leave_want(key);
-            self.group_mut(key).want = want;
-            if want == Want::First {
-                let due = self.clock.now().plus(self.limits.drain_timeout);
-                self.group_mut(key).room_due = due;
-            }
-            if let Some(list) = Self::list_of(want, self) {
-                let (list, groups) = list;
-                list.push_back(groups, key);
-            }
+            self.enter(want, key);
+        }
+    }
+
+    /// Moves the group behind those whose gets have waited longer for one more process (erratum E37: INV-LAST-SERVED).
+    pub(crate) fn was_served(&mut self, key: Key) {
+        if self.group(key).want == Want::More {
+            self.leave_want(key);
+            self.enter(Want::More, key);
+        }
+    }
+
+    fn enter(&mut self, want: Want, key: Key) {
+        self.group_mut(key).want = want;
+        if matches!(want, Want::First | Want::More) {
+            self.group_mut(key).room_due = self.clock.now().plus(self.limits.drain_timeout);
+        }
+        if let Some((list, groups)) = Self::list_of(want, self) {
+            list.push_back(groups, key);
         }
     }
 
@@ -96,6 +117,7 @@ impl<S: Spawner> State<S> {
             Want::Nothing => return None,
             Want::First => &mut state.first,
             Want::More => &mut state.more,
+            Want::Minimum => &mut state.minimum,
             Want::Replacement => &mut state.replacements,
             Want::Capped => &mut state.capped,
         };
@@ -107,12 +129,13 @@ impl<S: Spawner> State<S> {
         if self.closed {
             return;
         }
-        self.serve_first(fx);
+        self.serve_urgent(fx);
         if self.first.is_empty() {
             // No process stays marked when no group needs its place (INV-MARKED).
             self.unmark();
         }
-        while let Some(group) = self.more.front().filter(|_| self.first.is_empty()) {
+        let next = |s: &Self| s.more.front().or_else(|| s.minimum.front());
+        while let Some(group) = next(self).filter(|_| self.first.is_empty()) {
             if self.is_capped(self.group(group)) {
                 // max_per_app was lowered meanwhile: move the group to the line of capped groups.
                 self.reconsider(group, fx);
@@ -126,31 +149,47 @@ impl<S: Spawner> State<S> {
         while let Some(group) = self.replacements.front().filter(|_| self.has_live_room()) {
             self.start_spawn(group, Kind::Replacement, fx);
         }
+        // The cleaner makes room in time (PROP-ENDLESS-SESSIONS).
+        if let Some(due) = self.room_due() {
+            self.is_due(due, fx);
+        }
     }
 
-    /// Spawns for the groups without an enabled process, and evicts processes of other groups for them.
-    fn serve_first(&mut self, fx: &mut Effects<S>) {
-        while let Some(group) = self.first.front() {
+    /// Spawns for the groups without an enabled process and for those that starve, and evicts processes of other groups
+    /// for them.
+    fn serve_urgent(&mut self, fx: &mut Effects<S>) {
+        let now = self.clock.now();
+        while let Some(group) = self.most_urgent(now) {
             if self.is_capped(self.group(group)) {
-                // max_per_app was lowered meanwhile, and its processes are disabled.
+                // max_per_app was lowered meanwhile; one without an enabled process has disabled ones.
                 self.reconsider(group, fx);
             } else if self.may_reserve() {
                 self.start_spawn(group, Kind::Addition, fx);
-            } else if let Some(victim) = self.victim() {
-                let loser = self.process(victim).group;
-                self.detach_process(victim, DetachReason::Evicted, fx);
-                self.reconsider(loser, fx);
-            } else {
-                if self.count + self.reserved >= self.max {
+            } else if !self.evict(fx) {
+                if !self.first.is_empty() && self.count + self.reserved >= self.max {
                     self.mark_victim();
-                }
-                // The cleaner makes room in time (PROP-ENDLESS-SESSIONS).
-                if let Some(due) = self.room_due() {
-                    self.is_due(due, fx);
                 }
                 break;
             }
         }
+    }
+
+    /// Returns the group for which a process of another group is evicted. A group that starves comes before those that
+    /// have waited less long for their first process. Otherwise the process that it gets would be evicted for the group
+    /// that has just lost its place, and so on (erratum E37: PROP-ENDLESS-SESSIONS).
+    fn most_urgent(&self, now: Time) -> Option<Key> {
+        let first = self.first.front();
+        let has_waited = first.is_some_and(|group| now >= self.group(group).room_due);
+        self.starving(now).filter(|_| !has_waited).or(first)
+    }
+
+    /// Evicts an idle process. Returns whether there was one.
+    fn evict(&mut self, fx: &mut Effects<S>) -> bool {
+        let Some(victim) = self.victim() else { return false };
+        let loser = self.process(victim).group;
+        self.detach_process(victim, DetachReason::Evicted, fx);
+        self.reconsider(loser, fx);
+        true
     }
 
     /// Returns the idle process to evict: the longest idle of a group above its minimum, or else the longest idle
@@ -167,27 +206,37 @@ impl<S: Spawner> State<S> {
         self.group(group).processes.longest_idle()
     }
 
-    /// Whether a process of this group makes room as soon as it is idle: a group waits for its first process.
-    /// A group at its minimum makes room only if no group is above its own (errata E29, E37).
-    pub(crate) fn makes_room(&self, group: Key) -> bool {
-        let above = |group: Key| self.group(group).surplus > Some(0);
+    /// Whether a process of this group makes room as soon as it is idle: a group waits for its first process, or another
+    /// group starves. A group at its minimum makes room only if no third one is above its own (errata E29, E37).
+    pub(crate) fn makes_room(&self, group: Key, now: Time) -> bool {
         // Otherwise gets of the process's own group could keep the place for ever (PROP-ENDLESS-SESSIONS).
-        !self.first.is_empty()
-            && (above(group) || !self.by_surplus.first_of_highest().is_some_and(above))
+        let Some(urgent) = self.most_urgent(now) else { return false };
+        let above = |group: Key| self.group(group).surplus > Some(0);
+        let third = self.by_surplus.first_of_highest().filter(|third| *third != urgent);
+        let starves = self.group(urgent).want == Want::More;
+        !(starves && urgent == group) && (above(group) || !third.is_some_and(above))
     }
 
-    /// Returns when the marked process must make room: at the deadline of the group that has waited longest.
+    /// Returns the group whose gets wait for one more process, and none of whose gets was served for as long as a drain
+    /// may take (erratum E37).
+    fn starving(&self, now: Time) -> Option<Key> {
+        self.more.front().filter(|group| now >= self.group(*group).room_due)
+    }
+
+    /// Returns when a process must make room: at the deadline of the group that has waited longest.
     pub(crate) fn room_due(&self) -> Option<Time> {
-        let group = self.first.front()?;
-        // Where only draining processes are in the way, detaching one more would not help.
-        let helps = self.marked.is_some() && self.count + self.reserved >= self.max;
+        let (group, helps) = match self.first.front() {
+            // Where only draining processes are in the way, detaching one more would not help.
+            Some(group) => (group, self.marked.is_some() && self.count + self.reserved >= self.max),
+            None => (self.more.front()?, self.victim().is_some()),
+        };
         helps.then(|| self.group(group).room_due)
     }
 
     /// Detaches the marked process, which has not become idle in time. It drains, and its sessions hold no place
-    /// (erratum E37).
+    /// (erratum E37). Without a marked process, an idle one makes room for a group that starves.
     pub(crate) fn make_room(&mut self, fx: &mut Effects<S>) {
-        let Some(victim) = self.marked else { return };
+        let Some(victim) = self.marked else { return self.new_app_group_creatable(fx) };
         let group = self.process(victim).group;
         self.detach_process(victim, DetachReason::Evicted, fx);
         self.settle(group, fx);

@@ -128,10 +128,18 @@ impl<S: Spawner> State<S> {
         if self.closed {
             return Err(GetError::Closed);
         }
+        self.make_group(options, look, fx);
+        Ok(())
+    }
+    pub(crate) fn make_group(
+        &mut self,
+        options: &PoolOptions,
+        look: Option<&Look>,
+        fx: &mut Effects<S>,
+    ) {
         let key = self.group_of(options, look, fx);
         self.group_mut(key).forgotten = false;
         self.settle(key, fx);
-        Ok(())
     }
 
     fn wait(
@@ -183,7 +191,7 @@ impl<S: Spawner> State<S> {
 
     /// Returns whether the look asks for a restart. Each group compares it with its own last look, so two groups that
     /// share a directory both see a change (erratum E22: PROP-RESTART-SEEN).
-    fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
+    pub(crate) fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
         let group = self.group_mut(key);
         let changed = match group.seen.get_mut(&look.dir) {
             Some(seen) => seen.has_changed(look),

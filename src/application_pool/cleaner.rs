@@ -6,7 +6,8 @@
 //! - groups whose back-off ends and that want a process (E26, E28);
 //! - groups that have been unused for `forget_groups_after`;
 //! - gets that have waited for as long as their group allows;
-//! - groups that have waited for their first process for as long as a drain may take (E37).
+//! - groups that have waited for their first process for as long as a drain may take (E37);
+//! - groups with processes, none of whose waiting gets was served for that time.
 
 use super::effects::Effects;
 use super::event::DetachReason;

@@ -150,7 +150,7 @@ impl<S: Spawner> State<S> {
         mode: RestartMode,
         fx: &mut Effects<S>,
     ) -> bool {
-        let found = self.group_by_name.get(name).copied().filter(|_| !self.closed);
+        let found = self.find_known(name).filter(|_| !self.closed);
         if let Some(key) = found {
             self.restart(key, mode, fx);
         }
@@ -215,13 +215,43 @@ mod tests {
         (0..=LARGE).for_each(|nth| drop(pool.get(&options(nth)).expect("a session")));
         let capacities = || {
             pool.inner().critical(|state, _| {
-                let of_groups = (state.groups.capacity(), state.group_by_name.capacity());
-                (of_groups, (state.processes.capacity(), state.by_identifier.capacity()))
+                let of_groups = state.groups.capacity().max(state.group_by_name.capacity());
+                of_groups.max(state.processes.capacity()).max(state.by_identifier.capacity())
             })
         };
-        assert_ne!(capacities(), Default::default());
+        assert!(capacities() > LARGE);
         (0..=LARGE).for_each(|nth| assert!(pool.detach_group(options(nth).app_group_name())));
-        assert_eq!(capacities(), Default::default());
+        assert!(capacities() <= LARGE / 4, "{}", capacities());
         drop(pool.get(&options(0)).expect("a session"));
+    }
+
+    #[test] // E41
+    fn a_group_that_stays_does_not_keep_the_memory_of_those_that_went() {
+        let builder = ApplicationPool::builder(InMemorySpawner::new()).max(LARGE + 1);
+        let pool = builder.cleaner(false).build().expect("a valid pool");
+        let options = |nth: usize| PoolOptions::new(format!("/{nth}"));
+        let capacities = || {
+            pool.inner().critical(|state, _| {
+                let of_groups = state.groups.capacity().max(state.group_by_name.capacity());
+                of_groups.max(state.processes.capacity()).max(state.by_identifier.capacity())
+            })
+        };
+        let session = pool.get(&options(0)).expect("a session");
+        for _ in 0..2 {
+            (1..=LARGE).for_each(|nth| drop(pool.get(&options(nth)).expect("a session")));
+            assert!(capacities() > LARGE);
+            let gone = |nth| assert!(pool.detach_group(options(nth).app_group_name()));
+            (1..=LARGE).for_each(gone);
+            assert!(capacities() <= LARGE, "{}", capacities());
+        }
+        // It is found under its name and by its process.
+        drop(session);
+        drop(pool.try_get(&options(0)).expect("an idle process"));
+        // One that came last keeps the table until it goes.
+        (1..=LARGE).for_each(|nth| drop(pool.get(&options(nth)).expect("a session")));
+        (0..LARGE).for_each(|nth| assert!(pool.detach_group(options(nth).app_group_name())));
+        drop(pool.try_get(&options(LARGE)).expect("an idle process"));
+        assert!(pool.detach_group(options(LARGE).app_group_name()));
+        assert!(capacities() <= LARGE, "{}", capacities());
     }
 }

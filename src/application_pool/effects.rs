@@ -44,13 +44,15 @@ pub(crate) struct Effects<S: Spawner> {
     pub(super) rest: Vec<Effect<S>>,
     /// How many `Dispose` and `Unwanted` effects are in the list: each shuts a process down.
     pub(super) disposals: usize,
+    /// How many of them are `Unwanted`: newcomers, which belong to their spawns.
+    pub(super) discards: usize,
     /// Whether the pool has an observer. Without one, events are not even built.
     observed: bool,
 }
 
 impl<S: Spawner> Effects<S> {
     pub(crate) fn new(observed: bool) -> Self {
-        Effects { first: None, rest: Vec::new(), disposals: 0, observed }
+        Effects { first: None, rest: Vec::new(), disposals: 0, discards: 0, observed }
     }
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_none() && self.rest.capacity() == 0
@@ -59,6 +61,7 @@ impl<S: Spawner> Effects<S> {
         if matches!(effect, Effect::Dispose(..) | Effect::Unwanted(_)) {
             self.disposals += 1;
         }
+        self.discards += usize::from(matches!(effect, Effect::Unwanted(_)));
         match self.first {
             None => self.first = Some(effect),
             Some(_) => self.rest.push(effect),

@@ -2,13 +2,21 @@
 //!
 //! A group is unused if it has no process, no spawn and no get, and wants nothing. `State::settle` ends each change of
 //! that, so it keeps the list.
+//!
+//! The tables of a pool follow its groups (erratum E41). They double as groups come. When seven eighths of a table are
+//! empty, its entries move to a smaller one, in the section in which a group is forgotten. This costs what the table
+//! still has, and less than the growth did that it undoes. The old table is freed without the lock. A table cannot
+//! become smaller than the highest key in use.
 
 use super::effects::{Effect, Effects};
 use super::group::{Group, Want};
 use super::spawner::Spawner;
 use super::state::{LARGE, State};
 use crate::collections::slab_list::Key;
-use std::mem::take;
+use foldhash::HashMap;
+use slab::Slab;
+use std::hash::Hash;
+use std::mem::replace;
 use std::time::Duration;
 
 impl Group {
@@ -20,6 +28,29 @@ impl Group {
     fn is_idle(&self) -> bool {
         !self.is_used() && self.want == Want::Nothing && self.back_off_until.is_none()
     }
+}
+
+/// The inverse of the part that a table has at most in use when it is moved.
+const MOSTLY: usize = 8;
+
+/// Moves all elements, which have these keys, to a smaller slab. Returns the old one.
+fn smaller_slab<T>(slab: &mut Slab<T>, mut keys: Vec<usize>) -> Option<Slab<T>> {
+    keys.sort_unstable();
+    let size = keys.last().map_or(0, |last| last + 1);
+    if slab.capacity() <= LARGE || size > slab.capacity() / MOSTLY {
+        return None;
+    }
+    let moved = keys.into_iter().map(|key| (key, slab.remove(key))).collect();
+    Some(replace(slab, moved))
+}
+
+/// Moves all entries to a smaller map. Returns the old one.
+fn smaller_map<K: Clone + Eq + Hash, V: Copy>(map: &mut HashMap<K, V>) -> Option<HashMap<K, V>> {
+    if map.capacity() <= LARGE || map.len() > map.capacity() / MOSTLY {
+        return None;
+    }
+    let moved = map.iter().map(|(key, value)| (key.clone(), *value)).collect();
+    Some(replace(map, moved))
 }
 
 impl<S: Spawner> State<S> {
@@ -40,13 +71,34 @@ impl<S: Spawner> State<S> {
         if let Some(error) = group.last_error {
             fx.push(Effect::DropError(error));
         }
-        if self.groups.is_empty() && self.groups.capacity() > LARGE {
-            // Tables never shrink otherwise (erratum E41). They are freed without the lock.
-            let groups = (take(&mut self.groups), take(&mut self.group_by_name));
-            let processes = (take(&mut self.processes), take(&mut self.by_identifier));
-            let heaps = (take(&mut self.inactive_apps), take(&mut self.backing_off));
-            fx.push(Effect::DropTables(Box::new((groups, processes, heaps))));
+        let large = self.groups.capacity().max(self.processes.capacity()) > LARGE;
+        if large && self.groups.len() <= self.shrink_at {
+            self.shrink(fx);
         }
+    }
+
+    /// Moves what is left of large tables to smaller ones. They are freed without the lock.
+    #[cold]
+    fn shrink(&mut self, fx: &mut Effects<S>) {
+        // Half of these groups go before the next try, so that a group which stays at a high key is met rarely.
+        self.shrink_at = self.groups.len() / 2;
+        let keys = self.group_by_name.values().map(|key| key.index()).collect();
+        let groups = smaller_slab(&mut self.groups, keys);
+        if groups.is_some() {
+            self.groups_have_grown();
+        }
+        let attached = self.by_identifier.values().copied();
+        let keys = attached.chain(self.draining.iter(&self.processes)).map(Key::index).collect();
+        let processes = smaller_slab(&mut self.processes, keys);
+        let maps = (smaller_map(&mut self.group_by_name), smaller_map(&mut self.by_identifier));
+        let heaps = (self.inactive_apps.shrink(), self.backing_off.shrink());
+        fx.push(Effect::DropTables(Box::new((groups, processes, maps, heaps))));
+    }
+
+    /// Sets when the table of groups is mostly empty.
+    pub(crate) fn groups_have_grown(&mut self) {
+        let capacity = self.groups.capacity();
+        self.shrink_at = if capacity > LARGE { capacity / MOSTLY } else { 0 };
     }
 
     /// Notes whether the group is used. If it is not, it is forgotten after this time.

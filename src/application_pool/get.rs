@@ -12,6 +12,7 @@ use super::ending::Ending;
 use super::error::{ConnectError, GetError};
 use super::event::Event;
 use super::inner::{Inner, WaitForProcess};
+use super::looking::Looked;
 use super::options::PoolOptions;
 use super::pool::ApplicationPool;
 use super::session::{Lease, Session};
@@ -46,7 +47,8 @@ impl<S: Spawner> ApplicationPool<S> {
     ///
     /// # Errors
     /// - [`GetError::Closed`], [`GetError::QueueFull`] and [`GetError::QueuedTooLong`].
-    /// - [`GetError::Spawn`] if a spawn failed and the group has no process.
+    /// - [`GetError::Spawn`] if a spawn failed and the group has no process. The same error says "a process failed soon
+    ///   after it was ready" if the processes die early: see [`Builder::back_off`](super::Builder::back_off).
     /// - [`GetError::Connect`] if no connection could be opened: after ten attempts with as many
     ///   processes, or at once if the caller's side is at fault.
     /// - [`GetError::InCallback`] if it would have to wait, and this pool has called the calling user code.
@@ -63,6 +65,9 @@ impl<S: Spawner> ApplicationPool<S> {
     ///
     /// The time begins with the call: the look at the restart files counts, and so do attempts to connect that fail. A
     /// get that waits neither for a look nor for a process is served even later.
+    ///
+    /// With `Duration::ZERO` it never blocks. It begins a look, and goes by the last look of its group. A group that has
+    /// none yet is served from the end of that look on.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -218,7 +223,7 @@ impl<S: Spawner> Inner<S> {
         let (mut attempt, mut waits_since) = (1, None);
         let mut turn = Turn::default();
         let mut begun = self.begin(|state, fx| {
-            state.checkout_without_lock(options, look.as_deref(), &mut turn, patience, fx)
+            state.checkout_first(options, look.as_ref(), &mut turn, patience, fx)
         });
         loop {
             let lease = match begun {
@@ -241,7 +246,16 @@ impl<S: Spawner> Inner<S> {
             attempt += 1;
             let refused = lease.into_entry();
             begun = self.begin(|state, fx| {
-                state.checkout_again(&refused, options, look.as_deref(), &mut turn, patience, fx)
+                match state.look_of(options, look.as_ref(), fx) {
+                    Ok(look) => {
+                        state.checkout_again(&refused, options, look, &mut turn, patience, fx)
+                    }
+                    // The group was detached by name meanwhile, and has forgotten its last look.
+                    Err(error) => {
+                        state.end_session(&refused, Ending::Failed, fx);
+                        Checkout::Fail(error)
+                    }
+                }
             });
             drop_contained(error);
         }
@@ -259,7 +273,7 @@ impl<S: Spawner> Inner<S> {
         };
         let mut turn = Turn::default();
         let begun = self.begin(|state, fx| {
-            state.checkout_without_lock(options, look.as_deref(), &mut turn, patience, fx)
+            state.checkout_first(options, look.as_ref(), &mut turn, patience, fx)
         });
         let mut waits_since = None;
         let lease = match begun {
@@ -333,6 +347,24 @@ impl<S: Spawner> Outcome<S> {
             Outcome::SpawnFailed(error) => Err(GetError::Spawn(error)),
             Outcome::QueuedTooLong => Err(GetError::QueuedTooLong),
             Outcome::Closed | Outcome::Looked(_) => Err(GetError::Closed),
+        }
+    }
+}
+
+impl<S: Spawner> State<S> {
+    /// Carries out the first attempt of a get.
+    #[inline]
+    fn checkout_first(
+        &mut self,
+        options: &PoolOptions,
+        looked: Option<&Looked>,
+        turn: &mut Turn,
+        patience: Patience,
+        fx: &mut Effects<S>,
+    ) -> Checkout<S> {
+        match self.look_of(options, looked, fx) {
+            Ok(look) => self.checkout_without_lock(options, look, turn, patience, fx),
+            Err(error) => Checkout::Fail(error),
         }
     }
 }

@@ -139,8 +139,10 @@ pub(crate) enum Want {
     Nothing,
     /// Its first process, for gets that wait: other groups lose processes (errata E18, E29).
     First,
-    /// One more process, when there is room: for gets that wait, or up to the minimum.
+    /// One more process for gets that wait, when there is room.
     More,
+    /// One more process up to the minimum, when there is room.
+    Minimum,
     /// A process of the new generation beside those of the old (erratum E34).
     Replacement,
     /// One more process, but it has as many as `max_per_app` allows.
@@ -185,7 +187,8 @@ pub(crate) struct Group {
     /// Its rank in the pool's `by_surplus`; absent: it is not in that list.
     pub(crate) surplus: Option<usize>,
     pub(crate) want: Want,
-    /// For a group in `first`: when a busy process must make room for it (erratum E37).
+    /// For a group in `first`: when a busy process must make room for it (erratum E37). For one in `more`: when it
+    /// starves.
     pub(crate) room_due: Time,
     /// `detach_group` was called: the record is removed as soon as it is unused.
     pub(crate) forgotten: bool,

@@ -65,6 +65,11 @@ impl InactiveApps {
         if standing.protected { &mut self.protected } else { &mut self.evictable }
     }
 
+    /// Frees what its heaps have in reserve: returns their old memory.
+    pub(crate) fn shrink(&mut self) -> impl Send + 'static {
+        (self.evictable.others.shrink(), self.protected.others.shrink())
+    }
+
     /// Returns the group with the longest idle process that no minimum protects.
     pub(crate) fn first_evictable(&self, groups: &Slab<Group>) -> Option<Key> {
         self.evictable.first(groups)

@@ -5,6 +5,7 @@ use super::event::Event;
 use super::restart_files::RestartFiles;
 use super::spawner::Spawner;
 use super::state::{End, Outcome, State};
+use super::works_for::WorksFor;
 use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
@@ -15,6 +16,7 @@ use crate::section::Invariant;
 use crate::section::{Guarded, Lock, Patience, Wait, now};
 use crate::user_code::{UserValue, contain};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub(crate) type Observer = Box<dyn Fn(&Event) + Send + Sync>;
 
@@ -67,6 +69,15 @@ impl<S: Spawner> Inner<S> {
         if let Some(observer) = &self.observer {
             let _ = contain(|| observer(event));
         }
+    }
+
+    /// Waits until nothing is left of a closed pool, unless the calling user code is part of what is left.
+    pub(crate) fn wait_for_everything(self: &Arc<Self>, deadline: Deadline) -> bool {
+        let deadline = match WorksFor::is_for(self) {
+            true => self.clock().deadline(Duration::ZERO),
+            false => deadline,
+        };
+        self.wait_for(End::OfEverything, deadline)
     }
 
     /// Waits until a closed pool has come to this end. Returns whether it has, within the deadline.

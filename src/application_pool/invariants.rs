@@ -46,6 +46,7 @@ impl<S: Spawner> State<S> {
         "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
         "INV-EVICTABLE" "the idle processes that no minimum protects are found by the numbers of their group (E29)" evictable;
         "INV-WANT" "every group stands in the line that its state asks for" want;
+        "INV-LAST-SERVED" "the groups whose gets wait for one more process stand in the order in which they were last served (E37)" last_served;
         "INV-DISABLED" "a disabled process comes last in its group's list, and counts as active" disabled;
         "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)" closed;
     };
@@ -297,6 +298,7 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
     let lines = [
         (&s.first, Want::First),
         (&s.more, Want::More),
+        (&s.minimum, Want::Minimum),
         (&s.replacements, Want::Replacement),
         (&s.capped, Want::Capped),
     ];
@@ -310,10 +312,14 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
         && lines.iter().all(own)
         && s.groups.iter().all(|(index, group)| {
             let right = s.wants(Key::new(index));
-            // A group of `first` or `more` notices a lowered max_per_app when its turn comes.
-            group.want == right
-                || matches!(group.want, Want::First | Want::More) && right == Want::Capped
+            // It notices a lowered max_per_app when its turn comes.
+            let notices = matches!(group.want, Want::First | Want::More | Want::Minimum);
+            group.want == right || notices && right == Want::Capped
         })
+}
+
+fn last_served<S: Spawner>(s: &State<S>) -> bool {
+    s.more.iter(&s.groups).map(|key| s.group(key).room_due).is_sorted()
 }
 
 fn disabled<S: Spawner>(s: &State<S>) -> bool {
@@ -326,6 +332,6 @@ fn disabled<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn closed<S: Spawner>(s: &State<S>) -> bool {
-    let lines = [&s.first, &s.more, &s.replacements, &s.capped];
+    let lines = [&s.first, &s.more, &s.minimum, &s.replacements, &s.capped];
     !s.closed || s.count == 0 && s.waiting == 0 && lines.iter().all(|line| line.is_empty())
 }

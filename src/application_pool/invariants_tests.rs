@@ -187,6 +187,13 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let key = group(s, "/c");
             s.group_mut(key).want = Want::More;
         }),
+        ("INV-LAST-SERVED", |s| {
+            for (name, due) in [("/a", Time::END), ("/c", Time::default())] {
+                let key = group(s, name);
+                s.group_mut(key).room_due = due;
+                s.more.push_back(&mut s.groups, key);
+            }
+        }),
         ("INV-DISABLED", |s| {
             let key = busy(s);
             info(s, key).enabled = false;

@@ -4,6 +4,10 @@
 //! must not block past it: a thread of the pool looks for them, and they wait as for a process. So a look that hangs
 //! holds up the gets of its directory only, each until its deadline, its cancellation or `close`.
 //!
+//! A get whose time limit has passed already waits for no look, and begins one. It goes by the last look of its group.
+//! Without such a look it fails, because a process that starts now would have no baseline (erratum E23). When the look
+//! ends, it counts for the group as the look of the next get would. So a caller that only polls sees a touch, too.
+//!
 //! Each directory has at most one such look in flight. A get that comes meanwhile waits for the next one, because
 //! the look in flight may have begun before a touch that precedes the get (erratum E24). With a throttle, the look in
 //! flight will do. The thread looks as long as gets wait, and then ends.
@@ -21,6 +25,7 @@ use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Wake};
 use crate::section::{Guarded, Patience, Wait};
 use crate::sync::{has_failed, thread};
+use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,6 +38,24 @@ pub(crate) struct Looking {
     this: Queue,
     /// Gets that wait for the next look.
     next: Queue,
+    /// By the name of the group: gets that have begun a look and have not waited for it.
+    later: HashMap<String, Later>,
+}
+
+/// A get that has not waited for its look.
+#[derive(Debug)]
+struct Later {
+    options: PoolOptions,
+    /// Whether its group existed then. If it is gone when the look ends, it was detached: the look does not bring it
+    /// back.
+    found: bool,
+}
+
+/// How a get has looked at its restart files.
+pub(crate) enum Looked {
+    Seen(Arc<Look>),
+    /// It may not wait for a look in this directory.
+    Later(Arc<Path>),
 }
 
 impl<S: Spawner> State<S> {
@@ -63,6 +86,56 @@ impl<S: Spawner> State<S> {
         Ok(WaitForLook { dir: dir.clone(), nth, waiter })
     }
 
+    /// Returns the get's look. For a get that may not wait, orders one; then the last look of the group has to do.
+    pub(crate) fn look_of<'l>(
+        &mut self,
+        options: &PoolOptions,
+        looked: Option<&'l Looked>,
+        fx: &mut Effects<S>,
+    ) -> Result<Option<&'l Look>, GetError> {
+        let dir = match looked {
+            None => return Ok(None),
+            Some(Looked::Seen(look)) => return Ok(Some(look)),
+            Some(Looked::Later(dir)) => dir,
+        };
+        if self.closed {
+            return Err(GetError::Closed);
+        }
+        let group = self.find_known(options.app_group_name());
+        if !self.looking.contains_key(dir) {
+            fx.push(Effect::Look(dir.clone()));
+        }
+        let later = Later { options: options.clone(), found: group.is_some() };
+        let looking = self.looking.entry(dir.clone()).or_default();
+        looking.later.insert(options.app_group_name().to_owned(), later);
+        match group.is_some_and(|key| self.group(key).seen.contains_key(&**dir)) {
+            true => Ok(None),
+            false => Err(GetError::TimedOut),
+        }
+    }
+
+    /// The look has ended that this get began.
+    fn has_looked_later(&mut self, get: &Later, look: &Look, fx: &mut Effects<S>) {
+        if self.closed {
+            return;
+        }
+        match self.find_known(get.options.app_group_name()) {
+            Some(key) if self.needs_restart(key, look) => {
+                self.restart(key, get.options.restart_mode(), fx);
+            }
+            Some(_) => {}
+            // Its next get finds a baseline.
+            None if !get.found => self.make_group(&get.options, Some(look), fx),
+            None => {}
+        }
+    }
+
+    /// Finds a group that is not detached by name.
+    pub(crate) fn find_known(&self, name: &str) -> Option<Key> {
+        let key = self.group_by_name.get(name).copied();
+        key.filter(|key| !self.group(*key).forgotten)
+    }
+
     /// Gives each get that waits for this look its result. Returns whether gets wait for another one.
     fn look_has_ended(&mut self, dir: &Arc<Path>, look: &Arc<Look>, fx: &mut Effects<S>) -> bool {
         let looking = self.looking.get_mut(dir).expect("its record outlives the look");
@@ -72,9 +145,13 @@ impl<S: Spawner> State<S> {
         }
         std::mem::swap(&mut looking.this, &mut looking.next);
         looking.nth += 1;
+        let later = std::mem::take(&mut looking.later);
         let again = !looking.this.is_empty();
         if !again {
             self.looking.remove(dir);
+        }
+        for get in later.values() {
+            self.has_looked_later(get, look, fx);
         }
         again
     }
@@ -126,29 +203,30 @@ impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForLook {
 
 impl<S: Spawner> Inner<S> {
     /// Looks at the restart files: user code, so without the lock.
+    ///
+    /// A get whose time limit has passed looks later: the look may hang.
     pub(crate) async fn look(
         self: &Arc<Self>,
         files: &RestartFiles,
         options: &PoolOptions,
         patience: Patience,
-    ) -> Result<Arc<Look>, Box<GetError>> {
+    ) -> Result<Looked, Box<GetError>> {
         let dir = options.restart_dir();
         if let Some(look) = files.recent(&dir, self.clock()) {
-            return Ok(look);
+            return Ok(Looked::Seen(look));
         }
         let looks_itself = match patience {
-            Patience::None => true,
-            Patience::Thread(deadline) => {
-                matches!(deadline, Deadline::Never)
-                    || self.clock().has_passed(deadline)
-                    || WorksFor::is_for(self)
+            Patience::None | Patience::Thread(Deadline::Never) => true,
+            Patience::Thread(deadline) if self.clock().has_passed(deadline) => {
+                return Ok(Looked::Later(dir.into()));
             }
-            Patience::Task => WorksFor::is_for(self),
+            Patience::Thread(_) | Patience::Task => WorksFor::is_for(self),
         };
-        match looks_itself {
-            true => Ok(files.look(dir, self.clock())),
-            false => Box::pin(self.look_elsewhere(dir.into(), files, patience)).await,
-        }
+        let look = match looks_itself {
+            true => files.look(dir, self.clock()),
+            false => Box::pin(self.look_elsewhere(dir.into(), files, patience)).await?,
+        };
+        Ok(Looked::Seen(look))
     }
 
     /// Waits for a look that a thread of the pool makes.

@@ -31,8 +31,9 @@
 //! # Limits
 //! - A [`Snapshot`] of more than 512 groups and processes is copied in slices, each in a section of its own: its
 //!   groups are shown at different moments.
-//! - A group without a process waits at most `drain_timeout` for the place of another. A get waits longer if sessions
-//!   that do not end hold every process of its own group, or disabled processes every place: use `get_timeout`.
+//! - A group without a process waits at most `drain_timeout` for the place of another. A group with processes whose gets
+//!   are not served for that time gets the place of an idle process. A get waits longer if sessions that do not end hold
+//!   every process of its own group while the others are busy, or disabled processes every place: use `get_timeout`.
 //! - The pool keeps a group's record (its restart file's state, its last error) until
 //!   [`ApplicationPool::detach_group`], or for the time that [`Builder::forget_groups_after`] sets.
 //!
@@ -113,6 +114,7 @@ pub use totals::Totals;
 pub(crate) use {
     ending::{Ending, Found},
     inner::{Inner, WaitForEnd},
+    looking::Looked,
     restart_files::Seen,
     state::End,
 };

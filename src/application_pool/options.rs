@@ -214,7 +214,11 @@ impl PoolOptions {
 
     /// Sets for how long a get may wait in the group's queue, whatever its own time limit; `None`, the default: for
     /// ever. A get that has waited for longer fails with [`GetError::QueuedTooLong`](super::GetError::QueuedTooLong).
-    /// The cleaner ends the wait.
+    ///
+    /// The time in which a process boots counts, that of the group's first process included: give it more time than a
+    /// boot takes. With `Duration::ZERO` a get is served by a process with room, or orders one and fails soon.
+    ///
+    /// The cleaner ends the wait. In a pool without it, only [`clean`](super::ApplicationPool::clean) does.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

@@ -185,7 +185,8 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Restarts the group with this name: replaces its processes by processes with new code. Returns whether there is
     /// such a group in an open pool.
     ///
-    /// Does what a new `restart.txt` does, and works without restart files. A group that backs off spawns at once.
+    /// Does what a new `restart.txt` does, and works without restart files. A group that backs off spawns at once. A
+    /// group that was detached by name and only drains is gone: it is not restarted.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -355,6 +356,8 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Closes the pool and waits until its spawns have ended. May be called again.
     ///
+    /// A spawn has ended when its process is attached, or was not wanted and its `shut_down` has returned.
+    ///
     /// Gets that wait fail with [`GetError::Closed`]. Idle processes are shut down now, busy
     /// ones when their sessions have ended. Spawns in flight are cancelled.
     ///
@@ -388,6 +391,9 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Sessions that are left after that end within the drain timeout, cancelled spawns as soon as their spawner
     /// returns. May be called again.
     ///
+    /// Each `shut_down` has returned then. The values of the processes may still be about to be dropped, on a thread of
+    /// their own.
+    ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
     /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
@@ -406,10 +412,9 @@ impl<S: Spawner> ApplicationPool<S> {
     /// [`CloseTimedOut`] says what is left. Called from within a spawn, `shut_down` or the observer, it does not wait.
     pub fn close_timeout(&self, timeout: Duration) -> Result<(), CloseTimedOut> {
         let inner = self.inner();
-        let timeout = if WorksFor::is_for(inner) { Duration::ZERO } else { timeout };
         let deadline = inner.clock().deadline(timeout);
         Inner::close(inner);
-        match inner.wait_for(End::OfEverything, deadline) {
+        match inner.wait_for_everything(deadline) {
             true => Ok(()),
             false => Err(CloseTimedOut::new(self.snapshot())),
         }
@@ -417,6 +422,8 @@ impl<S: Spawner> ApplicationPool<S> {
 
     /// Waits until a closed pool has no session, process or spawn left. Returns whether that was so within
     /// `timeout`. [`close_timeout`](Self::close_timeout) closes it as well, and says what is left.
+    ///
+    /// Called from within a spawn, `shut_down` or the observer, it does not wait: it would wait for itself.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -433,7 +440,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// ```
     pub fn wait_closed(&self, timeout: Duration) -> bool {
         let deadline = self.inner().clock().deadline(timeout);
-        self.inner().wait_for(End::OfEverything, deadline)
+        self.inner().wait_for_everything(deadline)
     }
 
     /// Returns a handle that does not keep the pool open.

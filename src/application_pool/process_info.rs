@@ -74,7 +74,7 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) concurrency: Option<usize>,
     /// How many sessions it is given in all.
     pub(crate) max_requests: Option<usize>,
-    /// The group's failures in a row before it was attached; absent once it has had a session.
+    /// The group's failures in a row before it was attached; absent once a session has proved it (`back_off.rs`).
     pub(crate) failures_before: Option<u32>,
     /// The group's generation when it was attached.
     pub(crate) generation: u64,

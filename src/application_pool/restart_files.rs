@@ -212,7 +212,7 @@ mod tests {
         assert!(recent.looks.capacity() < 1000 && recent.by_age.capacity() < 1000);
     }
 
-    /// What a look saw may have changed while it went on.
+    /// The files may change while a slow look goes on. So the throttle counts from its beginning.
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     #[test]
     fn a_look_is_as_old_as_its_beginning() {

@@ -18,10 +18,11 @@ impl<S: Spawner> Effects<S> {
             // A panic of user code has no caller here to report to. It must only not spread.
             let _ = contain(|| effect.run(pool));
         }
-        let disposals = take(&mut self.disposals);
+        let (disposals, discards) = (take(&mut self.disposals), take(&mut self.discards));
         if disposals > 0 {
             pool.critical(|state, fx| {
                 state.disposing -= disposals;
+                state.discarding -= discards;
                 state.notify_if_ended(fx);
             });
         }

@@ -52,9 +52,6 @@ impl<S: Spawner> State<S> {
             info.processed += 1;
             self.totals.processed += 1;
         }
-        if matches!(ending, Ending::Closed | Ending::Failed) {
-            info.failures_before = None;
-        }
         if info.is_detached() {
             if info.sessions == 0 {
                 self.end_drain(key, ShutDown::Drained, fx);
@@ -64,6 +61,9 @@ impl<S: Spawner> State<S> {
 
         let now = self.clock.now();
         info.last_used = now;
+        if matches!(ending, Ending::Closed | Ending::Failed) {
+            info.has_served(now, self.limits.back_off);
+        }
         let group_key = info.group;
         let idle = info.is_idle();
         let group = &mut self.groups[group_key.index()];
@@ -81,7 +81,7 @@ impl<S: Spawner> State<S> {
             if ending == Ending::Failed {
                 self.settle(group_key, fx);
             }
-        } else if idle && self.makes_room(group_key) {
+        } else if idle && self.makes_room(group_key, now) {
             self.detach_process(key, DetachReason::Evicted, fx);
             self.settle(group_key, fx);
         } else if self.has_waiters(group_key) {
@@ -94,7 +94,7 @@ impl<S: Spawner> State<S> {
 
     /// Whether a waiter or a starving group may use a process that has become less busy.
     fn has_waiters(&self, group: crate::collections::slab_list::Key) -> bool {
-        !self.group(group).queue.is_empty() || !self.first.is_empty()
+        !self.group(group).queue.is_empty() || !self.first.is_empty() || !self.more.is_empty()
     }
 }
 

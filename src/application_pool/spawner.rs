@@ -96,6 +96,9 @@ pub trait Spawner: Send + Sync + 'static {
 
     /// Forgets what was preloaded for the group, because its code has changed. Called on the spawner thread before each
     /// spawn of a restart, until a process is ready.
+    ///
+    /// In a pool that [forgets groups](super::Builder::forget_groups_after) it is also called before the first spawn of
+    /// every group, because an earlier group of that name may have been forgotten.
     fn reload(&self, options: &PoolOptions) {
         let _ = options;
     }

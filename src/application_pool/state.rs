@@ -43,13 +43,13 @@ pub(crate) enum Outcome<S: Spawner> {
 /// An end of a closed pool, which callers wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// No spawn is in flight.
+    /// No spawn is in flight, and no newcomer that found no room is being shut down.
     OfSpawns,
     /// No session, process or spawn is left.
     OfEverything,
 }
 
-/// The capacity above which the tables of a pool without groups are freed.
+/// The capacity above which a table becomes smaller.
 pub(crate) const LARGE: usize = 256;
 
 /// Settings that never change.
@@ -100,7 +100,9 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) marked: Option<Key>,
     /// Groups that wait for capacity, first come, first served; see [`Want`].
     pub(crate) first: List<Wanting>,
+    /// In the order in which they were last served (INV-LAST-SERVED).
     pub(crate) more: List<Wanting>,
+    pub(crate) minimum: List<Wanting>,
     pub(crate) replacements: List<Wanting>,
     pub(crate) capped: List<Wanting>,
     /// Groups with an enabled process, by how far they are above their minimum.
@@ -109,9 +111,11 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) became_idle: u64,
     /// Counts the back-offs.
     pub(crate) back_offs: u64,
-    /// By the end of the back-off; those that end at one time, by the number of failures and then by the beginning.
-    pub(crate) backing_off: IndexedHeap<(Time, u32, u64), BackingOff>,
+    /// By the end of the back-off; those that end at one time, by the beginning.
+    pub(crate) backing_off: IndexedHeap<(Time, u64), BackingOff>,
 
+    /// With how many groups the tables are mostly empty (`forgetting.rs`).
+    pub(crate) shrink_at: usize,
     /// Groups that are forgotten unless they are used again, by the time.
     pub(crate) unused: List<Unused>,
 
@@ -120,6 +124,8 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) ends: [Queue; 2],
     /// Number of processes that have left, and whose `shut_down` has not returned yet.
     pub(crate) disposing: usize,
+    /// How many of them were never attached.
+    pub(crate) discarding: usize,
     /// Until when the cleaner sleeps; absent: until it is woken.
     pub(crate) cleaner_sleeps_until: Option<Time>,
     pub(crate) cleaner_runs: bool,
@@ -211,7 +217,11 @@ impl<S: Spawner> State<S> {
                 if let Some(look) = look {
                     group.seen.insert(look.dir.clone(), LastSeen::new(look));
                 }
+                let capacity = self.groups.capacity();
                 let key = Key::new(self.groups.insert(group));
+                if self.groups.capacity() > capacity {
+                    self.groups_have_grown();
+                }
                 self.group_by_name.insert(name, key);
                 key
             }
@@ -273,6 +283,7 @@ impl<S: Spawner> State<S> {
     pub(crate) fn global_queue_position_became_available(&mut self, key: Key, fx: &mut Effects<S>) {
         while !self.group(key).queue.is_empty() {
             let Some(process) = self.group(key).processes.first_with_room() else { break };
+            self.was_served(key);
             // A process that leaves with its last session frees a place, which `settle` grants next.
             let entry = self.open_session(process, fx);
             let wake = self.resolve_front(key, Outcome::Serve(entry));
@@ -335,6 +346,7 @@ impl<S: Spawner> State<S> {
     #[inline]
     pub(crate) fn end_section(&mut self, fx: &Effects<S>) {
         self.disposing += fx.disposals;
+        self.discarding += fx.discards;
         debug_assert!(self.wakes_cleaner_in_time(), "PROP-IDLE-BOUND: the cleaner sleeps too long");
         #[cfg(any(test, debug_assertions))]
         self.lower_ceilings();
@@ -368,7 +380,8 @@ impl<S: Spawner> State<S> {
     pub(crate) fn has_come(&self, end: End) -> bool {
         let spawns_ended = self.closed && self.reserved + self.replacing == 0;
         match end {
-            End::OfSpawns => spawns_ended,
+            // A newcomer belongs to its spawn until its `shut_down` has returned.
+            End::OfSpawns => spawns_ended && self.discarding == 0,
             End::OfEverything => spawns_ended && self.draining.is_empty() && self.disposing == 0,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Each element has a rank, such as a time. Any element can get another rank, or leave, in O(log n), because it
 //! stores its index in the heap; a list would need a search. The element of the lowest rank is found in O(1).
-//! The heap keeps its memory, so it does not allocate after warm-up.
+//! The heap keeps its memory until `shrink`, so it does not allocate after warm-up.
 
 use crate::collections::slab_list::Key;
 use slab::Slab;
@@ -36,6 +36,11 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.heap.is_empty()
+    }
+    /// Moves all elements to as little memory as they need. Returns the old memory.
+    pub(crate) fn shrink(&mut self) -> Vec<(R, Key)> {
+        let moved = self.heap.clone();
+        std::mem::replace(&mut self.heap, moved)
     }
     /// Returns the lowest rank and its element.
     pub(crate) fn first(&self) -> Option<(R, Key)> {

@@ -2,7 +2,7 @@
 //! they are woken. `errata/sessions.rs` drops a future at each of its awaits (E16).
 
 use crate::common::task::{Task, block_on};
-use crate::common::{Pool, Rig, Session, app, soon};
+use crate::common::{Pool, Rig, SECOND, Session, app, soon};
 use cabrank::application_pool::{GetError, Process};
 use cabrank::in_memory::{InMemoryConnection, InMemorySpawner, Spawn};
 use std::task::Waker;
@@ -128,6 +128,7 @@ fn tasks_and_threads_wait_in_one_queue() {
 fn a_dead_process_is_replaced_within_the_same_future() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 2);
+    rig.clock.advance(30 * SECOND); // They do not die early.
     rig.spawner.processes().iter().for_each(|process| process.kill());
     let session = rig.task(&app("x")).finish().expect("a session");
     assert_eq!((session.pid(), rig.counts()), (3, (1, 1)));

@@ -23,6 +23,16 @@ fn a_group_restarts_at_once_by_its_name() {
 }
 
 #[test]
+fn a_detached_group_that_drains_is_not_restarted() {
+    let rig = Rig::new(|b| b);
+    let busy = rig.get(&app("x"));
+    assert!(rig.pool.detach_group("/srv/x"));
+    assert_eq!(rig.pool.counts().draining, 1);
+    assert!(!rig.pool.restart_group("/srv/x", RestartMode::Immediate), "it is gone");
+    drop(busy);
+}
+
+#[test]
 fn a_group_restarts_one_by_one_by_its_name() {
     let rig = Rig::new(|b| b.max(3));
     rig.idle(&app("x"), 2);
@@ -94,7 +104,7 @@ fn a_close_with_a_deadline_says_what_is_left() {
 
 /// A close from within user code of the pool does not wait for that very code.
 #[test]
-fn a_close_with_a_deadline_in_a_callback_does_not_wait() {
+fn a_wait_for_the_end_in_a_callback_does_not_wait() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     let (pool, (sender, answer)) = (rig.pool.downgrade(), std::sync::mpsc::channel());
@@ -102,12 +112,14 @@ fn a_close_with_a_deadline_in_a_callback_does_not_wait() {
         if call == Call::ShutDown
             && let Some(pool) = pool.upgrade()
         {
-            let _ = sender.send(pool.close_timeout(100 * SECOND).map_err(|e| e.shutting_down()));
+            let has_ended = pool.wait_closed(100 * SECOND);
+            let closed = pool.close_timeout(100 * SECOND).map_err(|e| e.shutting_down());
+            let _ = sender.send((has_ended, closed));
         }
     });
     let pool = rig.pool.clone();
     assert!(soon(move || pool.detach_group("/srv/x")));
-    assert_eq!(answer.recv(), Ok(Err(1)));
+    assert_eq!(answer.recv(), Ok((false, Err(1))));
 }
 
 /// A user's test makes what its own code reads: snapshots, events, errors and requests.

@@ -85,10 +85,12 @@ fn a_closed_pool_waits_for_the_end_of_a_newcomer_that_found_no_room() {
     });
     rig.spawner.release();
     gate.await_arrivals(1);
-    rig.pool.close();
-    assert_eq!(rig.gone(), [2, 1]);
-    assert!(!rig.pool.wait_closed(Duration::ZERO), "a process is being shut down");
+    let closing = rig.start_close();
+    before_long(|| rig.gone() == [2, 1]);
+    assert!(!closing.is_finished(), "a process is being shut down");
+    assert!(!rig.pool.wait_closed(Duration::ZERO));
     gate.open();
+    soon(move || closing.join()).expect("closing does not panic");
     let pool = rig.pool.clone();
     assert!(soon(move || pool.wait_closed(SOON)));
 }
@@ -130,6 +132,48 @@ fn closing_waits_for_additions_and_for_replacements() {
     }
     gate.open();
     soon(move || closing.join()).expect("closing does not panic");
+}
+
+/// The newcomer has left its spawn, whose group was detached meanwhile.
+#[test] // E32
+fn closing_waits_until_a_newcomer_without_room_is_shut_down() {
+    let rig = Rig::new(|b| b);
+    let (spawn, shut_down) = (Gate::default(), Gate::default());
+    let held = (spawn.clone(), shut_down.clone());
+    rig.spawner.on_call(move |call| match call {
+        Call::Spawn => held.0.pass(),
+        Call::ShutDown => held.1.pass(),
+        _ => {}
+    });
+    assert!(rig.pool.try_get(&app("x")).is_err(), "it orders a process");
+    spawn.await_arrivals(1);
+    assert!(rig.pool.detach_group("/srv/x"));
+    spawn.open();
+    shut_down.await_arrivals(1);
+    assert_eq!(rig.pool.snapshot().shutting_down, 1);
+    let closing = rig.start_close();
+    for _ in 0..1000 {
+        assert!(!closing.is_finished(), "the newcomer is being shut down");
+        std::thread::yield_now();
+    }
+    shut_down.open();
+    soon(move || closing.join()).expect("closing does not panic");
+    assert!(rig.pool.wait_closed(SECOND));
+}
+
+/// A process that was attached may be shut down for longer than a close takes.
+#[test] // E32
+fn closing_does_not_wait_until_other_processes_are_shut_down() {
+    let rig = Rig::new(|b| b);
+    rig.idle(&app("x"), 1);
+    let gate = rig.gate_at(Call::ShutDown);
+    let (pool, identifier) = (rig.pool.clone(), rig.group(&app("x")).processes[0].identifier);
+    let detaching = std::thread::spawn(move || pool.detach(identifier));
+    gate.await_arrivals(1);
+    let pool = rig.pool.clone();
+    soon(move || pool.close());
+    gate.open();
+    assert!(soon(move || detaching.join()).expect("detaching does not panic"));
 }
 
 #[test] // E32

@@ -1,6 +1,6 @@
 //! The cost of a failed spawn, minima, and the choice of eviction victims (E26 to E29).
 
-use crate::common::{Rig, SECOND, app, before_long, eager};
+use crate::common::{self, Rig, SECOND, app, before_long, eager};
 use cabrank::application_pool::{
     DetachReason, Event, GetError, Identifier, SpawnError, SpawnRequest, Spawner, WeakPool,
 };
@@ -92,7 +92,8 @@ fn a_process_that_fails_soon_after_it_was_ready_counts_as_a_failed_spawn() {
         rig.clock.advance(seconds * SECOND);
         ready();
     }
-    // A process that has had a session has proved itself, and so has one that has lived for long.
+    // A session proves a process that has lived for a while, and a long life proves any.
+    rig.clock.advance(SECOND);
     drop(rig.get(&x));
     fails();
     ready();
@@ -104,6 +105,33 @@ fn a_process_that_fails_soon_after_it_was_ready_counts_as_a_failed_spawn() {
     assert_eq!(rig.group(&x).backing_off, None);
     let totals = rig.pool.snapshot().totals;
     assert_eq!((totals.spawned, totals.detached, totals.spawns_failed), (9, 8, 0));
+}
+
+/// Gets come often, and are served in between.
+#[test] // E26
+fn sessions_with_new_processes_do_not_end_a_count_of_failures() {
+    let rig = Rig::new(|b| b.back_off(SECOND, 8 * SECOND));
+    let x = app("x").with_min_processes(1);
+    let serves_and_fails = || {
+        rig.eventually(|c| c.count == 1 && c.spawning == 0);
+        drop(rig.get(&x));
+        rig.clock.advance(SECOND / 10);
+        // It dies under its session: the next one may come in any state of the process.
+        Session::fail(rig.get(&x));
+    };
+    drop(rig.get(&x));
+    serves_and_fails(); // The first is replaced at once.
+    for seconds in [2, 4, 8] {
+        serves_and_fails();
+        assert_eq!(rig.group(&x).backing_off, Some(seconds * SECOND));
+        rig.clock.advance(seconds * SECOND);
+    }
+    rig.eventually(|c| c.count == 1 && c.spawning == 0);
+    rig.clock.advance(SECOND);
+    drop(rig.get(&x));
+    Session::fail(rig.get(&x));
+    rig.eventually(|c| c.count == 1 && c.spawning == 0);
+    assert_eq!(rig.group(&x).backing_off, None, "it had served for a while");
 }
 
 /// The reports come in any order: a process may be seen to end before its spawn has.
@@ -198,6 +226,7 @@ fn a_waiter_fails_when_the_last_healthy_process_leaves() {
     let rig = Rig::new(|b| b);
     rig.idle(&app("x"), 1);
     let busy = rig.get(&app("x"));
+    rig.clock.advance(SECOND); // Its failure is no early death.
     rig.spawner.next(Spawn::fail("no database"));
     let waiting = rig.queue_get(&app("x"));
     rig.next_back_off();
@@ -227,6 +256,7 @@ fn refills(how: &str, lose: impl Fn(&Rig, &PoolOptions)) {
     drop(rig.get(&x));
     rig.eventually(|c| c.count == 2);
     let before = rig.pids(&x);
+    rig.clock.advance(30 * SECOND); // Their failures are no early deaths.
     lose(&rig, &x);
     rig.eventually(|c| c.count == 2 && c.spawning == 0);
     assert_ne!(rig.pids(&x), before, "{how}");
@@ -358,4 +388,57 @@ fn a_lowered_minimum_is_not_refilled_any_more() {
     // A raised minimum is filled without any loss.
     rig.idle(&app("x").with_min_processes(2), 1);
     rig.eventually(|c| c.count == 2);
+}
+
+/// A pool with room for two processes: one of `a`, with a session that does not end, and one of `b`.
+fn with_endless_session() -> (Rig, common::Session) {
+    let rig = Rig::new(|b| b.max(2).drain_timeout(60 * SECOND));
+    let endless = rig.get(&app("a"));
+    rig.idle(&app("b").with_min_processes(1), 1);
+    (rig, endless)
+}
+
+/// The idle process would stay beside the get for as long as the session lasts (PROP-ENDLESS-SESSIONS).
+#[test] // E37
+fn a_group_that_starves_gets_the_place_of_an_idle_process() {
+    let (rig, endless) = with_endless_session();
+    let waiting = rig.queue_get(&app("a"));
+    rig.clock.advance(59 * SECOND);
+    rig.pool.clean();
+    assert!(waiting.is_pending());
+    rig.clock.advance(SECOND);
+    drop(waiting.session());
+    assert_eq!(evicted(&rig), "/srv/b");
+    drop(endless);
+}
+
+#[test] // E37
+fn a_group_that_starves_gets_the_place_of_the_first_process_that_becomes_idle() {
+    let (rig, endless) = with_endless_session();
+    let busy = rig.get(&app("b"));
+    let waiting = rig.queue_get(&app("a"));
+    rig.clock.advance(100 * SECOND);
+    rig.pool.clean();
+    assert!(waiting.is_pending(), "it takes no busy process");
+    let other = rig.queue_get(&app("b"));
+    drop(busy);
+    drop(waiting.session());
+    drop(endless);
+    drop(other.session());
+}
+
+/// Each served get moves its group behind the others (INV-LAST-SERVED).
+#[test] // E37
+fn a_group_whose_gets_are_served_does_not_starve() {
+    let (rig, busy) = with_endless_session();
+    let (first, second) = (rig.queue_get(&app("a")), rig.queue_get(&app("a")));
+    rig.clock.advance(59 * SECOND);
+    drop(busy);
+    let busy = first.session();
+    rig.clock.advance(59 * SECOND);
+    rig.pool.clean();
+    assert!(second.is_pending());
+    assert_eq!(rig.pids(&app("b")).len(), 1, "its process stays");
+    drop(busy);
+    drop(second.session());
 }

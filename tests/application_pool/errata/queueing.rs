@@ -237,14 +237,17 @@ fn no_waiter_is_left() {
     rig.spawner.always("/srv/b", Spawn::ready().concurrency(2));
     let (sender, receiver) = channel();
     for client in 0..6 {
-        let (pool, sender) = (rig.pool.clone(), sender.clone());
+        let (pool, sender, clock) = (rig.pool.clone(), sender.clone(), rig.clock.clone());
         std::thread::spawn(move || {
             let apps = [app("a"), app("b").with_max_requests(5), app("c")];
             for round in 0..60 {
                 let session = pool.get(&apps[(client + round * (client + 1)) % 3]);
                 let session = session.expect("every get is served");
                 match round % 20 {
-                    7 => Session::fail(session),
+                    7 => {
+                        clock.advance(SECOND); // It is no early death.
+                        Session::fail(session);
+                    }
                     11 => drop(pool.detach(Session::identifier(&session))),
                     _ => drop(session),
                 }

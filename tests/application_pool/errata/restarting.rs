@@ -110,6 +110,7 @@ fn a_group_created_again_by_a_second_attempt_has_a_baseline() {
 fn a_get_looks_once_however_often_it_tries() {
     let rig = Rig::watching(|b| b);
     rig.idle(&app("x"), 3);
+    rig.clock.advance(30 * SECOND); // They do not die early.
     rig.spawner.processes().iter().for_each(|process| process.kill());
     rig.files.take_look_ups();
     assert_eq!(rig.get(&app("x")).pid(), 4);

@@ -202,7 +202,8 @@ impl SideBySide {
             }
             Operation::RestartGroup { group, rolling } => {
                 let group = group % groups;
-                let known = self.spec.groups[group].known && !self.spec.closed;
+                let known = self.spec.groups[group].known && !self.spec.groups[group].forgotten;
+                let known = known && !self.spec.closed;
                 let (mode, spec_mode) = match rolling {
                     true => (RestartMode::Rolling, configuration::RestartMode::Rolling),
                     false => (RestartMode::Immediate, configuration::RestartMode::Immediate),
@@ -297,7 +298,10 @@ impl SideBySide {
         self.spawner.book().connects = connects.iter().copied().collect();
         let got = match how {
             How::Tries => pool.try_get(&options),
-            _ if self.would_wait(client) => pool.get_timeout(&options, Duration::ZERO),
+            _ if self.would_wait(client) => {
+                let future = async move { pool.get_async(&options).await };
+                self.give_up(Box::pin(future))
+            }
             _ => pool.get(&options),
         };
         self.spawner.book().connects.clear();
@@ -314,7 +318,8 @@ impl SideBySide {
             }
             How::Tries => pool.try_checkout(&options),
             How::Blocks if self.would_wait(client) => {
-                pool.checkout_timeout(&options, Duration::ZERO)
+                let future = async move { pool.checkout_async(&options).await };
+                self.give_up(Box::pin(future))
             }
             How::Blocks => pool.checkout(&options),
         };
@@ -328,6 +333,18 @@ impl SideBySide {
             self.apply(Action::GiveUp { client });
         }
         waits
+    }
+
+    /// Drops a get as soon as it waits. With a time limit of zero it would not wait for its look.
+    fn give_up<T>(
+        &self,
+        mut future: Pin<Box<dyn Future<Output = Result<T, GetError>> + Send>>,
+    ) -> Result<T, GetError> {
+        let (pool, waiting) = (&self.pool, self.spec.waiting);
+        match poll(&mut future, || pool.counts().waiting > waiting) {
+            Poll::Ready(got) => got,
+            Poll::Pending => Err(GetError::TimedOut),
+        }
     }
 
     fn end_lease(&mut self, client: usize, lease: Lease<Scripted>, end: LeaseEnd) {

@@ -1,9 +1,10 @@
 //! A look at the restart files that does not return, as on a network file system that hangs.
 
 use crate::common::{Gate, Rig, SECOND, app, before_long, soon};
+use cabrank::PoolOptions;
 use cabrank::application_pool::GetError;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A pool whose looks at `/srv/hung` wait for a gate, and the number of looks at it.
@@ -132,4 +133,74 @@ fn a_look_up_may_get_with_a_time_limit() {
     assert!(weak.set(rig.pool.downgrade()).is_ok());
     drop(rig.task(&app("x")).finish().expect("a session"));
     assert!(answers.load(Ordering::SeqCst) > 0);
+}
+
+/// A get that polls: it waits neither for a look nor for a process.
+fn poll(rig: &Rig, options: &PoolOptions) -> Result<u32, GetError> {
+    let (pool, options) = (rig.pool.clone(), options.clone());
+    soon(move || pool.get_timeout(&options, Duration::ZERO).map(|session| session.pid()))
+}
+
+#[test]
+fn a_get_without_time_waits_for_no_look() {
+    let (rig, gate, looks) = hung();
+    for _ in 0..3 {
+        assert!(matches!(poll(&rig, &app("hung")), Err(GetError::TimedOut)));
+        gate.await_arrivals(1);
+    }
+    assert_eq!(rig.pool.snapshot().spawning, 0, "a process would have no baseline");
+    assert_eq!(looks.load(Ordering::SeqCst), 1);
+    gate.open();
+    before_long(|| poll(&rig, &app("hung")).is_ok());
+}
+
+/// A pool that looks at nothing until its looks hang.
+fn hangs_later() -> (Rig, Gate, Arc<AtomicBool>) {
+    let (gate, hangs) = (Gate::default(), Arc::new(AtomicBool::new(false)));
+    let (theirs, whether) = (gate.clone(), hangs.clone());
+    let rig = Rig::new(|b| {
+        b.restart_files(move |_| {
+            if whether.load(Ordering::SeqCst) {
+                theirs.pass();
+            }
+            Err(std::io::ErrorKind::NotFound.into())
+        })
+    });
+    (rig, gate, hangs)
+}
+
+#[test]
+fn an_idle_process_serves_a_get_without_time_while_the_look_hangs() {
+    let (rig, gate, hangs) = hangs_later();
+    rig.idle(&app("x"), 1);
+    hangs.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        assert_eq!(poll(&rig, &app("x")).expect("the idle process"), 1);
+        gate.await_arrivals(1);
+    }
+    gate.open();
+}
+
+#[test]
+fn a_caller_that_only_polls_sees_a_touch() {
+    let rig = Rig::watching(|b| b);
+    before_long(|| poll(&rig, &app("x")).is_ok_and(|pid| pid == 1));
+    rig.touch(&app("x"));
+    before_long(|| poll(&rig, &app("x")).is_ok_and(|pid| pid == 2));
+    assert_eq!(rig.pool.snapshot().totals.spawned, 2, "one restart");
+}
+
+#[test]
+fn a_look_that_ends_late_brings_no_detached_group_back() {
+    let (rig, gate, hangs) = hangs_later();
+    let (detached, other) = (app("x"), app("x").with_app_group_name("other"));
+    rig.idle(&detached, 1);
+    hangs.store(true, Ordering::SeqCst);
+    assert_eq!(poll(&rig, &detached).expect("the idle process"), 1);
+    assert!(rig.pool.detach_group(detached.app_group_name()));
+    gate.await_arrivals(1);
+    gate.open();
+    // Its look begins after the other one has ended.
+    drop(rig.task(&other).finish().expect("a session"));
+    assert_eq!(rig.pool.snapshot().groups.len(), 1, "the other group");
 }

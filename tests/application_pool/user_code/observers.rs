@@ -10,6 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 /// Returns a pool whose observer is called with its handle.
 fn observed(
@@ -143,6 +144,27 @@ fn an_observer_may_close_the_pool() {
     assert!(matches!(evicts, Some(GetError::Closed)), "{evicts:?}");
     let theirs = pool.clone();
     assert!(soon(move || theirs.wait_closed(common::SOON)));
+}
+
+/// The process is being shut down, so the pool has not come to its end.
+#[test]
+fn a_wait_for_the_end_within_the_observer_does_not_wait_for_itself() {
+    let (said, answers) = channel();
+    let said = Mutex::new(said);
+    let (pool, _spawner) = observed(
+        move |pool, event| {
+            if matches!(event, Event::Detached { .. }) {
+                let ended = pool.wait_closed(Duration::from_secs(3600));
+                said.lock().expect("no panic").send(ended).expect("it is waited for");
+            }
+        },
+        1,
+    );
+    drop(pool.get(&app("x")).expect("a session"));
+    let theirs = pool.clone();
+    soon(move || theirs.close());
+    assert_eq!(answers.recv_timeout(common::SOON), Ok(false));
+    assert!(soon(move || pool.wait_closed(common::SOON)));
 }
 
 /// The get reports its wait on its own thread, after its turn. The observer may close the pool there
