@@ -11,7 +11,7 @@ pub(crate) mod fields;
 pub(crate) mod forwarded;
 #[path = "../src/http/host.rs"]
 pub(crate) mod host;
-#[path = "../src/app/kept.rs"]
+#[path = "../../spawner/src/kept.rs"]
 pub(crate) mod kept;
 #[path = "../src/config/networks.rs"]
 pub(crate) mod networks;
@@ -28,9 +28,8 @@ pub(crate) mod request_head;
 pub(crate) mod config {
     pub(crate) use super::networks;
 }
-pub(crate) mod http {
-    pub(crate) use super::reply_head::MAX_REPLY_HEAD;
-}
+
+pub(crate) use kept::MAX_REPLY_HEAD;
 
 use forwarded::{Peer, Scheme};
 use reply_head::ReplyHead;
@@ -66,6 +65,5 @@ pub(crate) fn are_same_replies(one: &ReplyHead, other: &ReplyHead) -> bool {
 
 /// Returns whether the fields that the agent adds may exceed its own limits.
 pub(crate) fn is_nearly_too_large(head: &ReplyHead) -> bool {
-    head.fields.len() + 4 > reply_head::MAX_REPLY_FIELDS
-        || head.bytes.len() + 200 > reply_head::MAX_REPLY_HEAD
+    head.fields.len() + 4 > reply_head::MAX_REPLY_FIELDS || head.bytes.len() + 200 > MAX_REPLY_HEAD
 }

@@ -3,7 +3,8 @@
 //! Every message names the file, option or process at fault and the remedy. The exit codes are part of
 //! the command line's contract, and `cabrank --help` lists them.
 
-use crate::chain::Chain;
+use cabrank_spawner::ErrorKind;
+use cabrank_spawner::chain::Chain;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -53,6 +54,17 @@ impl Failure {
     }
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)
+    }
+}
+
+impl From<cabrank_spawner::Error> for Failure {
+    fn from(error: cabrank_spawner::Error) -> Self {
+        let kind = match error.kind() {
+            ErrorKind::Usage => Kind::Usage,
+            ErrorKind::NotFound => Kind::NotFound,
+            _ => Kind::Other,
+        };
+        Failure::new(kind, error.message())
     }
 }
 

@@ -8,6 +8,7 @@
 use crate::config::Settings;
 use crate::config::values::{AppOutput, LogFormat, LogLevel};
 use crate::log_queue::Queue;
+use cabrank_spawner::APP_OUTPUT;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
 use std::time::Duration;
@@ -19,9 +20,6 @@ static QUEUE: Queue = Queue::new();
 
 /// The longest time that the program waits at its end for the last lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The target of the lines that applications print.
-pub(crate) const APP_OUTPUT: &str = "app_output";
 
 /// Installs the `tracing` subscriber and the panic hook. Call it once.
 pub(crate) fn init(settings: &Settings) -> io::Result<()> {

@@ -3,28 +3,22 @@
 //! The agent binds the port, boots the application and serves. To shut down, it stops accepting, finishes
 //! requests, ends the processes and removes its directory. A failure before serving cleans up the same way.
 
-use crate::admin::server::{self as admin, Admin};
-use crate::app::boot_error::BootError;
-use crate::app::children::Children;
-use crate::app::connections::Connections;
-use crate::app::orphans;
-use crate::app::watchdog::Watchdog;
-use crate::app::{AppSpawner, Pool, WeakPool};
-use crate::chain::Chain;
+use crate::admin::{self, server::Admin};
 use crate::config::Settings;
 use crate::config::cli::StartArgs;
 use crate::failure::{Failure, Kind};
 use crate::front::Front;
 use crate::front::server::{self, Server};
-use crate::instance_dir::{Instance, InstanceDir};
 use crate::logging;
 use crate::signals::Signals;
 use cabrank::ApplicationPool;
-use cabrank::application_pool::{DetachReason, Event, GetError, RestartMode};
+use cabrank::application_pool::{DetachReason, Event, GetError, RestartMode, SpawnError};
+use cabrank_spawner::chain::Chain;
+use cabrank_spawner::{BootError, Helper, Link, Pool, Supervisor};
 use std::io::{self, IsTerminal, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::runtime::Handle;
@@ -35,7 +29,7 @@ use tokio::runtime::Handle;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// Runs an agent until a request to stop.
-pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
+pub(crate) fn run(args: Box<StartArgs>, helper: Helper) -> Result<(), Failure> {
     let settings = Arc::new(Settings::load(*args)?);
     let no_threads = |e| {
         Failure::other(format!(
@@ -48,40 +42,33 @@ pub(crate) fn run(args: Box<StartArgs>) -> Result<(), Failure> {
         .thread_name("cabrank")
         .build()
         .map_err(no_threads)?;
-    let done = runtime.block_on(live(settings));
+    let done = runtime.block_on(live(settings, helper));
     // Tasks that still run belong to connections that were cut off.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
 
-async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
+async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
     let listener = server::listen(settings.listen).map_err(|e| address_failure(&settings, &e))?;
     let address = listener.local_addr().map_err(|e| address_failure(&settings, &e))?;
-    let dir = InstanceDir::create(settings.user.as_ref())?;
-    let instance = dir.shared();
-    let watchdog = Watchdog::start(&instance.path())
-        .map_err(|e| Failure::other(format!("cannot start the watchdog: {e}.")))?;
-    let children = Arc::new(Children::new(watchdog));
-    orphans::reap(Arc::clone(&children))
-        .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
-    let connections = Connections::new(Handle::current(), settings.threads)
-        .map_err(|e| Failure::caused_by(&e))?;
-    let pool = build_pool(&settings, &instance, &children, &connections)?;
+    let user = settings.user.as_ref();
+    let supervisor =
+        Supervisor::start(helper, admin::NAME, user, settings.threads, Handle::current())?;
+    let (pool, link) = build_pool(&settings, &supervisor)?;
     let options = settings.pool_options();
+    let instance = supervisor.instance();
+    let at = admin::socket(&instance.path());
     let admin_socket =
-        admin::listen(&instance.admin_socket()).and_then(UnixListener::from_std).map_err(|e| {
-            Failure::other(format!(
-                "cannot open the tools' socket {}: {e}.",
-                instance.admin_socket().display()
-            ))
+        admin::server::listen(&at).and_then(UnixListener::from_std).map_err(|e| {
+            Failure::other(format!("cannot open the tools' socket {}: {e}.", at.display()))
         })?;
-    tokio::spawn(admin::serve(
+    tokio::spawn(admin::server::serve(
         admin_socket,
         instance,
         Arc::new(Admin {
             pool: pool.clone(),
-            connections,
+            connections: supervisor.connections().clone(),
             options: options.clone(),
             settings: Arc::clone(&settings),
             address,
@@ -89,15 +76,24 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
             stop: Arc::clone(&signals.stop),
         }),
     ));
-    let agent = Agent { settings, pool, children, dir };
+    let agent = Agent { settings, pool, link, supervisor };
     // The limit on the time in the queue is for clients.
     let boot_options = options.clone().with_max_queue_time(None);
     let booted = tokio::select! {
-        booted = agent.pool.get_async(&boot_options) => Some(booted.map(drop)),
+        booted = agent.pool.get_async(&boot_options) => Some(booted.map(|s| s.process.concurrency)),
         () = signals.next() => None,
     };
     match booted {
-        Some(Ok(())) => agent.serve(listener, address, options, &mut signals).await,
+        Some(Ok(concurrency)) => {
+            let front = Front::new(
+                agent.pool.clone(),
+                options,
+                Arc::clone(&agent.settings),
+                agent.supervisor.instance(),
+            );
+            front.progress.learn(concurrency);
+            agent.serve(listener, address, front, &mut signals).await
+        }
         None => {
             agent.end(Instant::now(), &mut signals).await;
             Ok(())
@@ -114,8 +110,8 @@ async fn live(settings: Arc<Settings>) -> Result<(), Failure> {
 struct Agent {
     settings: Arc<Settings>,
     pool: Pool,
-    children: Arc<Children>,
-    dir: InstanceDir,
+    link: Link,
+    supervisor: Supervisor,
 }
 
 impl Agent {
@@ -123,12 +119,10 @@ impl Agent {
         self,
         listener: TcpListener,
         address: SocketAddr,
-        options: cabrank::PoolOptions,
+        front: Front,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         announce(&self.settings, address);
-        let settings = Arc::clone(&self.settings);
-        let front = Front::new(self.pool.clone(), options, settings, self.dir.shared());
         let server = Server::start(&listener, Arc::new(front)).map_err(|e| {
             Failure::other(format!(
                 "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
@@ -159,6 +153,7 @@ impl Agent {
 
     /// Ends the processes and removes the directory. Returns false if a second signal cut it short.
     async fn end(self, deadline: Instant, signals: &mut Signals) -> bool {
+        self.link.close();
         let pool = self.pool.clone();
         let close = tokio::task::spawn_blocking(move || {
             let closed = pool.close_timeout(deadline.saturating_duration_since(Instant::now()));
@@ -167,12 +162,14 @@ impl Agent {
         let gone = async {
             let drained = close.await.unwrap_or(false);
             if !drained
-                && tokio::time::timeout_at(deadline.into(), self.children.all_gone()).await.is_err()
+                && tokio::time::timeout_at(deadline.into(), self.supervisor.all_gone())
+                    .await
+                    .is_err()
             {
-                self.children.kill_all();
+                self.supervisor.kill_all();
             }
-            if tokio::time::timeout(EXIT_TIMEOUT, self.children.all_gone()).await.is_err() {
-                self.children.kill_all();
+            if tokio::time::timeout(EXIT_TIMEOUT, self.supervisor.all_gone()).await.is_err() {
+                self.supervisor.kill_all();
             }
         };
         let graceful = tokio::select! {
@@ -186,28 +183,18 @@ impl Agent {
     }
 
     fn end_at_once(&self) -> Failure {
-        self.children.kill_all();
-        self.dir.remove();
+        self.supervisor.kill_all();
+        self.supervisor.remove_dir();
         Failure::other("ended at once by a second signal.")
     }
 }
 
-fn build_pool(
-    settings: &Arc<Settings>,
-    instance: &Instance,
-    children: &Arc<Children>,
-    connections: &Connections,
-) -> Result<Pool, Failure> {
-    let own: Arc<OnceLock<WeakPool>> = Arc::default();
-    let spawner = AppSpawner::new(
-        Arc::clone(settings),
-        Arc::clone(instance),
-        Arc::clone(children),
-        connections.clone(),
-        Arc::clone(&own),
-        Handle::current(),
-    )
-    .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
+fn build_pool(settings: &Settings, supervisor: &Supervisor) -> Result<(Pool, Link), Failure> {
+    let spawner = supervisor
+        .spawner(settings.spawner_options())
+        .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
+    let link = spawner.link();
+    let (log, restarting) = (log_event(), link.clone());
     let pool = ApplicationPool::builder(spawner)
         .max(settings.max_pool_size)
         .max_per_app(settings.max_instances_per_app)
@@ -215,15 +202,21 @@ fn build_pool(
         .drain_timeout(settings.shutdown_timeout)
         .stat_throttle(settings.stat_throttle_rate)
         .restart_files(|path| path.metadata()?.modified())
-        .observer(log_event())
+        .observer(move |event: &Event| {
+            if let Event::Restarting { .. } = event {
+                restarting.restarting();
+            }
+            log(event);
+        })
         .build()
         .map_err(|e| Failure::caused_by(&e))?;
-    let _ = own.set(pool.downgrade());
-    Ok(pool)
+    link.set(&pool);
+    Ok((pool, link))
 }
 
 fn log_event() -> impl Fn(&Event) {
     let booted = AtomicBool::new(false);
+    let last_failure = Mutex::default();
     move |event| match event {
         // `start` itself reports that the first process did not boot.
         Event::SpawnFailed { .. } if !booted.load(Ordering::Relaxed) => {}
@@ -237,6 +230,7 @@ fn log_event() -> impl Fn(&Event) {
                 Chain(error),
                 retry_in.as_secs_f64()
             );
+            log_start(error, &last_failure);
         }
         Event::Detached { group, pid, reason: DetachReason::Failed, .. } => {
             tracing::warn!(
@@ -258,8 +252,20 @@ fn log_event() -> impl Fn(&Event) {
     }
 }
 
+/// Logs how a process was started that did not become ready, unless the last one failed in the same way.
+fn log_start(error: &SpawnError, last: &Mutex<Option<String>>) {
+    let Some(boot) = error.cause().downcast_ref::<BootError>() else { return };
+    let error = boot.to_string();
+    let known = last.lock().unwrap_or_else(PoisonError::into_inner).replace(error.clone());
+    if known != Some(error)
+        && let Some(explanation) = &boot.explanation
+    {
+        tracing::info!("the process that did not become ready: {}", explanation.start_line());
+    }
+}
+
 fn announce(settings: &Settings, address: SocketAddr) {
-    let kind = settings.app.app_type.description;
+    let kind = &settings.app.description;
     tracing::info!(
         "serving {} ({kind}, {}) at http://{address}",
         settings.app.root.display(),
@@ -273,10 +279,11 @@ fn announce(settings: &Settings, address: SocketAddr) {
     }
     if io::stdout().is_terminal() {
         let summary = format!(
-            "\n  cabrank {}\n\n  Application  {} ({kind})\n  Environment  {}\n  URL          \
+            "\n  cabrank {}\n\n  Application  {} ({kind}: {})\n  Environment  {}\n  URL          \
              http://{address}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
             env!("CARGO_PKG_VERSION"),
             settings.app.root.display(),
+            settings.app.start(),
             settings.environment,
             std::process::id()
         );
@@ -308,13 +315,24 @@ fn boot_failure(error: &GetError) -> Failure {
         GetError::Spawn(error) => error.cause().downcast_ref::<BootError>(),
         _ => None,
     };
-    let message = match boot {
-        Some(boot) if !boot.details().is_empty() => {
-            let output = boot.details().replace('\n', "\n  ");
-            format!("{} Its output:\n\n  {output}", boot.summary)
-        }
-        Some(boot) => boot.summary.clone(),
-        None => Chain(error).to_string(),
-    };
+    let message = boot.map_or_else(|| Chain(error).to_string(), boot_message);
     Failure::new(Kind::Boot, message)
+}
+
+/// Returns all that is known about a failed boot, for the terminal.
+fn boot_message(boot: &BootError) -> String {
+    let mut message = boot.summary.clone();
+    let output = boot.details();
+    if !output.is_empty() {
+        message.push_str(&format!(" Its output:\n\n  {}\n", output.replace('\n', "\n  ")));
+    }
+    let facts = boot.facts();
+    if output.is_empty() && !facts.is_empty() {
+        message.push('\n');
+    }
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, text) in facts {
+        message.push_str(&format!("\n  {name:width$}  {text}"));
+    }
+    message
 }

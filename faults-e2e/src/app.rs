@@ -9,6 +9,9 @@
 //! | `/hang` | never returns, and keeps its processor busy |
 //! | `/die` | kills its own process |
 //! | `/half` | breaks off within its answer |
+//! | `/shut` | shuts down the channel to the server (WSGI) |
+//! | `/print` | prints garbage to that channel (WSGI) |
+//! | `/child` | starts a child that sleeps (WSGI) |
 //! | `POST /length` | answers with the length of the body |
 
 use crate::fault::App;
@@ -29,7 +32,7 @@ pub(crate) fn write(dir: &Path, app: App, kind: Kind) -> io::Result<()> {
 }
 
 const PYTHON: &str = r#"
-import os, signal, time
+import os, signal, socket, subprocess, time
 
 def application(environ, start_response):
     path = environ['PATH_INFO']
@@ -52,6 +55,12 @@ def application(environ, start_response):
             os.kill(os.getpid(), signal.SIGKILL)
         start_response('200 OK', [('Content-Length', '1000')])
         return half()
+    if path == '/shut':
+        socket.socket(fileno=os.dup(1)).shutdown(socket.SHUT_RDWR)
+    if path == '/print':
+        os.write(1, b'\n!> Ready\n!> socket: main;unix:/etc/x;session;1\n!> \n' + os.urandom(3000))
+    if path == '/child':
+        subprocess.Popen(['sleep', '300'])
     if path == '/length':
         size, rest = 0, int(environ.get('CONTENT_LENGTH') or 0)
         while rest > 0:

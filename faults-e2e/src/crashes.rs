@@ -2,7 +2,7 @@
 
 use crate::app::{GARBAGE, set_interpreter};
 use crate::client::{Client, describe, status_of, tally};
-use crate::fault::{BOTH, Fault, Scene, Seen, Setup, WSGI};
+use crate::fault::{App, BOTH, Fault, Scene, Seen, Setup, WSGI};
 use crate::server::{Kind, PROCESSES, kill, until};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -49,7 +49,8 @@ pub(crate) fn faults() -> Vec<Fault> {
         Fault {
             name: "a page that kills",
             about: "each request of one URL kills its process",
-            cost: "a boot for each process that dies: two a request",
+            cost: "a boot for each process that dies: two a request. Node: 502 for requests that share both processes with \
+                   the page; a third try would let the page end a third process",
             plant: deadly_page,
             ..plain
         },
@@ -143,9 +144,12 @@ fn deadly_page(scene: &mut Scene<'_>) -> Result<Seen, String> {
         (0..number).map(|_| status_of(scene.server.address, "/die", PATIENCE)).collect();
     let wrong: Vec<_> = seen.iter().filter(|s| !matches!(s.as_str(), "502" | "503")).collect();
     let whole = whole_again(scene, PATIENCE);
-    Ok(Seen::new(tally(&seen))
+    let seen = Seen::new(tally(&seen))
         .wrong_if(!wrong.is_empty(), format!("its own clients saw {}", tally(wrong)))
-        .wrong_if(!whole, "the pool stays smaller"))
+        .wrong_if(!whole, "the pool stays smaller");
+    // The server cannot tell which of the requests at a process has killed it.
+    let by_nature = (scene.app == App::Node).then_some("502");
+    Ok(Seen { by_nature, ..seen })
 }
 
 fn garbage(scene: &mut Scene<'_>) -> Result<Seen, String> {

@@ -72,11 +72,13 @@ pub(crate) struct Seen {
     pub(crate) text: String,
     /// The results that miss the goal.
     pub(crate) wrong: Vec<String>,
+    /// The answer that healthy clients may get by nature.
+    pub(crate) by_nature: Option<&'static str>,
 }
 
 impl Seen {
     pub(crate) fn new(text: impl Into<String>) -> Seen {
-        Seen { text: text.into(), wrong: Vec::new() }
+        Seen { text: text.into(), ..Seen::default() }
     }
     /// Adds a result that misses the goal, if it is so.
     pub(crate) fn wrong_if(mut self, is: bool, what: impl Into<String>) -> Seen {

@@ -5,6 +5,7 @@
 //! has left over. Errors and leftovers must be 0; times are reported only.
 
 mod app;
+mod channels;
 mod client;
 mod crashes;
 mod fault;
@@ -98,7 +99,8 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
 }
 
 fn faults() -> Vec<Fault> {
-    [slow::faults(), limits::faults(), crashes::faults(), stops::faults()].concat()
+    [slow::faults(), limits::faults(), crashes::faults(), channels::faults(), stops::faults()]
+        .concat()
 }
 
 fn main() -> ExitCode {

@@ -44,10 +44,12 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "loaders",
-        about: "the agent's loaders of Python applications",
+        about: "the agent's loaders of Python, Ruby and Node applications",
         is_deep: false,
-        lines: "timeout 120 python3 agent/loaders/test_loaders.py
-            timeout 60 python3 agent/loaders/conformance.py python3 agent/loaders/wsgi-loader.py",
+        lines: "timeout 180 python3 spawner/loaders/test_loaders.py
+            timeout 60 python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py
+            timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-rack --startup-file config.ru \
+                ruby spawner/loaders/rack-loader.rb",
     },
     Step {
         name: "loom",
@@ -173,12 +175,20 @@ const STEPS: &[Step] = &[
         is_deep: false,
         lines: "timeout 300 cargo xtask compare --quick",
     },
+    Step {
+        name: "faults-e2e",
+        about: "the server under the quick faults: no client fails, and nothing is left over",
+        is_deep: false,
+        lines: "timeout 600 cargo xtask faults-e2e --quick",
+    },
     Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
     Step {
         name: "shipped",
-        about: "the library's tests as users run it: optimised, without debug assertions",
+        about: "the library's tests, and the server's allocations, as users run them: optimised, without debug assertions",
         is_deep: false,
-        lines: "timeout 1200 cargo test -p cabrank --profile shipped --lib --tests",
+        lines: "
+            timeout 1200 cargo test -p cabrank --profile shipped --lib --tests
+            timeout 900 cargo test -p cabrank-agent --profile shipped --test e2e costs::a_request_takes_few_allocations",
     },
     Step {
         // By name: whatever else is ignored some day gets its own place.

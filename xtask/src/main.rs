@@ -86,6 +86,13 @@ const SCRIPTS: &[Script] = &[
             cargo run --quiet -p faults-e2e --",
     },
     Script {
+        name: "preload",
+        about: "measures memory and spawn time with a preloader and without; --write puts them into docs/preloaders.md",
+        lines: "
+            cargo build --quiet --release -p cabrank-agent
+            python3 benches/preload.py",
+    },
+    Script {
         name: "semver",
         about: "compares the public API with the revision named, by the tools that are installed",
         lines: "

@@ -7,7 +7,7 @@ mod agent;
 use agent::encode::{ConnectionField, reply_head};
 use agent::reply_head::{ReplyFraming, ReplyHead};
 use agent::request_head::AnswerTo;
-use agent::{are_same_replies, config, http, is_nearly_too_large, with_cut};
+use agent::{are_same_replies, config, is_nearly_too_large, with_cut};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((input, cut)) = with_cut(input) else { return };

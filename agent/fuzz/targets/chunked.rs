@@ -5,7 +5,7 @@
 mod agent;
 
 use agent::chunked::{BadChunk, CHUNK_END, Decoder, END, size_line};
-use agent::{config, http, with_cut};
+use agent::{config, with_cut};
 
 /// Decodes the pieces. Returns the data, and the number of bytes of the body if it is complete.
 fn decode(pieces: &[&[u8]]) -> Result<(Vec<u8>, Option<usize>), BadChunk> {

@@ -5,7 +5,7 @@
 mod agent;
 
 use agent::kept::{BadFrame, Decoder, Part};
-use agent::{config, http, with_cut};
+use agent::{config, with_cut};
 
 #[derive(Debug, Default, PartialEq)]
 struct Answers {

@@ -6,7 +6,7 @@ mod agent;
 
 use agent::forwarded::{Forwarded, Scheme};
 use agent::request_head::RequestHead;
-use agent::{LIMITS, config, http, peer, with_cut};
+use agent::{LIMITS, config, peer, with_cut};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((input, cut)) = with_cut(input) else { return };

@@ -5,7 +5,7 @@
 mod agent;
 
 use agent::proxy_protocol::{ProxyHead, proxy_head};
-use agent::{config, http, with_cut};
+use agent::{config, with_cut};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((input, cut)) = with_cut(input) else { return };

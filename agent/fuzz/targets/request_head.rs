@@ -8,7 +8,7 @@ use agent::encode::{ConnectionField, http_request};
 use agent::forwarded::Forwarded;
 use agent::pairs::session_pairs;
 use agent::request_head::{RequestFraming, RequestHead};
-use agent::{LIMITS, are_same_requests, config, has_host, http, peer, with_cut};
+use agent::{LIMITS, are_same_requests, config, has_host, peer, with_cut};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Some((input, cut)) = with_cut(input) else { return };

@@ -4,7 +4,7 @@ use super::report::Report;
 use super::{Reply, Request, render};
 use crate::config::cli::{InstanceArgs, ProcessArgs, StatusArgs};
 use crate::failure::Failure;
-use crate::instance_dir;
+use cabrank_spawner::instance_dir;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
@@ -82,7 +82,7 @@ fn unexpected(reply: Reply) -> Failure {
 }
 
 fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
-    let (pid, dir) = choose(instance_dir::running(), which.instance.map(|pid| pid.0))?;
+    let (pid, dir) = choose(instance_dir::running(super::NAME), which.instance.map(|pid| pid.0))?;
     talk(&dir, request).map_err(|e| {
         Failure::other(format!(
             "the agent {pid} does not answer: {e}. Try again, or look at its log."
@@ -123,7 +123,7 @@ fn talk(dir: &Path, request: &Request) -> io::Result<Reply> {
 
 /// Connects to an agent, and checks that it runs as the owner of its directory.
 fn connect(dir: &Path) -> io::Result<UnixStream> {
-    let path = instance_dir::admin_socket(dir);
+    let path = super::socket(dir);
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     // The time limit holds for connecting as well: the queue of the agent may be full.

@@ -10,6 +10,15 @@ pub(crate) mod report;
 pub(crate) mod server;
 
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The beginning of the names of instance directories, by which tools find the agents.
+pub(crate) const NAME: &str = "cabrank";
+
+/// Returns the path of the tools' socket in an instance directory.
+pub(crate) fn socket(dir: &Path) -> PathBuf {
+    dir.join("admin")
+}
 
 /// A tool's request.
 #[derive(Debug, Serialize, Deserialize)]

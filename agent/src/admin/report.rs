@@ -1,9 +1,9 @@
 //! The report of `cabrank status`: the pool's snapshot, and the data of its processes from `/proc`.
 
-use crate::app::Pool;
-use crate::app::connections::Connections;
 use crate::config::Settings;
 use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
+use cabrank_spawner::Pool;
+use cabrank_spawner::connections::Connections;
 use procfs::process::Process as ProcProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -87,7 +87,7 @@ impl Report {
             date: httpdate::fmt_http_date(SystemTime::now()),
             instance: std::process::id(),
             address: about.address,
-            app_type: about.settings.app.app_type.name.into(),
+            app_type: about.settings.app.type_name.clone(),
             environment: about.settings.environment.clone(),
             uptime: about.since.elapsed().as_secs_f64(),
             memory: memory_of(std::process::id()),

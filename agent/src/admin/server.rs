@@ -5,13 +5,13 @@
 
 use super::report::{About, Report};
 use super::{Reply, Request};
-use crate::app::Pool;
-use crate::app::connections::Connections;
 use crate::config::Settings;
-use crate::instance_dir::Instance;
 use crate::regular_file;
 use cabrank::PoolOptions;
 use cabrank::application_pool::Identifier;
+use cabrank_spawner::Pool;
+use cabrank_spawner::connections::Connections;
+use cabrank_spawner::instance_dir::Instance;
 use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_NOW};
 use std::fs::{OpenOptions, Permissions};
 use std::io;
@@ -101,7 +101,7 @@ pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin:
 async fn relisten(instance: Instance) -> io::Result<Option<UnixListener>> {
     let restored = tokio::task::spawn_blocking(move || {
         instance.restore()?;
-        let socket = instance.admin_socket();
+        let socket = super::socket(&instance.path());
         let is_there = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
         (!is_there).then(|| listen(&socket)).transpose()
     });

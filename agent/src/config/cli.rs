@@ -3,10 +3,11 @@
 //! One struct holds the options of `start` from all three sources. clap fills it from the command line
 //! and the environment, and serde from `cabrank.toml`.
 
+use super::custom_types::AppTypeOption;
 use super::networks::Networks;
 use super::values::{
     Address, AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, Pid, Port,
-    Seconds, Threads,
+    Seconds, SpawnMethod, Threads,
 };
 use crate::failure::EXIT_CODES;
 use clap::error::{ContextKind, ContextValue};
@@ -50,6 +51,12 @@ impl Cli {
             })
         })
     }
+}
+
+/// Returns whether an option has this name in the file.
+pub(super) fn is_option(name: &str) -> bool {
+    let options = Options::augment_args(clap::Command::new("start"));
+    options.get_arguments().any(|option| option.get_id() == name)
 }
 
 /// Names the environment variable in the error if the bad value comes from there.
@@ -141,7 +148,8 @@ pub(crate) struct Options {
     /// the like, else development]
     #[arg(long, short, env = "CABRANK_ENVIRONMENT", value_name = "NAME")]
     pub(crate) environment: Option<String>,
-    /// The number of threads that serve requests [default: one for each core]
+    /// The number of threads that serve requests [default: one for each core,
+    /// and for Ruby and Python one for each two cores]
     #[arg(long, env = "CABRANK_THREADS", value_name = "N")]
     pub(crate) threads: Option<Threads>,
 
@@ -172,15 +180,29 @@ pub(crate) struct Options {
     )]
     pub(crate) force_max_concurrent_requests_per_process: Option<Count>,
 
-    /// The type of the application: wsgi or node [default: by the startup file in DIR]
+    /// The type of the application: rack, wsgi, asgi, python, node, generic, or one that DIR/cabrank.toml
+    /// defines [default: by the startup file in DIR]
     #[arg(long, env = "CABRANK_APP_TYPE", value_name = "TYPE", help_heading = "Application")]
-    pub(crate) app_type: Option<String>,
+    pub(crate) app_type: Option<AppTypeOption>,
     /// The file that starts the application [default: by type]
     #[arg(long, env = "CABRANK_STARTUP_FILE", value_name = "FILE", help_heading = "Application")]
     pub(crate) startup_file: Option<String>,
+    /// The command that starts an application which has no loader, such as './server --port $PORT'. The
+    /// application serves HTTP on the port $PORT of 127.0.0.1, or on the Unix socket $SOCKET [default: the line
+    /// `web` of DIR/Procfile, if DIR has no startup file]
+    #[arg(
+        long,
+        env = "CABRANK_START_COMMAND",
+        value_name = "COMMAND",
+        help_heading = "Application"
+    )]
+    pub(crate) start_command: Option<String>,
     /// The user that runs the application's processes, if root starts cabrank [default: the caller]
     #[arg(long, env = "CABRANK_USER", value_name = "NAME", help_heading = "Application")]
     pub(crate) user: Option<String>,
+    /// The Ruby interpreter [default: ruby]
+    #[arg(long, env = "CABRANK_RUBY", value_name = "COMMAND", help_heading = "Application")]
+    pub(crate) ruby: Option<PathBuf>,
     /// The Python interpreter [default: python3]
     #[arg(long, env = "CABRANK_PYTHON", value_name = "COMMAND", help_heading = "Application")]
     pub(crate) python: Option<PathBuf>,
@@ -195,6 +217,19 @@ pub(crate) struct Options {
         help_heading = "Application"
     )]
     pub(crate) start_timeout: Option<Seconds>,
+
+    /// How processes start: each loads the application (direct), or a preloader loads it once and forks
+    /// them (smart; Ruby only) [default: direct]
+    #[arg(long, env = "CABRANK_SPAWN_METHOD", value_name = "METHOD", help_heading = "Application")]
+    pub(crate) spawn_method: Option<SpawnMethod>,
+    /// The time after which an unused preloader leaves; 0: never [default: 300]
+    #[arg(
+        long,
+        env = "CABRANK_MAX_PRELOADER_IDLE_TIME",
+        value_name = "SECONDS",
+        help_heading = "Application"
+    )]
+    pub(crate) max_preloader_idle_time: Option<Seconds>,
 
     /// The directory of restart.txt, absolute or below DIR [default: tmp]
     #[arg(long, env = "CABRANK_RESTART_DIR", value_name = "DIR", help_heading = "Restarts")]
@@ -271,8 +306,8 @@ pub(crate) struct Options {
     /// The largest number of clients' connections [default: by the limit of open files]
     #[arg(long, env = "CABRANK_MAX_CONNECTIONS", value_name = "N", help_heading = "Limits")]
     pub(crate) max_connections: Option<AtLeastOne>,
-    /// The largest number of requests in progress, for processes that take any number at once
-    /// [default: by the limit of open files]
+    /// The largest number of requests in progress, for processes that take any number at once; further requests
+    /// wait as they do for a process [default: by the limit of open files]
     #[arg(
         long,
         env = "CABRANK_MAX_REQUESTS_IN_PROGRESS",

@@ -3,23 +3,18 @@
 //! They count if no option, no `CABRANK_ENVIRONMENT` and no key of the file names the environment. The
 //! variables of the application's type come first, then Passenger's own, then the others.
 
-use super::app_type::AppType;
-
-/// All variables, in the order in which they count. Application processes get all of them.
-pub(crate) const VARIABLES: [&str; 5] =
-    ["PASSENGER_APP_ENV", "RAILS_ENV", "RACK_ENV", "WSGI_ENV", "NODE_ENV"];
+use cabrank_spawner::app_type::ENVIRONMENT_VARIABLES;
 
 /// Returns the first variable that is set and not empty, and its value.
 ///
 /// # Errors
 /// The name of a variable whose value is not UTF-8.
 pub(crate) fn from_variables(
-    app_type: &AppType,
+    own: &[&'static str],
     lookup: impl Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<Option<(&'static str, String)>, &'static str> {
-    let own = app_type.environment_variables.iter();
     let set = |name| lookup(name).filter(|value| !value.is_empty()).map(|value| (name, value));
-    match own.chain(&VARIABLES).find_map(|name| set(*name)) {
+    match own.iter().chain(&ENVIRONMENT_VARIABLES).find_map(|name| set(*name)) {
         Some((name, value)) => Ok(Some((name, value.into_string().map_err(|_| name)?))),
         None => Ok(None),
     }
@@ -28,12 +23,12 @@ pub(crate) fn from_variables(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::app_type::REGISTRY;
+    use cabrank_spawner::app_type::REGISTRY;
 
     fn chosen(app_type: &str, variables: &[(&str, &str)]) -> Option<(&'static str, String)> {
         let app_type = REGISTRY.iter().find(|t| t.name == app_type).unwrap();
         let lookup = |name: &str| variables.iter().find(|v| v.0 == name).map(|v| v.1.into());
-        from_variables(app_type, lookup).unwrap()
+        from_variables(app_type.environment_variables, lookup).unwrap()
     }
 
     #[test]

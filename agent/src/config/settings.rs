@@ -3,16 +3,17 @@
 //! The command line overrides the environment, the environment overrides the file, and the file
 //! overrides Passenger's defaults.
 
-use super::app_type::{self, App, Interpreter};
 use super::cli::{Options, StartArgs};
+use super::custom_types::AppTypeOption;
 use super::networks::Networks;
 use super::origin::{self, Origins};
-use super::values::{AppOutput, LogFormat, LogLevel};
+use super::values::{AppOutput, LogFormat, LogLevel, SpawnMethod};
 use super::{environment, file};
-use crate::app::user::User;
 use crate::failure::Failure;
 use cabrank::PoolOptions;
 use cabrank::application_pool::RestartMode;
+use cabrank_spawner::User;
+use cabrank_spawner::app_type::{App, Interpreter, Search};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,9 +41,12 @@ pub(crate) struct Settings {
     pub(crate) forced_concurrency: Option<usize>,
     /// The user of the application's processes; `None`: the agent's.
     pub(crate) user: Option<User>,
+    pub(crate) ruby: PathBuf,
     pub(crate) python: PathBuf,
     pub(crate) nodejs: PathBuf,
     pub(crate) start_timeout: Duration,
+    pub(crate) spawn_method: SpawnMethod,
+    pub(crate) max_preloader_idle_time: Option<Duration>,
     pub(crate) restart_dir: PathBuf,
     pub(crate) rolling_restarts: bool,
     pub(crate) stat_throttle_rate: Duration,
@@ -87,10 +91,16 @@ impl Settings {
         if args.no_retry_requests {
             from_line.retry_requests = Some(false);
         }
-        let from_file = file::read(&root)?;
+        let (mut from_file, custom_types) = file::read(&root)?;
+        yield_to(&from_line, &mut from_file);
         let options = merge(from_line.clone(), from_file.clone());
-        let app =
-            app_type::find(&root, options.app_type.as_deref(), options.startup_file.as_deref())?;
+        let app = Search {
+            app_type: options.app_type.as_ref().and_then(AppTypeOption::name),
+            startup_file: options.startup_file.as_deref(),
+            start_command: options.start_command.as_deref(),
+            custom_types: &custom_types,
+        }
+        .find(&root)?;
         let settings = Settings::resolve(app, options)?;
         settings.check_minimum(&Origins {
             given: &from_line,
@@ -133,6 +143,7 @@ impl Settings {
             given.map_or(Duration::from_secs_f64(default), |s| s.0)
         };
         let count = |given: Option<super::values::Count>, default| given.map_or(default, |c| c.0);
+        let threads = o.threads.map_or_else(|| app.threads(cores()), |n| n.0);
         Ok(Settings {
             app,
             listen: SocketAddr::new(
@@ -140,7 +151,7 @@ impl Settings {
                 o.port.map_or(3000, |p| p.0),
             ),
             trusted_proxies: o.trusted_proxies.unwrap_or_default(),
-            threads: o.threads.map_or_else(cores, |n| n.0),
+            threads,
             max_pool_size: o.max_pool_size.map_or(6, |n| n.0),
             min_instances: count(o.min_instances, 1),
             max_instances_per_app: limit(count(o.max_instances_per_app, 0)),
@@ -149,8 +160,11 @@ impl Settings {
             max_request_queue_size: limit(count(o.max_request_queue_size, 100)),
             forced_concurrency: o.force_max_concurrent_requests_per_process.map(|c| c.0),
             user: o.user.as_deref().map(User::find).transpose()?.flatten(),
+            ruby: o.ruby.unwrap_or_else(|| "ruby".into()),
             python: o.python.unwrap_or_else(|| "python3".into()),
             nodejs: o.nodejs.unwrap_or_else(|| "node".into()),
+            spawn_method: o.spawn_method.unwrap_or_default(),
+            max_preloader_idle_time: limit(seconds(o.max_preloader_idle_time, 300.0)),
             start_timeout: seconds(o.start_timeout, 90.0),
             restart_dir: o.restart_dir.unwrap_or_else(|| "tmp".into()),
             rolling_restarts: o
@@ -204,11 +218,29 @@ impl Settings {
         format!("{} ({})", self.app.root.display(), self.environment)
     }
 
-    /// Returns the interpreter of the application's loader.
-    pub(crate) fn interpreter(&self) -> &Path {
-        match self.app.loader.interpreter {
-            Interpreter::Python => &self.python,
-            Interpreter::Node => &self.nodejs,
+    /// Returns the options of the application's processes.
+    pub(crate) fn spawner_options(&self) -> cabrank_spawner::Options {
+        cabrank_spawner::Options {
+            interpreter: match self.app.interpreter() {
+                Some(Interpreter::Ruby) => self.ruby.clone(),
+                Some(Interpreter::Python) => self.python.clone(),
+                Some(Interpreter::Node) => self.nodejs.clone(),
+                None => PathBuf::new(),
+            },
+            environment: self.environment.clone(),
+            group_name: self.group_name(),
+            user: self.user.clone(),
+            spawn_method: match self.spawn_method {
+                SpawnMethod::Direct => cabrank_spawner::SpawnMethod::Direct,
+                SpawnMethod::Smart => cabrank_spawner::SpawnMethod::Smart,
+            },
+            max_preloader_idle_time: self.max_preloader_idle_time,
+            start_timeout: self.start_timeout,
+            restart_dir: self.restart_dir.clone(),
+            log_level: format!("{:?}", self.log_level).to_lowercase(),
+            concurrency: self.forced_concurrency,
+            max_request_time: self.max_request_time,
+            ..cabrank_spawner::Options::new(self.app.clone())
         }
     }
 
@@ -234,12 +266,15 @@ fn cores() -> usize {
 
 /// Returns the name of the environment: the given one, else that of a variable, else development.
 fn environment_of(app: &App, given: Option<String>) -> Result<String, Failure> {
-    let (source, name) = match given {
-        Some(name) => (None, name),
-        None => environment::from_variables(app.app_type, |name| std::env::var_os(name))
+    let (source, name) =
+        match given {
+            Some(name) => (None, name),
+            None => environment::from_variables(app.environment_variables, |name| {
+                std::env::var_os(name)
+            })
             .map_err(|variable| Failure::usage(format!("the value of {variable} is not UTF-8.")))?
             .map_or((None, "development".into()), |(variable, name)| (Some(variable), name)),
-    };
+        };
     if name.is_empty() || name.contains(['\n', '\0']) {
         let source = source.map(|variable| format!(" in {variable}")).unwrap_or_default();
         return Err(Failure::usage(format!(
@@ -277,6 +312,16 @@ fn app_root(dir: &Path) -> Result<PathBuf, Failure> {
     Ok(root)
 }
 
+/// Removes from `file` what contradicts the options of `line`: a start command, or the type and the startup file.
+fn yield_to(line: &Options, file: &mut Options) {
+    let app_type = line.app_type.as_ref().and_then(AppTypeOption::name);
+    if line.start_command.is_some() {
+        (file.app_type, file.startup_file) = (None, None);
+    } else if app_type.is_some_and(|name| name != "generic") || line.startup_file.is_some() {
+        file.start_command = None;
+    }
+}
+
 /// Takes each option from `first` if it is set there, else from `second`.
 fn merge(first: Options, second: Options) -> Options {
     macro_rules! each {
@@ -285,7 +330,7 @@ fn merge(first: Options, second: Options) -> Options {
     each!(
         address port trusted_proxies threads environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
-        startup_file user python nodejs start_timeout restart_dir rolling_restarts stat_throttle_rate
+        startup_file start_command user ruby python nodejs start_timeout spawn_method max_preloader_idle_time restart_dir rolling_restarts stat_throttle_rate
         max_header_size max_body buffer_request max_buffered_request max_buffered_answer max_request_time
         max_request_queue_time retry_requests max_connections max_requests_in_progress keep_alive_timeout
         min_client_rate header_timeout client_timeout shutdown_timeout app_output log_level log_format
@@ -326,6 +371,15 @@ mod tests {
     }
 
     #[test]
+    fn ruby_and_python_processes_share_the_cores_with_the_threads() {
+        assert_eq!([1, 2, 3, 8].map(|cores| Interpreter::Python.threads(cores)), [1, 1, 2, 4]);
+        assert_eq!([1, 2, 8].map(|cores| Interpreter::Ruby.threads(cores)), [1, 1, 4]);
+        assert_eq!([1, 2, 8].map(|cores| Interpreter::Node.threads(cores)), [1, 2, 8]);
+        let given = load(app("").path(), &["--threads", "7"]).unwrap();
+        assert_eq!(given.threads, 7);
+    }
+
+    #[test]
     fn the_command_line_overrides_the_file() {
         let dir = app("max_pool_size = 2\nenvironment = \"production\"\nport = 81\n");
         let s = load(dir.path(), &["--max-pool-size", "4"]).unwrap();
@@ -335,6 +389,19 @@ mod tests {
         assert!(!s.rolling_restarts);
         let s = load(dir.path(), &["-e", "test", "--rolling-restarts"]).unwrap();
         assert!(s.rolling_restarts);
+    }
+
+    #[test]
+    fn a_start_command_and_a_type_on_the_command_line_override_each_other_in_the_file() {
+        let start = |toml: &str, line: &[&str]| {
+            load(app(toml).path(), line).unwrap().app.start().to_owned()
+        };
+        assert_eq!(start("start_command = \"./serve\"\n", &[]), "./serve");
+        assert_eq!(start("start_command = \"./serve\"\n", &["--app-type", "node"]), "app.js");
+        assert_eq!(start("start_command = \"./serve\"\n", &["--startup-file", "app.js"]), "app.js");
+        assert_eq!(start("start_command = \"./serve\"\n", &["--app-type", "generic"]), "./serve");
+        assert_eq!(start("app_type = \"node\"\n", &["--start-command", "./serve"]), "./serve");
+        assert_eq!(start("startup_file = \"x.js\"\n", &["--start-command", "./serve"]), "./serve");
     }
 
     #[test]

@@ -162,6 +162,17 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// How the processes of an application start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SpawnMethod {
+    /// Each loads the application.
+    #[default]
+    Direct,
+    /// A preloader loads the application and forks them, if the language has one.
+    Smart,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,9 +17,9 @@ use super::answer::Found;
 use super::input::Input;
 use super::overtime;
 use super::work::Work;
-use crate::app::handshake::Protocol;
 use crate::http::reply_head::ReplyHead;
 use crate::http::request_head::AnswerTo;
+use cabrank_spawner::Protocol;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +36,7 @@ pub(crate) fn abandon(front: &Arc<Front>, mut work: Work, rest: Input, answer: A
         return; // the drop closes the connection, and ends the session
     }
     let _ = work.link.stream().end_output();
+    let front = Arc::clone(front);
     let limit = front.settings.max_request_time;
     tokio::spawn(async move {
         let left = limit.map(|limit| limit.saturating_sub(work.since.elapsed()));
@@ -48,7 +49,7 @@ pub(crate) fn abandon(front: &Arc<Front>, mut work: Work, rest: Input, answer: A
             }
         };
         if !in_time {
-            overtime::end(work);
+            overtime::end(&front, work);
         }
     });
 }

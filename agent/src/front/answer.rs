@@ -1,10 +1,10 @@
 //! The answer of an application, decoded as it arrives.
 
-use crate::app::handshake::Protocol;
-use crate::app::kept;
 use crate::http::chunked;
 use crate::http::reply_head::{ReplyFraming, ReplyHead};
 use crate::http::request_head::AnswerTo;
+use cabrank_spawner::Protocol;
+use cabrank_spawner::kept;
 
 /// Decodes one answer, in the protocol of its process.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use super::request::End;
 use super::request_body::Body;
 use super::work::{Failed, Request, Work};
 use super::{Reached, abandoned, overtime, tunnel};
-use crate::app::Session;
 use cabrank::application_pool::{ConnectError, GetError};
+use cabrank_spawner::{Pool, Session};
 use std::sync::Arc;
 
 /// The largest number of processes that one request tries without reaching the application.
@@ -20,20 +20,27 @@ pub(crate) async fn answer(client: &mut Client, scratch: &mut Scratch, body: &mu
     let core = Arc::clone(&client.core);
     let front = &core.front;
     let mut tries = Tries::default();
+    let mut in_progress = None;
     loop {
+        if in_progress.is_none() {
+            in_progress = match front.progress.try_begin() {
+                Some(begun) => begun,
+                None => {
+                    match client.unless_left(&mut scratch.input, front.progress.begin()).await {
+                        Err(Left) => return End::Close,
+                        Ok(Err(error)) => return End::Trouble(Trouble::Get(error)),
+                        Ok(Ok(begun)) => Some(begun),
+                    }
+                }
+            };
+        }
         let get = front.pool.get_async(&front.options);
         let session = match client.unless_left(&mut scratch.input, get).await {
             Err(Left) => return End::Close,
             Ok(Err(error)) => return End::Trouble(Trouble::Get(error)),
             Ok(Ok(session)) => session,
         };
-        let counted = match session.process.concurrency {
-            0 => match front.begin() {
-                Some(counted) => Some(counted),
-                None => return End::Trouble(Trouble::TooMany),
-            },
-            _ => None,
-        };
+        front.progress.learn(session.process.concurrency);
         let process = Arc::clone(&session.process);
         let Scratch { input, head, to_app, .. } = &mut *scratch;
         let peer = client.peer;
@@ -50,10 +57,9 @@ pub(crate) async fn answer(client: &mut Client, scratch: &mut Scratch, body: &mu
             },
             Err(failed) => failed,
         };
-        drop(counted);
         let Failed { session, why, reached } = failed;
         let is_gone = match session {
-            Some(session) => give_back(session, reached).await,
+            Some(session) => give_back(&front.pool, session, reached).await,
             None => true,
         };
         if is_gone {
@@ -61,7 +67,7 @@ pub(crate) async fn answer(client: &mut Client, scratch: &mut Scratch, body: &mu
             tracing::warn!(pid, "process {pid} gets no more requests: {why}");
         }
         let may_retry = front.settings.retry_requests
-            && tries.may_retry(reached, is_gone, scratch.head.is_safe())
+            && tries.may_retry(reached, scratch.head.is_safe())
             && body.rewind();
         if let Some(end) = trouble(scratch, process.pid, why, reached, may_retry) {
             return End::Trouble(end);
@@ -109,7 +115,8 @@ async fn run(
             if let Some(session) = work.and_then(|work| work.session)
                 && process.is_dying().await
             {
-                Session::fail(session);
+                front.pool.detach(process.endpoint.identifier);
+                drop(session);
             }
             End::Close
         }
@@ -129,7 +136,7 @@ async fn run(
         }
         Outcome::TooLong => {
             if let Some(work) = work {
-                overtime::end(work);
+                overtime::end(&front, work);
             }
             match has_begun {
                 true => End::Close,
@@ -157,7 +164,7 @@ impl Tries {
     ///
     /// If the application may have seen the request, only a safe method is tried again, and only once. If a
     /// living process has closed the connection, it may have done so before the request came.
-    fn may_retry(&mut self, reached: Reached, _is_gone: bool, is_safe: bool) -> bool {
+    fn may_retry(&mut self, reached: Reached, is_safe: bool) -> bool {
         match reached {
             Reached::Verdict(_) => false,
             Reached::TheApp => {
@@ -176,11 +183,18 @@ impl Tries {
 ///
 /// A process leaves if it is dying or refuses connections. A living process that closed this connection
 /// stays: otherwise one bad URL could empty the pool.
-async fn give_back(session: Session, reached: Reached) -> bool {
+async fn give_back(pool: &Pool, session: Session, reached: Reached) -> bool {
     let process = Arc::clone(&session.process);
     let is_gone = reached == Reached::Nowhere || process.is_dying().await;
     if is_gone {
-        Session::fail(session);
+        match reached {
+            Reached::TheApp => {
+                // The request may be the cause. The pool does not back off then, as it does after `fail`.
+                pool.detach(process.endpoint.identifier);
+                drop(session);
+            }
+            _ => Session::fail(session),
+        }
     } else {
         drop(session);
         // The process may have closed its other connections for the same reason.

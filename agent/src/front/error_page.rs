@@ -1,13 +1,16 @@
 //! The error page for a request without an answer from the application.
 //!
-//! It is HTML, plain text or JSON, as the client accepts. In development the page shows the output of an
-//! application that does not boot. In production and staging it shows no details.
+//! It is HTML, plain text or JSON, as the client accepts. For an application that does not boot, the page in development
+//! shows its output, the place of the error, advice, and the command. In production and staging the page has no details.
 
-use crate::app::boot_error::BootError;
-use crate::chain::Chain;
+mod format;
+
 use crate::http::encode::reason;
 use crate::http::request_head::RequestHead;
 use cabrank::application_pool::GetError;
+use cabrank_spawner::BootError;
+use cabrank_spawner::chain::Chain;
+use format::Form;
 
 /// The reason why there is no answer.
 #[derive(Debug)]
@@ -18,8 +21,6 @@ pub(crate) enum Trouble {
     NoAnswer(String),
     /// The process took too long.
     TooLong,
-    /// Too many requests are in progress.
-    TooMany,
     /// The agent has no space for the request.
     NoSpace,
     /// The agent refuses the request.
@@ -51,18 +52,16 @@ struct Content {
     status: u16,
     title: &'static str,
     text: String,
-    /// The application's own output, and whether it is HTML.
-    details: Option<(String, bool)>,
+    /// The application's own output.
+    details: Option<String>,
+    /// Further facts: names and texts.
+    facts: Vec<(&'static str, String)>,
 }
 
 /// Returns the page for a client that sent this head.
 pub(crate) fn page(trouble: &Trouble, request: &RequestHead, with_details: bool) -> Page {
     let content = content(trouble, with_details);
-    let (content_type, body) = match Form::accepted(request) {
-        Form::Html => ("text/html; charset=utf-8", html(&content)),
-        Form::Json => ("application/json", json(&content)),
-        Form::Text => ("text/plain; charset=utf-8", text(&content)),
-    };
+    let (content_type, body) = Form::accepted(request).write(&content);
     let retry_after = match trouble {
         Trouble::Get(GetError::Closed) => Some("5"),
         _ if content.status == 503 => Some("1"),
@@ -72,8 +71,13 @@ pub(crate) fn page(trouble: &Trouble, request: &RequestHead, with_details: bool)
 }
 
 fn content(trouble: &Trouble, with_details: bool) -> Content {
-    let page =
-        |status, title, text: &str| Content { status, title, text: text.into(), details: None };
+    let page = |status, title, text: &str| Content {
+        status,
+        title,
+        text: text.into(),
+        details: None,
+        facts: Vec::new(),
+    };
     match trouble {
         Trouble::Get(GetError::Spawn(error)) => {
             let title = "The application could not be started";
@@ -86,7 +90,8 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
                 match error.cause().downcast_ref::<BootError>() {
                     Some(boot) => {
                         content.text = sentence(&boot.summary);
-                        content.details = Some((boot.details(), boot.html));
+                        content.details = Some(boot.details());
+                        content.facts = boot.facts();
                     }
                     None => content.text = sentence(&Chain(error).to_string()),
                 }
@@ -113,7 +118,7 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
                 "A process of the application gave no complete answer. The server's log has the details.",
             );
             if with_details {
-                content.details = Some((why.clone(), false));
+                content.details = Some(why.clone());
             }
             content
         }
@@ -122,9 +127,6 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             "The application took too long",
             "The request exceeded the time that the server allows. The server's log has the details.",
         ),
-        Trouble::TooMany => {
-            page(503, "Too many requests are in progress", "Please try again in a moment.")
-        }
         Trouble::NoSpace => {
             page(503, "The server has no space for the request", "Please try again in a moment.")
         }
@@ -143,90 +145,6 @@ fn sentence(message: &str) -> String {
     let mut rest = message.trim_end_matches('.').chars();
     let first = rest.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", rest.as_str())
-}
-
-enum Form {
-    Html,
-    Json,
-    Text,
-}
-
-impl Form {
-    /// Returns the first of the three that the client names, else plain text: clients like curl take any.
-    fn accepted(request: &RequestHead) -> Form {
-        let accept = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept"));
-        let accept = accept.filter_map(|(_, value)| std::str::from_utf8(value).ok());
-        for range in accept.flat_map(|v| v.split(',')) {
-            let media_type = range.split(';').next().unwrap_or_default().trim();
-            match media_type.to_ascii_lowercase().as_str() {
-                "text/html" | "application/xhtml+xml" => return Form::Html,
-                "application/json" => return Form::Json,
-                t if t.ends_with("+json") => return Form::Json,
-                "text/plain" => return Form::Text,
-                _ => {}
-            }
-        }
-        Form::Text
-    }
-}
-
-fn html(content: &Content) -> String {
-    let details = match &content.details {
-        Some((details, true)) => details.clone(),
-        Some((details, false)) if !details.is_empty() => {
-            format!("<pre>{}</pre>", escape(details))
-        }
-        _ => String::new(),
-    };
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <title>{status} {title}</title>\n<style>\
-         body{{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:3rem auto;padding:0 1rem}}\
-         pre{{background:#f4f4f4;color:#222;padding:1rem;overflow-x:auto;font-size:14px}}</style>\n\
-         </head>\n<body>\n<h1>{title}</h1>\n<p>{text}</p>\n{details}\n</body>\n</html>\n",
-        status = content.status,
-        title = escape(content.title),
-        text = escape(&content.text),
-    )
-}
-
-fn text(content: &Content) -> String {
-    let mut out = format!("{} {}\n\n{}\n", content.status, content.title, content.text);
-    if let Some((details, _)) = &content.details
-        && !details.is_empty()
-    {
-        out.push('\n');
-        out.push_str(details);
-        out.push('\n');
-    }
-    out
-}
-
-fn json(content: &Content) -> String {
-    let mut value = serde_json::json!({
-        "status": content.status,
-        "error": content.title,
-        "message": content.text,
-    });
-    if let Some((details, _)) = &content.details {
-        value["details"] = details.as_str().into();
-    }
-    format!("{value}\n")
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -256,11 +174,17 @@ mod tests {
 
     #[test]
     fn the_applications_output_is_escaped() {
-        let trouble = boot_failure("<script>alert('x')</script> & \"more\"");
+        let mut error = BootError::plain("<i>it</i> failed.");
+        error.message = "<script>alert('x')</script> & \"more\"".into();
+        error.html = true;
+        error.output = "<b>".into();
+        let trouble = Trouble::Get(GetError::Spawn(SpawnError::new(error)));
         let (status, html) = page(&trouble, "text/html,*/*;q=0.8", true);
         assert_eq!(status, 500);
         assert!(html.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;more"));
-        assert!(!html.contains("<script"));
+        for tag in ["<script", "<i>", "<b>"] {
+            assert!(!html.contains(tag), "{html}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! - [`core`] has the data of one core: the [`sweep`] of time-outs and recycled buffers ([`input`]);
 //! - [`connection`] is the life of a [`client`]'s connection, and [`request`] that of one request;
 //! - [`request_body`] reads the body before a process is taken, at a [`pace`] that the agent limits;
-//! - [`attempts`] takes the request to a process, and to another one if that is safe;
+//! - [`attempts`] takes the request to a process, within the bound of [`progress`], and to another one if that is safe;
 //! - [`exchange`] carries the request to the process and the [`answer`] back, over a [`work`];
 //! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
 //! - [`tunnel`] connects client and application after an upgrade;
@@ -25,6 +25,7 @@ pub(crate) mod exchange;
 pub(crate) mod input;
 pub(crate) mod overtime;
 pub(crate) mod pace;
+pub(crate) mod progress;
 pub(crate) mod rare;
 pub(crate) mod request;
 pub(crate) mod request_body;
@@ -33,15 +34,16 @@ pub(crate) mod sweep;
 pub(crate) mod tunnel;
 pub(crate) mod work;
 
-use crate::app::Pool;
 use crate::config::Settings;
 use crate::http::spool::SpoolLimits;
-use crate::instance_dir::Instance;
 use budget::Budget;
 use cabrank::PoolOptions;
+use cabrank_spawner::Pool;
+use cabrank_spawner::instance_dir::Instance;
+use progress::Progress;
 use rare::Rare;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// The parts of the agent that requests need.
 pub(crate) struct Front {
@@ -56,9 +58,7 @@ pub(crate) struct Front {
     full: Rare,
     /// Becomes true when the agent shuts down.
     pub(crate) is_closing: AtomicBool,
-    /// The number of requests that have a process or wait for one.
-    in_progress: AtomicUsize,
-    max_in_progress: usize,
+    pub(crate) progress: Progress,
 }
 
 impl Front {
@@ -71,6 +71,7 @@ impl Front {
         let shares = budget::raise();
         let budget = Budget::new(settings.max_connections.unwrap_or(shares.connections));
         let max_in_progress = settings.max_requests_in_progress.unwrap_or(shares.requests);
+        let progress = Progress::new(max_in_progress, &settings);
         Front {
             pool,
             options,
@@ -79,16 +80,8 @@ impl Front {
             instance,
             full: Rare::default(),
             is_closing: AtomicBool::new(false),
-            in_progress: AtomicUsize::new(0),
-            max_in_progress,
+            progress,
         }
-    }
-
-    /// Counts a request in progress. Returns `None` at the limit.
-    pub(crate) fn begin(self: &Arc<Self>) -> Option<InProgress> {
-        let counted = InProgress(Arc::clone(self));
-        let before = self.in_progress.fetch_add(1, Ordering::Relaxed);
-        (before < self.max_in_progress).then_some(counted)
     }
 
     /// Logs that a request or an answer cannot be buffered in a file.
@@ -122,16 +115,6 @@ impl Front {
 impl std::fmt::Debug for Front {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Front").finish_non_exhaustive()
-    }
-}
-
-/// A request in progress. Dropping it ends the count.
-#[derive(Debug)]
-pub(crate) struct InProgress(Arc<Front>);
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        self.0.in_progress.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,22 +1,24 @@
 //! The end of a request that takes longer than `--max-request-time`.
 //!
-//! The process first writes on its log what it is doing: loaders answer SIGQUIT with a backtrace. Then the
-//! pool takes it out, and it ends. A process with other requests may finish them first.
+//! The pool takes the process out, so that it gets no more requests. Then the process writes a backtrace on its
+//! log, which is the loaders' answer to SIGQUIT, and ends. A process with other requests may finish them first.
 
+use super::Front;
 use super::work::Work;
-use crate::app::Session;
-use crate::app::children::kill_group;
+use cabrank_spawner::kill_group;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 /// The time for the backtrace.
 const BACKTRACE: Duration = Duration::from_millis(500);
 
-/// Asks the process for a backtrace, and then ends it.
-pub(crate) fn end(work: Work) {
+/// Takes the process out of the pool, asks it for a backtrace, and then ends it.
+pub(crate) fn end(front: &Front, work: Work) {
     let Work { session, process, link, .. } = work;
     let Some(session) = session else { return };
     let pid = process.pid;
+    // The session stays open during the backtrace: the pool ends the process when it has no session.
+    front.pool.process_has_failed(process.endpoint.identifier);
     tracing::warn!(
         pid,
         "App {pid}: a request took longer than --max-request-time: asking for a backtrace, and ending the process"
@@ -28,7 +30,7 @@ pub(crate) fn end(work: Work) {
         tokio::time::sleep(BACKTRACE).await;
         drop(link);
         // The pid is not reused: the lifeline reaps the process after its session has ended.
-        Session::fail(session);
+        drop(session);
         if process.concurrency == 1 {
             kill_group(pid, Signal::KILL);
         }

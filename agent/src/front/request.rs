@@ -25,7 +25,7 @@ const LEFTOVER: Duration = Duration::from_secs(10);
 /// How long the agent reads what follows a malformed request, for the same reason.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What the connection does next.
+/// The next step of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// No request has come.

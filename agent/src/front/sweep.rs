@@ -108,6 +108,12 @@ impl Sweep {
         now
     }
 
+    /// Sets the time of the last sweep, for tests.
+    #[cfg(test)]
+    pub(crate) fn set_now(&self, now: Duration) {
+        self.now.store(now.as_millis() as u64, Ordering::Relaxed);
+    }
+
     /// Wakes all connections: the agent stops.
     pub(crate) fn wake_all(&self) {
         let all: Vec<Arc<Slot>> =

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::core::Scratch;
 use super::work::{Link, Work};
-use crate::app::stream::AppStream;
+use cabrank_spawner::stream::AppStream;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;

@@ -191,7 +191,7 @@ pub(super) fn mark_repeats(bytes: &[u8], fields: &mut [Field]) {
     }
 }
 
-/// What `Connection` says.
+/// The options of the `Connection` field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wishes {
     pub(super) close: bool,

@@ -1,8 +1,7 @@
-//! HTTP types that the front and the connections to application processes share.
+//! HTTP, and the heads of the session protocol.
 //!
 //! Parsers and encoders of heads and bodies work on bytes, without I/O. [`spool`] holds bodies and answers that
 //! wait.
-//! Imports go one way: [`front`](crate::front) → [`app`](crate::app) → `http`.
 
 pub(crate) mod chunked;
 pub(crate) mod encode;
@@ -15,4 +14,5 @@ pub(crate) mod reply_head;
 pub(crate) mod request_head;
 pub(crate) mod spool;
 
-pub(crate) use reply_head::MAX_REPLY_HEAD;
+/// The longest head of a reply, in bytes: Passenger's own limit for Ruby.
+pub(crate) use cabrank_spawner::kept::MAX_REPLY_HEAD;

@@ -7,12 +7,11 @@
 //! on without a guess. If a reply has `Transfer-Encoding: chunked` and a `Content-Length`, then the chunks
 //! count (RFC 9112, 6.3), and the connection is not used again.
 
+use super::MAX_REPLY_HEAD;
 use super::fields::{self, Field, Name, Progress, Span};
 use super::request_head::AnswerTo;
 use std::mem::MaybeUninit;
 
-/// The longest head of a reply, in bytes: Passenger's own limit for Ruby.
-pub(crate) const MAX_REPLY_HEAD: usize = 128 * 1024;
 /// The largest number of header fields in a reply.
 pub(crate) const MAX_REPLY_FIELDS: usize = 256;
 

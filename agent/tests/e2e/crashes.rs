@@ -93,6 +93,22 @@ fn a_request_that_kills_its_process_does_not_kill_the_pool() {
 }
 
 #[test]
+fn processes_that_end_soon_after_an_answer_are_no_failed_spawns() {
+    let dir = wsgi(
+        "import threading",
+        "threading.Timer(0.05, lambda: os._exit(1)).start()\nreturn answer(os.getpid())",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    for _ in 0..5 {
+        // A request that meets the end of its process is tried again.
+        let reply = agent.client().get("/").unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let pid = reply.text().parse().unwrap();
+        eventually("its end", || (!agent.pids().contains(&pid)).then_some(()));
+    }
+}
+
+#[test]
 fn a_process_that_stops_listening_is_replaced_and_the_log_says_why() {
     let dir = node(
         // The timer keeps the process alive, so that it refuses the next request.

@@ -24,6 +24,10 @@ fn nothing_is_left(agent: &Agent, pids: &[u32]) {
 }
 
 fn watchdog_of(agent: &Agent) -> u32 {
+    find_watchdog(agent).expect("a watchdog")
+}
+
+fn find_watchdog(agent: &Agent) -> Option<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
     let dir = agent.runtime.path().to_str().unwrap();
@@ -31,7 +35,7 @@ fn watchdog_of(agent: &Agent) -> u32 {
         let line = command_line(*pid);
         line.contains("__watchdog") && line.contains(dir)
     };
-    pids.into_iter().find(is_it).expect("a watchdog")
+    pids.into_iter().find(is_it)
 }
 
 #[test]
@@ -93,16 +97,51 @@ fn a_process_that_boots_does_not_survive_a_killed_agent() {
 }
 
 #[test]
-fn processes_end_with_the_agent_even_if_the_watchdog_was_killed() {
-    let dir = wsgi("", "if path == '/busy':\n    while True: pass\nreturn answer('ok')");
+fn processes_end_with_the_agent_even_without_the_watchdog() {
+    let dir = node(
+        "http.createServer((q, s) => { if (q.url == '/busy') for (;;); s.end('ok') }).listen(0);",
+    );
     let mut agent = Agent::start(dir.path(), &[]);
-    signal(watchdog_of(&agent), "KILL");
+    // The agent would replace a watchdog that has ended.
+    let watchdog = watchdog_of(&agent);
+    signal(watchdog, "STOP");
     assert_eq!(agent.get("/"), "ok");
     let pids = agent.children();
-    agent.client().send(b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut client = agent.client();
+    client.send(b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("a busy process", || (agent.status()["active"] == 1).then_some(()));
     agent.signal("KILL");
     agent.ended();
     eventually("the end of the process", || (!is_alive(pids[0])).then_some(()));
+    signal(watchdog, "KILL");
+}
+
+#[test]
+fn another_watchdog_takes_the_place_of_one_that_was_killed() {
+    let dir = wsgi(
+        "import subprocess\nhelper = subprocess.Popen(['sleep', '600'])",
+        "return answer(helper.pid)",
+    );
+    let mut agent = Agent::start(dir.path(), &[]);
+    let helper: u32 = agent.get("/").parse().unwrap();
+    let first = fs::read_dir(agent.runtime.path()).unwrap().next().unwrap().unwrap().path();
+    fs::remove_dir_all(&first).unwrap();
+    let current = eventually("another directory", || {
+        fs::read_dir(agent.runtime.path())
+            .unwrap()
+            .flatten()
+            .map(|e| e.path())
+            .find(|p| *p != first)
+    });
+    signal(watchdog_of(&agent), "KILL");
+    let knows = |pid: u32| command_line(pid).contains(current.to_str().unwrap());
+    let watchdog = eventually("another watchdog", || {
+        find_watchdog(&agent).filter(|&pid| is_alive(pid) && knows(pid))
+    });
+    agent.logs("another one takes its place");
+    agent.signal("KILL");
+    agent.ended();
+    nothing_is_left(&agent, &[helper, watchdog]);
 }
 
 #[test]
@@ -158,6 +197,29 @@ fn applications_inherit_no_descriptor_of_the_agents_parent() {
     assert!(!agent.get("/").contains("secret"));
     assert!(!has_secret(watchdog_of(&agent)));
     fs::remove_file(secret).unwrap();
+}
+
+#[test]
+fn applications_have_the_limit_of_open_files_that_the_agent_was_started_with() {
+    let runtime = tempfile::tempdir().unwrap();
+    let dir = wsgi(
+        "import resource",
+        "return answer((os.getpid(), resource.getrlimit(resource.RLIMIT_NOFILE)))",
+    );
+    let limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2048))";
+    let command = after(limit, &start_command(runtime.path(), dir.path(), &[]));
+    let agent = Agent::start_with(command, runtime);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", agent.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let raised: Vec<_> = line.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(raised, ["2048", "2048"], "the agent's own limits");
+    // The first process begins before the agent raises its limit, and the second one afterwards.
+    for _ in 0..2 {
+        let pid = eventually("a process", || agent.pids().first().copied());
+        assert_eq!(agent.get("/"), format!("({pid}, (256, 2048))"));
+        signal(pid, "KILL");
+        agent.logs(&format!("process {pid} ended unexpectedly: signal: 9"));
+    }
 }
 
 #[test]

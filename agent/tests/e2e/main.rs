@@ -4,27 +4,36 @@
 //! change polls for it until a deadline.
 
 mod agent;
+mod asgi;
 mod http;
 
+mod abandoned;
+mod boot_errors;
 mod budget;
 mod conformance;
 mod connections;
 mod costs;
 mod crashes;
+mod custom_types;
 mod disk_full;
 mod environments;
+mod generic;
 mod hosts;
 mod instance_dirs;
 mod kept;
 mod killed;
 mod logs;
 mod node;
+mod preloading;
 mod protocol;
 mod proxies;
+mod rack;
 mod requests;
 mod restarts;
+mod runtime_threads;
 mod serving;
 mod shutdown;
 mod slow_clients;
+mod types;
 mod users;
 mod wrong_input;

@@ -1,6 +1,6 @@
 //! Node applications get one process, their client's address, and time for their handlers at the end.
 
-use crate::agent::{Agent, eventually, node, run};
+use crate::agent::{Agent, app, eventually, node, run};
 use crate::http::Client;
 use std::io::{Read, Write};
 
@@ -139,4 +139,37 @@ fn a_busy_process_writes_its_stack_before_it_ends() {
         let reply = agent.client().get("/").unwrap();
         (reply.status == 200 && reply.text() != first).then_some(())
     });
+}
+
+#[test]
+fn a_process_that_was_asked_to_leave_may_end_itself_by_sigterm() {
+    let dir = node(
+        "process.on('SIGTERM', () => { process.removeAllListeners('SIGTERM'); \
+         process.kill(process.pid, 'SIGTERM') });\n\
+         http.createServer((q, s) => s.end('ok')).listen(0);",
+    );
+    let agent = Agent::start(dir.path(), &["--log-level", "debug"]);
+    let pid = agent.pids()[0];
+    let out = run(agent.runtime.path(), &["detach", &pid.to_string()]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    agent.logs(&format!("App {pid} has exited: signal: 15"));
+    assert!(!agent.log().contains("unexpectedly"));
+}
+
+#[test]
+fn the_script_start_names_the_startup_file_which_may_be_a_module() {
+    // The generators of Express write an `app.js` that does not listen, and a script that starts another file.
+    let dir = app("app.js", "throw new Error('not this file');");
+    let package =
+        r#"{"type": "module", "main": "app.js", "scripts": {"start": "node ./bin/serve"}}"#;
+    std::fs::write(dir.path().join("package.json"), package).unwrap();
+    std::fs::create_dir(dir.path().join("bin")).unwrap();
+    std::fs::write(
+        dir.path().join("bin/serve.js"),
+        "import { createServer } from 'node:http';\n\
+         const text = await Promise.resolve('from a module');\n\
+         createServer((q, s) => s.end(text)).listen(process.env.PORT ?? 3000);\n",
+    )
+    .unwrap();
+    assert_eq!(Agent::start(dir.path(), &[]).get("/"), "from a module");
 }

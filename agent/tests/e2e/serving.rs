@@ -1,11 +1,11 @@
-//! Serving applications: both examples, parallel requests, limits, and the tools.
+//! Serving applications: the examples, parallel requests, limits, and the tools.
 
 use crate::agent::{Agent, HALF_CLOSE, eventually, example, run, wsgi};
 use crate::http::Client;
 
 #[test]
-fn both_examples_answer() {
-    for (name, word) in [("wsgi", "WSGI"), ("node", "Node")] {
+fn the_examples_answer() {
+    for (name, word) in [("wsgi", "WSGI"), ("asgi", "ASGI"), ("node", "Node")] {
         let agent = Agent::start(&example(name), &[]);
         assert!(agent.get("/").contains(word));
         let body = b"echo, echo".repeat(1000);

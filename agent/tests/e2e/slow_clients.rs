@@ -121,6 +121,47 @@ fn a_request_that_takes_too_long_is_answered_504_and_its_process_ends() {
 }
 
 #[test]
+fn a_process_that_is_about_to_end_gets_no_request() {
+    let dir = node(
+        "http.createServer((q, s) => { if (q.url != '/hang') s.end(`${process.pid}`) }).listen(0);",
+    );
+    let agent = Agent::start(dir.path(), &["--max-pool-size", "1", "--max-request-time", "0.5"]);
+    let before = agent.get("/");
+    let mut hangs = begin(&agent, "/hang");
+    agent.logs("asking for a backtrace");
+    assert_ne!(agent.get("/"), before, "a request during the backtrace");
+    assert_eq!(hangs.reply("GET").unwrap().status, 504);
+}
+
+#[test]
+fn requests_beyond_the_bound_on_those_in_progress_wait_in_a_queue() {
+    let dir = node("http.createServer((q, s) => setTimeout(() => s.end('done'), 2000)).listen(0);");
+    let options = ["--max-requests-in-progress", "1", "--max-request-queue-size", "1"];
+    let agent = Agent::start(dir.path(), &options);
+    let mut first = begin(&agent, "/");
+    eventually("a busy process", || (active(&agent) == 1).then_some(()));
+    let mut others = [begin(&agent, "/"), begin(&agent, "/")];
+    let mut ends = others.each_mut().map(|client| {
+        let reply = client.reply("GET").unwrap();
+        (reply.status, reply.header("retry-after").map(str::to_owned))
+    });
+    ends.sort();
+    assert_eq!(ends, [(200, None), (503, Some("1".into()))]);
+    assert_eq!(first.reply("GET").unwrap().status, 200);
+}
+
+#[test]
+fn a_request_waits_for_those_in_progress_no_longer_than_its_queue_time() {
+    let dir = node("http.createServer((q, s) => setTimeout(() => s.end('done'), 2000)).listen(0);");
+    let options = ["--max-requests-in-progress", "1", "--max-request-queue-time", "0.3"];
+    let agent = Agent::start(dir.path(), &options);
+    let mut first = begin(&agent, "/");
+    eventually("a busy process", || (active(&agent) == 1).then_some(()));
+    assert_eq!(agent.client().get("/").unwrap().status, 503);
+    assert_eq!(first.reply("GET").unwrap().status, 200);
+}
+
+#[test]
 fn a_request_that_waits_too_long_is_answered_503() {
     let dir = wsgi("", "time.sleep(3)\nreturn answer('done')");
     let options = ["--max-pool-size", "1", "--max-request-queue-time", "0.3"];

@@ -20,7 +20,7 @@ pub(crate) fn in_time(command: &mut Command) -> Output {
 
 /// Runs `cabrank start`, and asserts its exit code and the parts of its error. Returns the error.
 #[track_caller]
-fn fails(dir: &Path, options: &[&str], code: i32, parts: &[&str]) -> String {
+pub(crate) fn fails(dir: &Path, options: &[&str], code: i32, parts: &[&str]) -> String {
     let runtime = tempfile::tempdir().unwrap();
     let mut arguments = vec!["start", dir.to_str().unwrap(), "--port", "0"];
     arguments.extend(options);
@@ -48,8 +48,8 @@ fn the_directory_must_hold_one_application() {
     fs::write(empty.path().join("passenger_wsgi.py"), "").unwrap();
     fails(empty.path(), &[], 3, &["app.js (node)", "passenger_wsgi.py (wsgi)", "--app-type"]);
     fails(empty.path(), &["--app-type", "cobol"], 2, &["cobol", "wsgi"]);
-    let ruby = app("config.ru", "");
-    fails(ruby.path(), &[], 3, &["rack", "cannot serve yet", "wsgi, node"]);
+    let meteor = app(".meteor", "");
+    fails(meteor.path(), &[], 3, &["meteor", "has no loader", "meteor run --port $PORT"]);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn errors_in_the_file_use_its_terms() {
         ("environment = \"\"", &["the name of the environment is empty"]),
         ("port =", &["port: the value is missing"]),
         ("port = 1\nport = 2", &["cabrank.toml:2: port is set twice", "Remove one"]),
-        ("[pool]\nmax_pool_size = 3", &["cabrank.toml:1:", "no sections", "[pool]"]),
+        ("[pool]\nmax_pool_size = 3", &["cabrank.toml:1:", "unknown section [pool]"]),
         ("environment = \"a", &["environment: the closing quote is missing"]),
         ("= 3", &["Write each line as `key = value`"]),
         ("port 3", &["Write each line as `key = value`"]),

@@ -1,0 +1,128 @@
+//! Preloaders that die or hang, and processes that misuse their channel or leave children behind.
+
+use crate::client::{status_of, tally};
+use crate::fault::{Fault, Scene, Seen, Setup, WSGI};
+use crate::server::{PROCESSES, kill, until};
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn faults() -> Vec<Fault> {
+    let plain = Fault {
+        name: "",
+        about: "",
+        cost: "",
+        apps: WSGI,
+        quick: true,
+        peers: false,
+        setup: Setup::default(),
+        plant: |_| Ok(Seen::default()),
+    };
+    let smart = Setup { options: &["--spawn-method=smart"], ..Setup::default() };
+    vec![
+        Fault {
+            name: "preloader killed",
+            about: "kill -9 of the preloader and of a process under load, each half second",
+            cost: "a boot of another preloader",
+            setup: smart,
+            plant: kill_preloaders,
+            ..plain
+        },
+        Fault {
+            name: "preloader hangs",
+            about: "the preloader is stopped, and a process killed",
+            cost: "one process fewer for 10 s",
+            setup: smart,
+            quick: false,
+            plant: stop_preloader,
+            ..plain
+        },
+        Fault {
+            name: "control channel closed",
+            about: "a request shuts down its process's channel to the server",
+            cost: "a boot for each, and 502 for a request that reaches the process while it leaves",
+            quick: false,
+            plant: |scene| Ok(Seen { by_nature: Some("502"), ..ask_often(scene, "/shut")? }),
+            ..plain
+        },
+        Fault {
+            name: "garbage on the channel",
+            about: "a request prints random bytes and lines of the protocol",
+            cost: "log lines",
+            plant: |scene| ask_often(scene, "/print"),
+            ..plain
+        },
+        Fault {
+            name: "children that outlive",
+            about: "a request starts a child, and its process is killed",
+            cost: "a boot for each",
+            plant: leave_children,
+            ..plain
+        },
+    ]
+}
+
+/// Returns the pid of the last preloader.
+fn preloader(scene: &Scene<'_>) -> Option<u32> {
+    let log = scene.server.log();
+    let (before, _) = log.rsplit_once(" has loaded the application")?;
+    before.rsplit(' ').next()?.parse().ok()
+}
+
+fn whole_again(scene: &Scene<'_>) -> bool {
+    until(PATIENCE, || scene.server.pool_size() == PROCESSES)
+}
+
+fn kill_preloaders(scene: &mut Scene<'_>) -> Result<Seen, String> {
+    let end = Instant::now() + scene.seconds(8, 3);
+    let (mut killed, mut last) = (0, None);
+    while Instant::now() < end {
+        let pid = preloader(scene).ok_or("no preloader")?;
+        if last != Some(pid) {
+            kill(pid, Signal::KILL);
+            killed += 1;
+            last = Some(pid);
+        }
+        kill(scene.server.some_pid()?, Signal::KILL);
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let whole = whole_again(scene);
+    Ok(Seen::new(format!("{killed} preloaders killed"))
+        .wrong_if(killed < 2, "no second preloader")
+        .wrong_if(!whole, "the pool stays smaller"))
+}
+
+fn stop_preloader(scene: &mut Scene<'_>) -> Result<Seen, String> {
+    let first = preloader(scene).ok_or("no preloader")?;
+    kill(first, Signal::STOP);
+    kill(scene.server.some_pid()?, Signal::KILL);
+    let replaced = until(PATIENCE, || preloader(scene) != Some(first));
+    let whole = whole_again(scene);
+    Ok(Seen::new("another preloader")
+        .wrong_if(!replaced, "the preloader stays")
+        .wrong_if(!whole, "the pool stays smaller"))
+}
+
+fn ask_often(scene: &mut Scene<'_>, path: &str) -> Result<Seen, String> {
+    let number = if scene.is_quick { 5 } else { 20 };
+    let seen: Vec<_> =
+        (0..number).map(|_| status_of(scene.server.address, path, PATIENCE)).collect();
+    let whole = whole_again(scene);
+    Ok(Seen::new(tally(&seen))
+        .wrong_if(seen.iter().any(|s| s != "200"), format!("its own clients saw {}", tally(&seen)))
+        .wrong_if(!whole, "the pool stays smaller"))
+}
+
+fn leave_children(scene: &mut Scene<'_>) -> Result<Seen, String> {
+    let seen = ask_often(scene, "/child")?;
+    for _ in 0..PROCESSES {
+        kill(scene.server.some_pid()?, Signal::KILL);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let whole = whole_again(scene);
+    let gone = until(PATIENCE, || scene.server.processes().len() <= PROCESSES + 2);
+    Ok(seen
+        .wrong_if(!gone, "children survive their processes")
+        .wrong_if(!whole, "the pool stays smaller"))
+}

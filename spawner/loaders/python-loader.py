@@ -1,0 +1,331 @@
+"""Load one Python application and serve it to the cabrank agent.
+
+The agent starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
+standard error. Like every loader it takes four steps:
+
+  1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
+  2. load       the startup file, which must define a callable `application` or `app`.
+  3. ready      listen on Unix sockets and send their addresses: `!> Ready`, `!> socket: …`, `!> `.
+  4. serve      until standard input is readable: a byte and end of file both ask the process to leave. It finishes
+                running requests first. SIGTERM ends it at once. SIGQUIT writes the backtrace of each thread to standard
+                error, and the process goes on.
+
+If a step before 3 fails, the loader sends `!> Error` and a text, and exits with code 1.
+
+The first two steps are common to all Python applications, and stand here. python-preloader.py uses them, too. What the callable takes decides who serves it:
+wsgi-server.py or asgi-server.py, which lie beside this file. The option `app_type` decides where the callable does not.
+"""
+
+import faulthandler
+import importlib
+import importlib.machinery
+import importlib.util
+import inspect
+import os
+import re
+import signal
+import socket
+import sys
+import traceback
+import types
+
+PROTOCOL_VERSION = "1.0"
+SOCKET_PATH_MAX = 107  # sun_path has 108 bytes, one of them the final NUL
+BACKLOG = 1024
+HERE = os.path.dirname(os.path.abspath(__file__))
+NAMES = ("application", "app")
+
+
+class LoadError(Exception):
+    """The application cannot be served. The text is for the person who deploys it."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived. This is not an Exception, so that an application's `except Exception` does not swallow it."""
+
+
+class Hooks(types.ModuleType):
+    """The module `cabrank`, which an application may import.
+
+        @cabrank.on_start      calls the function in each process that serves requests, before the first one.
+        @cabrank.after_fork    calls the function in each process that a preloader has forked, before those of `on_start`.
+    """
+
+    def __init__(self):
+        super().__init__("cabrank", Hooks.__doc__)
+        self.starting, self.forked = [], []
+
+    def on_start(self, function):
+        self.starting.append(function)
+        return function
+
+    def after_fork(self, function):
+        self.forked.append(function)
+        return function
+
+    @staticmethod
+    def call(functions):
+        for function in functions:
+            function()
+
+
+cabrank = Hooks()
+
+# --- The agent ---------------------------------------------------------------------------------------------------------
+
+
+class Agent:
+    """The channel to the agent, for the loader and its servers: options, sockets, `Ready`, and the request to leave."""
+
+    LoadError = LoadError
+    Terminated = Terminated
+
+    def __init__(self):
+        self.pid = os.getpid()
+        self.options = {}
+        self.control = None  # the descriptor that becomes readable when the process has to leave
+        self.sockets = []  # name, path, protocol, concurrency
+
+    def say(self, text):
+        """Write a block of protocol lines.
+
+        A single write keeps the output of other threads out of the block. The newline in front ends an unfinished line of
+        the application or its children (`print(end="")`), which share this descriptor.
+        """
+        sys.stdout.flush()
+        data = memoryview(("\n" + text).encode("utf-8", "surrogateescape"))
+        while data:
+            data = data[os.write(1, data):]
+
+    def handshake(self):
+        """Perform the handshake, which gives the options.
+
+        The function reads byte by byte, so that it consumes no byte after the empty line. A start-up script may replace the
+        process by another interpreter (`os.execl(INTERP, INTERP, *sys.argv)`), which starts a new handshake on descriptor 0.
+        """
+        self.say(f"!> I have control {PROTOCOL_VERSION}\n")
+        with open(0, "rb", buffering=0, closefd=False) as stdin:
+            greeting = stdin.readline().rstrip(b"\n")
+            if greeting != f"You have control {PROTOCOL_VERSION}".encode():
+                raise LoadError(f"The agent answered the handshake with {greeting!r}, but this loader speaks version {PROTOCOL_VERSION}.")
+            while True:
+                line = stdin.readline()
+                if not line:
+                    raise LoadError("The agent hung up during the handshake.")
+                if line == b"\n":
+                    break
+                key, _, value = os.fsdecode(line.rstrip(b"\n")).partition(": ")
+                self.options[key] = value
+        if not self.options.get("generation_dir"):
+            raise LoadError("The handshake has no generation_dir, the directory for the socket.")
+
+    def listen(self, name, kind, protocol, concurrency):
+        """Return a listening socket, which `ready` will announce by this name. Its file's name begins with `kind`."""
+        directory = os.path.join(os.path.abspath(self.options["generation_dir"]), "backends")
+        path = os.path.join(directory, f"{kind}.{self.pid}-{os.urandom(4).hex()}")
+        if len(os.fsencode(path)) > SOCKET_PATH_MAX:
+            raise LoadError(f"The path {path} is longer than a Unix socket allows ({SOCKET_PATH_MAX} bytes). "
+                            "Set XDG_RUNTIME_DIR to a shorter directory.")
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            # With fchmod before bind, Linux creates the file with this mode. Changing the umask instead would affect every
+            # thread of the application.
+            os.fchmod(listener.fileno(), 0o600)
+            listener.bind(path)
+        except OSError as error:
+            raise LoadError(f"Cannot listen on a socket in {directory}: {error}") from None
+        self.sockets.append((name, path, protocol, concurrency))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+        return listener
+
+    def ready(self):
+        """Announce the sockets. From here on the process serves requests, and `control` asks it to leave."""
+        # Descriptor 0 now carries the shutdown byte. A child that reads its standard input must not consume it.
+        self.control = os.dup(0)
+        with open(os.devnull, "rb") as null:
+            os.dup2(null.fileno(), 0)
+        lines = "".join(f"!> socket: {name};unix:{path};{protocol};{concurrency}\n" for name, path, protocol, concurrency in self.sockets)
+        self.say(f"!> Ready\n{lines}!> pid: {self.pid}\n!> \n")
+
+    def is_own_process(self):
+        """Return whether this is the loader's process, and not a child that the application has forked."""
+        return os.getpid() == self.pid
+
+    def remove_sockets(self):
+        for _, path, _, _ in self.sockets:
+            try:
+                os.unlink(path)
+            except OSError:
+                pass  # the agent has removed it already
+
+
+# --- Loading -----------------------------------------------------------------------------------------------------------
+
+
+def run_file(name, path):
+    """Run a file as the module of this name."""
+    # The module gets its own name in sys.modules, so that an `import passenger_wsgi` does not run the file again.
+    loader = importlib.machinery.SourceFileLoader(name, path)
+    spec = importlib.util.spec_from_loader(name, loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    loader.exec_module(module)
+    return module
+
+
+def load_application(app_root, startup_file, app_type):
+    """Return the application, and its type: `wsgi` or `asgi`."""
+    path = os.path.join(app_root, startup_file)
+    if not os.path.isfile(path):
+        raise LoadError(f"The startup file {path} does not exist. Create it, or name another file with --startup-file.")
+
+    # The first entry is this file's directory. Applications expect their own directory there.
+    if sys.path and sys.path[0] == HERE:
+        del sys.path[0]
+    sys.path.insert(0, app_root)
+
+    if os.path.basename(path) == "manage.py":
+        application, source = load_django(path, app_type)
+        return application, type_of(application, source, app_type)
+    module = run_file(os.path.splitext(os.path.basename(path))[0], path)
+    values = vars(module)
+    found = [(name, values[name]) for name in NAMES if values.get(name) is not None]
+    found = [one for one in found if callable(one[1])] or found
+    if not found:
+        raise LoadError(f"{path} defines neither `application` nor `app`. Define a WSGI or ASGI callable of that name, or name "
+                        "another file with --startup-file.")
+    typed = [(value, type_of(value, f"`{name}` in {path}", app_type)) for name, value in found]
+    return next((one for one in typed if one[1] == app_type), typed[0])
+
+
+def load_django(path, app_type):
+    """Return the application that the settings of a Django project name, and where it comes from."""
+    if not os.environ.get("DJANGO_SETTINGS_MODULE"):
+        with open(path, encoding="utf-8") as file:
+            named = re.search(r"""['"]DJANGO_SETTINGS_MODULE['"]\s*[,\]]\s*=?\s*['"]([\w.]+)['"]""", file.read())
+        if named is None:
+            raise LoadError(f"{path} does not set DJANGO_SETTINGS_MODULE, as the manage.py of a Django project does. Set this "
+                            "variable, or name another file with --startup-file.")
+        os.environ["DJANGO_SETTINGS_MODULE"] = named[1]
+    from django.conf import settings
+
+    # A new project has WSGI_APPLICATION. ASGI_APPLICATION is there only if somebody has chosen it.
+    asgi_name = getattr(settings, "ASGI_APPLICATION", None)
+    if app_type == "asgi" or (app_type != "wsgi" and asgi_name):
+        setting, target, default = "ASGI_APPLICATION", asgi_name, "django.core.asgi.get_asgi_application"
+    else:
+        setting, target, default = "WSGI_APPLICATION", settings.WSGI_APPLICATION, "django.core.wsgi.get_wsgi_application"
+    module, _, name = (target or default).rpartition(".")
+    try:
+        application = getattr(importlib.import_module(module), name)
+    except AttributeError:
+        raise LoadError(f"The setting {setting} names {target}, but the module {module} has no {name}.") from None
+    if not target:
+        application = application()
+    return application, f"{target or default} (the setting {setting})"
+
+
+def type_of(application, source, app_type):
+    """Return `asgi` or `wsgi`: what the callable takes, or the option where that is not clear."""
+    if not callable(application):
+        raise LoadError(f"{source} has the type {type(application).__name__}, which is not callable.")
+    if inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(getattr(application, "__call__", None)):
+        return "asgi"
+    try:
+        signature = inspect.signature(application)
+    except (TypeError, ValueError):  # some callables of C have none
+        signature = None
+    takes = {2: "wsgi", 3: "asgi"}
+    if signature is not None:
+        takes = {count: name for count, name in takes.items() if accepts(signature, count)}
+    if not takes:
+        raise LoadError(f"{source} takes neither (environ, start_response) as in WSGI, nor (scope, receive, send) as in ASGI: "
+                        f"its parameters are {signature}.")
+    if app_type in takes.values():
+        return app_type
+    return next(iter(takes.values()))
+
+
+def accepts(signature, count):
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def describe(error):
+    """Return the text for the error page: a traceback that begins with the application's own code."""
+    if isinstance(error, LoadError):
+        return f"{error}\n"
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_code.co_filename.startswith((HERE, "<frozen importlib")):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames))
+
+
+# --- One process -------------------------------------------------------------------------------------------------------
+
+
+def set_up_process():
+    """Install the signal handlers, and make standard output fit for the protocol."""
+    # A handler, not SIG_IGN, which children of the application would inherit. Ctrl-C reaches the whole process group of a
+    # terminal, and the agent decides about the shutdown.
+    signal.signal(signal.SIGINT, lambda *_: None)
+
+    def terminate(*_):
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    # The agent asks for this when a request takes too long. It works even while the interpreter is stuck in C code.
+    faulthandler.register(signal.SIGQUIT, all_threads=True, chain=False)
+    os.set_blocking(0, True)
+    sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
+    sys.modules["cabrank"] = cabrank
+
+
+def load(agent):
+    """Return the application that the options name, and the module that serves it."""
+    app_root = os.path.abspath(agent.options.get("app_root") or os.getcwd())
+    startup_file = agent.options.get("startup_file") or "passenger_wsgi.py"
+    application, app_type = load_application(app_root, startup_file, agent.options.get("app_type"))
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the agent's
+    server = run_file(f"cabrank.{app_type}", os.path.join(HERE, f"{app_type}-server.py"))
+    sys.dont_write_bytecode = bytecode
+    return application, server
+
+
+def live(agent, work):
+    """Call `work` as the life of this process, and report its error to the agent. Return what `work` returns."""
+    try:
+        return work()
+    except Terminated:
+        sys.exit(128 + signal.SIGTERM)
+    except BaseException as error:
+        if agent.control is not None or not agent.is_own_process():
+            raise  # after `Ready`, or in a forked child of the start-up script
+        agent.say(f"!> Error\n!> \n{describe(error)}")
+        sys.stderr.flush()
+        agent.remove_sockets()
+        os._exit(1)  # without waiting for threads of the application
+    finally:
+        # A forked child of the application may get here, and must not remove the sockets.
+        if agent.is_own_process():
+            agent.remove_sockets()
+
+
+def main():
+    def work():
+        agent.handshake()
+        application, server = load(agent)
+        cabrank.call(cabrank.starting)
+        server.serve(application, agent)
+
+    set_up_process()
+    agent = Agent()
+    live(agent, work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+# frozen_string_literal: true
+
+# From the start of the process to the first request: handshake, loading, signals, readiness.
+
+# `socket` is the only library here. Most others are gems as well, and a version that is loaded before the application's
+# Gemfile is read could be the wrong one.
+require "socket"
+
+# The interface between an application and its server, by the name that applications know.
+module PhusionPassenger
+  EVENTS = %i[
+    starting_worker_process stopping_worker_process starting_request_handler_thread credentials
+    after_installing_signal_handlers oob_work
+  ].to_h { |name| [name, []] }.freeze
+
+  # Calls the block at an event:
+  #
+  #   :starting_worker_process   before the first request, with true if the process was forked from a preloader;
+  #   :stopping_worker_process   before the process exits.
+  #
+  # The other events of Passenger are accepted and do not occur.
+  def self.on_event(name, &block)
+    callbacks = EVENTS[name] or raise ArgumentError, "unknown event #{name.inspect}"
+    callbacks << block
+  end
+
+  def self.call_event(name, *arguments)
+    EVENTS.fetch(name).each { |callback| callback.call(*arguments) }
+  end
+end
+
+module Cabrank
+  HERE = __dir__
+
+  # The application cannot be served. The text is for the person who deploys it.
+  class Unservable < StandardError; end
+
+  # SIGTERM arrived. This is not a StandardError, so that a `rescue` of the application does not swallow it.
+  class Terminated < Exception; end # rubocop:disable Lint/InheritException
+
+  # One process from its start to its end.
+  class Boot
+    PROTOCOL_VERSION = "1.0"
+    SOCKET_PATH_MAX = 107 # sun_path has 108 bytes, one of them the final NUL
+
+    # Serves until the agent asks the process to leave.
+    def run
+      install_signal_handlers
+      guarded do
+        @options = handshake
+        serve(load_application, forked: false)
+      end
+    end
+
+    private
+
+    # Runs the block as the life of this process. Reports an error to the agent, unless the process was ready.
+    def guarded
+      @pid = Process.pid
+      begin
+        yield
+      rescue Terminated
+        raise
+      rescue Exception => e # rubocop:disable Lint/RescueException
+        raise if @is_ready || Process.pid != @pid # or a forked child of the startup file
+
+        fail_boot(e)
+      end
+    rescue Terminated
+      exit(128 + Signal.list["TERM"])
+    end
+
+    # Writes a block of protocol lines. The newline in front ends an unfinished line of the application or its children
+    # (`print "a"`), which share this descriptor.
+    def say(text)
+      $stdout.flush
+      STDOUT.flush
+      @channel.write("\n#{text}")
+    end
+
+    # Performs the handshake and returns the agent's options.
+    #
+    # It consumes no byte after the empty line: the startup file may replace the process by another interpreter, which
+    # starts a new handshake on descriptor 0.
+    def handshake
+      STDOUT.sync = true
+      # The application may reopen STDIN and STDOUT.
+      @channel = UNIXSocket.for_fd(STDIN.fcntl(0, 3)) # F_DUPFD
+      @channel.close_on_exec = true
+      say("!> I have control #{PROTOCOL_VERSION}\n")
+      greeting = next_line
+      unless greeting == "You have control #{PROTOCOL_VERSION}"
+        raise Unservable, "The agent answered the handshake with #{greeting.inspect}, " \
+                          "but this loader speaks version #{PROTOCOL_VERSION}."
+      end
+      options = {}
+      until (line = next_line).empty?
+        key, value = line.split(": ", 2)
+        options[key] = value
+      end
+      options
+    end
+
+    def next_line
+      line = +""
+      until line.end_with?("\n")
+        seen = @channel.recv(4096, Socket::MSG_PEEK)
+        raise Unservable, "The agent hung up during the handshake." if seen.nil? || seen.empty?
+
+        line << @channel.recv((seen.index("\n") || seen.bytesize - 1) + 1)
+      end
+      line.chomp.force_encoding(Encoding::UTF_8)
+    end
+
+    def load_application
+      root = File.expand_path(@options["app_root"] || Dir.pwd)
+      file = File.expand_path(@options["startup_file"] || "config.ru", root)
+      unless File.file?(file)
+        raise Unservable, "The startup file #{file} does not exist. " \
+                          "Create it, or name another file with --startup-file."
+      end
+
+      set_up_gems(root)
+      require "stringio"
+      require_rack(root)
+      result = Rack::Builder.respond_to?(:load_file) ? Rack::Builder.load_file(file) : Rack::Builder.parse_file(file)
+      application = result.is_a?(Array) ? result.first : result # Rack 2 returns options, too
+      return application if application.respond_to?(:call)
+
+      raise Unservable, "#{file} runs an object of the class #{application.class}, which has no method `call`."
+    end
+
+    def set_up_gems(root)
+      gemfile = ENV["BUNDLE_GEMFILE"]
+      if gemfile.nil? || gemfile.empty?
+        gemfile = %w[Gemfile gems.rb].map { |name| File.join(root, name) }.find { |path| File.file?(path) } or return
+        ENV["BUNDLE_GEMFILE"] = gemfile
+      end
+      begin
+        require "bundler"
+        Bundler.setup
+      rescue LoadError, StandardError => e
+        raise Unservable, "Bundler cannot set up the gems of #{gemfile}: #{e.message.strip}\n" \
+                          "Run `bundle install` in #{root}. (#{e.class})"
+      end
+    end
+
+    def require_rack(root)
+      require "rack"
+      Rack::Utils # loads it
+    rescue LoadError => e
+      raise unless e.path == "rack"
+
+      remedy = if ENV["BUNDLE_GEMFILE"]
+                 "Add `gem \"rack\"` to #{ENV["BUNDLE_GEMFILE"]} and run `bundle install` in #{root}."
+               else
+                 "Install it with `gem install rack`, or with the package ruby-rack of your system."
+               end
+      raise Unservable, "The gem `rack` is not installed for Ruby #{RUBY_VERSION} (#{RbConfig.ruby}). #{remedy}"
+    end
+
+    # Sends that the application is ready, and serves it.
+    def serve(application, forked:)
+      require_relative "rack-server"
+      directory = sockets_directory
+      paths = %w[rack kept].map { |name| socket_path(directory, name) }
+      begin
+        server = Server.new(application, *paths, @options["connect_password"] || "")
+      rescue SystemCallError => e
+        raise Unservable, "Cannot listen on a socket in #{directory}: #{e.message}"
+      end
+      begin
+        title = @options["process_title"]
+        Process.setproctitle(title) if title
+        PhusionPassenger.call_event(:starting_worker_process, forked)
+        # A child of the application that reads its standard input must not consume the byte that asks to leave.
+        STDIN.reopen(File::NULL)
+        say("!> Ready\n!> socket: main;unix:#{paths[0]};session;1\n!> socket: kept;unix:#{paths[1]};kept_session;1\n" \
+            "!> pid: #{@pid}\n!> \n")
+        @is_ready = true
+        server.run(@channel)
+      ensure
+        if Process.pid == @pid
+          server.close
+          PhusionPassenger.call_event(:stopping_worker_process)
+        end
+      end
+    end
+
+    def sockets_directory
+      directory = @options["generation_dir"]
+      return File.join(File.expand_path(directory), "backends") unless directory.nil? || directory.empty?
+
+      raise Unservable, "The handshake has no generation_dir, the directory for the socket."
+    end
+
+    def socket_path(directory, name)
+      path = File.join(directory, "#{name}.#{@pid}-#{Random.urandom(4).unpack1("H*")}")
+      return path if path.bytesize <= SOCKET_PATH_MAX
+
+      raise Unservable, "The path #{path} is longer than a Unix socket allows (#{SOCKET_PATH_MAX} bytes). " \
+                        "Set XDG_RUNTIME_DIR to a shorter directory."
+    end
+
+    # Sends the error, and ends the process without waiting for threads and handlers of the application.
+    def fail_boot(error)
+      say("!> Error\n!> \n#{Cabrank.describe(error)}")
+    rescue SystemCallError
+      # The agent has given up.
+    ensure
+      STDERR.flush
+      exit!(1)
+    end
+
+    def install_signal_handlers
+      # A handler, not "IGNORE", which children of the application would inherit. Ctrl-C reaches the whole process group
+      # of a terminal, and the agent decides about the shutdown.
+      trap("INT") {}
+      trap("TERM") { raise Terminated }
+      trap("QUIT") { Cabrank.dump_threads }
+    end
+  end
+
+  # Returns the text for the error page and the log, without the frames of this loader.
+  def self.describe(error)
+    return "#{error.message}\n" if error.is_a?(Unservable)
+
+    frames = (error.backtrace || []).reject { |frame| frame.start_with?(HERE, "<internal:") }
+    error.set_backtrace(frames)
+    error.full_message(highlight: false, order: :top).b.force_encoding(Encoding::UTF_8).scrub.chomp << "\n"
+  end
+
+  # Writes the backtrace of each thread to standard error. Ruby runs signal handlers between two instructions of the
+  # main thread, so that a main thread that is stuck in C code writes none.
+  def self.dump_threads
+    text = +"Backtraces of process #{Process.pid}:\n"
+    Thread.list.each do |thread|
+      name = thread == Thread.main ? "main thread" : "thread #{thread.name || thread.object_id}"
+      frames = (thread.backtrace || []).reject { |frame| frame.start_with?(HERE) && frame.include?("dump_threads") }
+      text << "#{name} (#{thread.status}):\n" << frames.map { |frame| "    from #{frame}\n" }.join
+    end
+    STDERR.write(text)
+  end
+end

@@ -1,0 +1,177 @@
+# frozen_string_literal: true
+
+# Answers that outlive the call of the application: `rack.hijack`, full and partial, and streaming bodies.
+
+require_relative "rack-answer"
+
+module Cabrank
+  # A connection that the application reads and writes as a socket.
+  #
+  # The application gets one end of a pair, because the agent's connection carries frames. One thread copies the request
+  # and another the answer, until the application closes its end.
+  class Hijack
+    HEAD_MAX = 1 << 20
+
+    attr_reader :application_side
+
+    # The head of a full hijack is the application's: it writes an HTTP/1.1 answer.
+    def initialize(server, exchange, connection, input)
+      @server = server
+      @exchange = exchange
+      @connection = connection
+      @input = input
+      @is_abandoned = false
+      @application_side, @side = UNIXSocket.pair
+      connection.is_away = true
+      @reader = start { copy_request }
+      start { finish(copy_answer) }
+    end
+
+    # Ends a hijack whose application has failed.
+    def fail
+      @application_side.close
+    end
+
+    private
+
+    def start(&work)
+      Thread.new(&work).tap { |thread| thread.report_on_exception = false }
+    end
+
+    def copy_request
+      while (part = @input.read_some)
+        @side.write(part)
+      end
+      return unless @connection.outlasts_request?
+
+      IO.select([@connection.io])
+      abandon if @connection.ended?
+    rescue ClientGone
+      abandon
+    rescue SystemCallError
+      # The application has closed its end.
+    end
+
+    def abandon
+      @is_abandoned = true
+      @side.shutdown
+    end
+
+    # Returns whether the answer is complete.
+    def copy_answer
+      pending = @exchange.started? ? nil : String.new
+      while (bytes = receive)
+        if pending
+          raise IOError, "the answer's head is too long" if pending.bytesize + bytes.bytesize > HEAD_MAX
+
+          bytes = start_answer(pending << bytes) or next
+          pending = nil
+        end
+        @exchange.write(bytes)
+      end
+      return false if @is_abandoned
+      raise IOError, "the application closed the connection before the end of its answer's head" if pending
+
+      @exchange.conclude
+      true
+    rescue ClientGone
+      false
+    rescue StandardError => e
+      @server.log(e)
+      false
+    end
+
+    # Starts the answer if its head is complete. Returns the bytes behind the head.
+    def start_answer(data)
+      head, separator, rest = data.partition(/\r?\n\r?\n/n)
+      return if separator.empty?
+
+      status_line, *lines = head.split(/\r?\n/n)
+      status = status_line[%r{\AHTTP/1\.[01] ([2-9][0-9]{2})\b}n, 1] or
+        raise IOError, "the answer does not begin with a status line of HTTP/1.1: #{status_line.inspect}"
+      @exchange.start(status.to_i, lines.map { |line| line.split(/:[ \t]*/n, 2) })
+      rest
+    end
+
+    def receive
+      @side.readpartial(BUFFER)
+    rescue EOFError, SystemCallError
+      nil
+    end
+
+    def finish(is_complete)
+      # The next request must not reach this thread.
+      @reader.kill
+      @reader.join
+      @side.close
+      @connection.is_away = false
+      is_complete ? @connection.finish : @connection.abort
+    rescue ClientGone
+      is_complete = false
+    ensure
+      @server.take_back(@connection, is_complete)
+    end
+  end
+
+  # The argument of a streaming body of Rack 3.
+  class Stream
+    def initialize(server, exchange, connection, input)
+      @server = server
+      @exchange = exchange
+      @connection = connection
+      @input = input
+      @is_closed = false
+      @is_away = false
+    end
+
+    def read(length = nil, buffer = nil) = @input.read(length, buffer)
+
+    def write(*chunks)
+      raise IOError, "the stream is closed" if @is_closed
+
+      chunks.sum do |chunk|
+        @exchange.write(chunk = chunk.to_s)
+        chunk.bytesize
+      end
+    end
+
+    def <<(chunk)
+      write(chunk)
+      self
+    end
+
+    def close
+      return if @is_closed
+
+      @is_closed = true
+      @is_away ? finish : @exchange.conclude
+      nil
+    end
+
+    def flush = self
+    def close_read = nil
+    def close_write = close
+    def closed? = @is_closed
+
+    # Notes that the body's `call` has returned. Returns `:away` if the application has not closed the stream.
+    def called
+      return if @is_closed
+
+      @is_away = true
+      :away
+    end
+
+    private
+
+    def finish
+      is_complete = false
+      @exchange.conclude
+      @connection.finish
+      is_complete = true
+    rescue ClientGone
+      # The answer has no reader.
+    ensure
+      @server.take_back(@connection, is_complete)
+    end
+  end
+end

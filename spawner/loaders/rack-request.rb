@@ -1,0 +1,249 @@
+# frozen_string_literal: true
+
+# The request as the application sees it: `env` and `rack.input`.
+
+require "stringio"
+
+module Cabrank
+  # The agent, or the client behind it, is gone: the answer has no reader, or the rest of the body no writer.
+  class ClientGone < IOError; end
+
+  # A request that the loader does not take.
+  class BadRequest < StandardError; end
+
+  # Makes the `env` of requests.
+  class Environment
+    # The keys whose strings all requests share. The agent sends the first nine with each request.
+    BASE = {
+      "REQUEST_METHOD" => "", "REQUEST_URI" => nil, "SCRIPT_NAME" => "", "PATH_INFO" => "", "QUERY_STRING" => "",
+      "SERVER_NAME" => "localhost", "SERVER_PORT" => nil, "SERVER_PROTOCOL" => "HTTP/1.1",
+      "SERVER_SOFTWARE" => "cabrank", "PASSENGER_CONNECT_PASSWORD" => nil,
+      "rack.version" => [1, 3].freeze, "rack.url_scheme" => "http", "rack.input" => nil, "rack.errors" => nil,
+      "rack.multithread" => false, "rack.multiprocess" => true, "rack.run_once" => false,
+      "rack.hijack?" => true, "rack.hijack" => nil, "rack.response_finished" => nil
+    }.freeze
+
+    HTTPS = /\A(?:on|1|yes|true)\z/i.freeze
+    private_constant :HTTPS
+
+    def initialize(password)
+      @password = password.b.freeze
+      @password_hash = @password.hash
+    end
+
+    # Returns the `env`, without `rack.input` and `rack.hijack`, for the pairs of a request's head.
+    #
+    # The block is the head without its last NUL. Its strings are binary.
+    def make(block)
+      fields = block.split("\0", -1)
+      count = fields.size
+      raise BadRequest, "a name in the head has no value" if count.odd?
+
+      env = BASE.dup
+      index = 0
+      while index < count
+        env[fields[index]] = fields[index + 1]
+        index += 2
+      end
+      given = env.delete("PASSENGER_CONNECT_PASSWORD")
+      # The comparison takes constant time: the hash has a secret key, and strings of different hashes are not compared.
+      raise BadRequest, "wrong connect password" unless given && given.hash == @password_hash && given == @password
+      raise BadRequest, "the head has no REQUEST_METHOD" if env["REQUEST_METHOD"].empty?
+
+      correct(env)
+      env["rack.errors"] = $stderr
+      env["rack.response_finished"] = []
+      env
+    end
+
+    private
+
+    def correct(env)
+      # Rack applications decode the path themselves.
+      uri = env["REQUEST_URI"]
+      if uri.nil?
+        env.delete("REQUEST_URI")
+      elsif uri.start_with?("/")
+        mark = uri.index("?")
+        path = mark ? uri.byteslice(0, mark) : uri.dup
+        mount = env["SCRIPT_NAME"]
+        path = path.byteslice(mount.bytesize..) if !mount.empty? && path.start_with?(mount)
+        env["PATH_INFO"] = path
+      end
+      # CGI names these two without prefix. If both spellings existed, two layers could believe different values.
+      rename(env, "HTTP_CONTENT_TYPE", "CONTENT_TYPE") if env.key?("HTTP_CONTENT_TYPE")
+      rename(env, "HTTP_CONTENT_LENGTH", "CONTENT_LENGTH") if env.key?("HTTP_CONTENT_LENGTH")
+      https = env["HTTPS"]
+      env["rack.url_scheme"] = "https" if https && HTTPS.match?(https)
+      env["SERVER_PORT"] ||= env["rack.url_scheme"] == "https" ? "443" : "80"
+    end
+
+    def rename(env, name, plain)
+      value = env.delete(name)
+      env[plain] = value unless env.key?(plain)
+    end
+  end
+
+  # `rack.input` of a request without a body. It has no state, so that all requests share it.
+  module NoInput
+    module_function
+
+    def read(length = nil, buffer = nil)
+      buffer&.clear
+      length.nil? || length.zero? ? buffer || String.new : nil
+    end
+
+    def gets(*) = nil
+    def read_some = nil
+    def each = self
+    def rewind = 0
+    def close = nil
+    def size = 0
+    def eof? = true
+    def binmode = self
+    def external_encoding = Encoding::BINARY
+  end
+
+  # `rack.input` of a body that came with its head.
+  class WholeInput < StringIO
+    def read_some = read(1 << 20)
+  end
+
+  # `rack.input` of a body that comes in parts. A subclass has `more`, which returns the next part, or nil at the end.
+  class Input
+    def initialize
+      @part = nil # bytes that `more` has returned
+      @at = 0 # the first of them that was not read
+    end
+
+    # Reads as IO#read does: the rest of the body, or up to `length` bytes, fewer only at the end.
+    def read(length = nil, buffer = nil)
+      result = buffer ? buffer.clear.force_encoding(Encoding::BINARY) : String.new
+      return result if length&.zero?
+
+      missing = length
+      while (missing.nil? || missing.positive?) && fill
+        size = @part.bytesize - @at
+        size = missing if missing && missing < size
+        result << (@at.zero? && size == @part.bytesize ? @part : @part.byteslice(@at, size))
+        @at += size
+        missing -= size if missing
+      end
+      length && result.empty? ? nil : result
+    end
+
+    # Returns the next bytes, at least one, or nil at the end.
+    def read_some
+      return unless fill
+
+      part = @part.byteslice(@at..)
+      @part = nil
+      part
+    end
+
+    # Reads the next line with its line break, or the rest of the body.
+    def gets
+      result = nil
+      while fill
+        result ||= String.new
+        line_end = @part.index("\n", @at)
+        size = (line_end ? line_end + 1 : @part.bytesize) - @at
+        result << @part.byteslice(@at, size)
+        @at += size
+        break if line_end
+      end
+      result
+    end
+
+    def each
+      return enum_for(:each) unless block_given?
+
+      while (line = gets)
+        yield line
+      end
+      self
+    end
+
+    def eof? = !fill
+    def close = nil
+    def binmode = self
+    def external_encoding = Encoding::BINARY
+
+    private
+
+    # Returns whether there is a byte to read.
+    def fill
+      while @part.nil? || @at == @part.bytesize
+        @at = 0
+        @part = more or return false
+      end
+      true
+    end
+  end
+
+  # Adds `rewind`, which Rack 2 demands, to an Input: it keeps all that was read, in memory or in a file.
+  class RewindableInput
+    IN_MEMORY = 128 * 1024
+
+    def initialize(input)
+      @input = input
+      @seen = StringIO.new(String.new)
+    end
+
+    def read(length = nil, buffer = nil)
+      buffer&.clear
+      result = @seen.read(length, *buffer)
+      missing = length && length - (result ? result.bytesize : 0)
+      return result if missing&.zero?
+
+      fresh = keep(@input.read(missing)) or return result
+      return buffer ? buffer.replace(fresh) : fresh if result.nil? || result.empty?
+
+      result << fresh
+    end
+
+    def gets
+      line = @seen.gets
+      return line if line&.end_with?("\n")
+
+      fresh = keep(@input.gets)
+      line && fresh ? line << fresh : line || fresh
+    end
+
+    def each
+      return enum_for(:each) unless block_given?
+
+      while (line = gets)
+        yield line
+      end
+      self
+    end
+
+    # Returns the next bytes that were not read yet. They cannot be rewound.
+    def read_some = @input.read_some
+
+    def rewind = @seen.rewind
+    def eof? = @seen.eof? && @input.eof?
+    def close = nil
+    def binmode = self
+    def external_encoding = Encoding::BINARY
+
+    private
+
+    def keep(data)
+      return data if data.nil? || data.empty?
+
+      move_to_file if @seen.is_a?(StringIO) && @seen.size + data.bytesize > IN_MEMORY
+      @seen.write(data)
+      data
+    end
+
+    def move_to_file
+      require "tempfile"
+      file = Tempfile.create("cabrank", binmode: true)
+      File.unlink(file.path)
+      file.write(@seen.string)
+      @seen = file
+    end
+  end
+end

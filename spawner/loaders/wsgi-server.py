@@ -1,0 +1,694 @@
+"""The WSGI server of a Python application: python-loader.py has loaded the application, and calls `serve`.
+
+The server listens on two sockets, which serve the same requests. An agent that knows kept sessions uses the socket
+`kept`: its connections stay open, and frames mark the ends of requests and answers (docs/kept-sessions.md). Other agents
+use the socket `main` and the session protocol: one request per connection.
+
+How an answer ends in the session protocol. A complete answer ends when both sides see end of file after the last byte. The agent detects an answer
+that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the agent reads
+ECONNRESET instead of end of file. For this the server leaves the last byte of the request's head unread until the
+application reads the body: Linux resets the peer of a Unix socket that is closed with unread input. (SO_LINGER, which does
+this for TCP, has no effect here.) So the agent also detects that a process was killed within an answer. It cannot detect an
+answer that breaks off without Content-Length after the request's body was read.
+"""
+
+import hmac
+import io
+import os
+import re
+import select
+import socket
+import struct
+import sys
+import time
+import traceback
+from wsgiref.util import FileWrapper, is_hop_by_hop
+
+HEAD_MAX = 1 << 20  # far above any real head: a guard against a peer that speaks another protocol
+HEAD_TIMEOUT = 10  # the agent writes the head at once; a slower peer must not block the only thread
+DRAIN_TIMEOUT = 2
+REPLY_HEAD_MAX = 128 << 10  # the agent accepts no longer one
+BUFFER = 64 << 10
+JOINED_MAX = 256 << 10  # a longer body is not copied behind its head
+FRAME_MAX = (1 << 24) - 1
+MEMORY_MAX = 1000  # remembered header names and status lines
+
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+STATUS = re.compile(r"[2-9][0-9]{2}( .*)?")
+CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class ClientGone(ConnectionError):
+    """The agent closed the connection, so the answer has no reader."""
+
+
+# --- One request -------------------------------------------------------------------------------------------------------
+
+# The variables of a request that the agent does not send, or not always.
+BASE = {
+    "SCRIPT_NAME": "",
+    "PATH_INFO": "",
+    "QUERY_STRING": "",
+    "SERVER_NAME": "localhost",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.input_terminated": True,
+    "wsgi.multithread": False,
+    "wsgi.multiprocess": True,
+    "wsgi.run_once": False,
+    "wsgi.file_wrapper": FileWrapper,
+}
+
+
+def make_environ(block, password):
+    """Return the environ of PEP 3333, without `wsgi.input`, for the pairs of a request's head.
+
+    The block is the head without its last NUL.
+    """
+    fields = block.decode("latin-1").split("\0")
+    if len(fields) % 2:
+        raise ValueError("a name in the head has no value")
+    pairs = iter(fields)
+    environ = BASE.copy()
+    environ.update(zip(pairs, pairs))
+    if not hmac.compare_digest(environ.pop("PASSENGER_CONNECT_PASSWORD", "").encode("latin-1"), password):
+        raise ValueError("wrong connect password")
+    if not environ.get("REQUEST_METHOD"):
+        raise ValueError("the head has no REQUEST_METHOD")
+    # CGI names these two without prefix. If both spellings existed, two layers could believe different values.
+    if "HTTP_CONTENT_TYPE" in environ:
+        environ.setdefault("CONTENT_TYPE", environ.pop("HTTP_CONTENT_TYPE"))
+    if "HTTP_CONTENT_LENGTH" in environ:
+        environ.setdefault("CONTENT_LENGTH", environ.pop("HTTP_CONTENT_LENGTH"))
+    if "HTTPS" in environ and environ["HTTPS"].lower() in ("on", "1", "yes", "true"):
+        environ["wsgi.url_scheme"] = "https"
+    if "SERVER_PORT" not in environ:
+        environ["SERVER_PORT"] = "443" if environ["wsgi.url_scheme"] == "https" else "80"
+    environ["wsgi.errors"] = sys.stderr
+    return environ
+
+
+def content_length(environ):
+    value = environ.get("CONTENT_LENGTH", "")
+    if value == "":
+        return None
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError(f"invalid CONTENT_LENGTH {value!r}")
+    return int(value)
+
+
+# --- One answer --------------------------------------------------------------------------------------------------------
+
+# Known status lines and header names. Applications use few of them, again and again.
+status_lines = {}  # status: (first line of the head, whether the answer has no body)
+header_kinds = {}  # name: ORDINARY, LENGTH or HOP_BY_HOP
+ORDINARY, LENGTH, HOP_BY_HOP = range(3)
+
+
+def check_status(status):
+    if not STATUS.fullmatch(status) or CONTROL_CHARACTER.search(status):
+        raise ValueError(f"invalid status: {status!r}")
+    result = (f"Status: {status}\r\n", status[:3] in ("204", "304"))
+    if len(status_lines) < MEMORY_MAX:
+        status_lines[status] = result
+    return result
+
+
+def check_name(name):
+    lower = name.lower()
+    if not HEADER_NAME.fullmatch(name) or lower == "status":
+        raise ValueError(f"invalid header name: {name!r}")
+    # A hop-by-hop header concerns the connection, which belongs to the agent.
+    kind = LENGTH if lower == "content-length" else HOP_BY_HOP if is_hop_by_hop(name) else ORDINARY
+    if len(header_kinds) < MEMORY_MAX:
+        header_kinds[name] = kind
+    return kind
+
+
+class Response:
+    """One answer: `start_response`, `write`, and the state of what has been sent.
+
+    A subclass knows the protocol:
+      send(chunk)  sends the head, if it was not sent yet, and a part of the body, which may be empty;
+      finish()     notifies the agent that the application has finished with the request;
+      abort()      notifies the agent that the answer stays incomplete.
+    """
+
+    __slots__ = ("conn", "is_head", "head", "head_sent", "bodyless", "declared", "sent", "ended")
+
+    def __init__(self, conn, is_head):
+        self.conn = conn
+        self.is_head = is_head
+        self.head = None  # its bytes without the empty line; None until the application called start_response
+        self.head_sent = False
+        self.bodyless = False
+        self.declared = None  # the Content-Length
+        self.sent = 0
+        self.ended = False
+
+    def start(self, status, headers, exc_info=None):
+        if exc_info:
+            try:
+                if self.head_sent:
+                    raise exc_info[1].with_traceback(exc_info[2])
+            finally:
+                exc_info = None  # a traceback holds this frame: break the cycle
+        elif self.head is not None:
+            raise RuntimeError("start_response was called twice without exc_info")
+
+        head, bodyless = status_lines.get(status) or check_status(status)
+        declared = None
+        for name, value in headers:
+            kind = header_kinds.get(name)
+            if kind is None:
+                kind = check_name(name)
+            # Nearly every value is printable, and that is found out quickly. The rest may be, say, a tab.
+            if not value.isprintable() and CONTROL_CHARACTER.search(value):
+                raise ValueError(f"the header {name} has a control character: {value!r}")
+            if kind:
+                if kind == HOP_BY_HOP:
+                    continue
+                if declared is not None or not (value.isascii() and value.isdigit()):
+                    raise ValueError(f"invalid or repeated Content-Length: {value!r}")
+                declared = int(value)
+            head += f"{name}: {value}\r\n"
+        head = head.encode("latin-1")  # an error belongs here, in the application's call, and not in send
+        if len(head) > REPLY_HEAD_MAX - 100:  # with the length and the empty line
+            raise ValueError(f"the headers have {len(head)} bytes, which is too many")
+        self.head = head
+        self.declared = declared
+        self.bodyless = bodyless or self.is_head
+        return self.write
+
+    def suggest_length(self, length):
+        """Add a Content-Length, unless the application has set one or the answer has no body."""
+        if self.head is not None and not self.head_sent and not self.bodyless and self.declared is None:
+            self.declared = length
+            self.head += b"Content-Length: %d\r\n" % length
+
+    def write(self, chunk):
+        if not isinstance(chunk, bytes):
+            raise TypeError(f"the body must consist of bytes, not {type(chunk).__name__}")
+        if self.head is None:
+            raise RuntimeError("the body began before start_response was called")
+        if self.ended:
+            raise RuntimeError("write was called after the end of the answer")
+        if not chunk:
+            return  # the head waits for the first non-empty chunk, because the application may still switch to an error
+        excess = 0
+        if self.bodyless:
+            chunk = b""
+        elif self.declared is not None:
+            excess = max(0, self.sent + len(chunk) - self.declared)
+            if excess:
+                chunk = chunk[:-excess]
+        self.send(chunk)
+        self.sent += len(chunk)
+        self.head_sent = True
+        if excess:
+            self.end()  # the declared length has been sent
+            raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
+
+    def end(self):
+        """End the answer after the last byte of its body."""
+        if self.head is None:
+            raise RuntimeError("the application never called start_response")
+        if not self.head_sent:
+            self.suggest_length(0)
+            self.send(b"")
+            self.head_sent = True
+        if self.declared is not None and not self.bodyless and self.sent < self.declared:
+            raise RuntimeError(f"the body has {self.sent} bytes, but its Content-Length is {self.declared}")
+        self.ended = True
+
+    def fail(self):
+        """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
+        if self.head_sent:
+            return
+        body = b"The application failed to answer this request. The server's log has the details.\n"
+        self.head = None
+        self.start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
+        self.suggest_length(len(body))
+        self.write(body)
+        self.end()
+
+    def send_body(self, result):
+        """Send the body that the application returned, and close it."""
+        try:
+            if isinstance(result, (list, tuple)):
+                self.suggest_length(sum(map(len, result)))
+            for chunk in result:
+                self.write(chunk)
+                if self.bodyless and self.head_sent:
+                    break
+            self.end()
+        finally:
+            if hasattr(result, "close"):
+                result.close()
+
+
+# --- The session protocol ----------------------------------------------------------------------------------------------
+
+
+def receive_exactly(conn, size):
+    data = bytearray()
+    while len(data) < size:
+        chunk = conn.recv(size - len(data))
+        if not chunk:
+            raise ValueError(f"the head ended after {len(data)} of {size} bytes")
+        data += chunk
+    return data
+
+
+def read_head(conn):
+    """Return the head of the request without its last NUL, or None if the peer connected without sending a request."""
+    conn.settimeout(HEAD_TIMEOUT)
+    first = conn.recv(4)
+    if not first:
+        return None
+    size = int.from_bytes(first + receive_exactly(conn, 4 - len(first)), "big")
+    if not 1 < size <= HEAD_MAX:
+        raise ValueError(f"the head claims a size of {size} bytes")
+    # The final NUL stays unread (see the top of this file).
+    block = receive_exactly(conn, size - 1)
+    conn.settimeout(None)  # the agent limits the time for a body
+    return block
+
+
+class SessionBody(io.RawIOBase):
+    """The request's body: CONTENT_LENGTH bytes of the connection, or else all until the agent half-closes."""
+
+    def __init__(self, conn, length):
+        self.conn = conn
+        self.remaining = length
+        self.head_is_open = True
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        if self.remaining == 0:
+            return 0
+        try:
+            if self.head_is_open:
+                if self.conn.recv(1) != b"\0":
+                    raise ClientGone("the request's head has no end")
+                self.head_is_open = False
+            count = self.conn.recv_into(buffer, min(len(buffer), self.remaining or len(buffer)))
+        except ConnectionError as error:
+            raise ClientGone(str(error)) from None
+        if self.remaining is None:
+            if count == 0:
+                self.remaining = 0
+        elif count == 0:
+            # End of file would make half an upload look complete.
+            raise ClientGone(f"the client left before the last {self.remaining} bytes of the request's body")
+        else:
+            self.remaining -= count
+        return count
+
+
+class SessionResponse(Response):
+    """An answer in the session protocol."""
+
+    __slots__ = ()
+
+    def send(self, chunk):
+        if not self.head_sent:
+            chunk = self.head + b"\r\n" + chunk
+        try:
+            self.conn.sendall(chunk)
+        except ConnectionError as error:
+            raise ClientGone(str(error)) from None
+
+    def end(self):
+        """End the answer. The agent sees its end at once, before the application cleans up."""
+        super().end()
+        try:
+            self.conn.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            raise ClientGone(str(error)) from None
+
+    def finish(self):
+        pass  # the protocol cannot say it
+
+    def abort(self):
+        pass  # the close does it (see the top of this file)
+
+
+def drain(conn):
+    """Read the rest of the request, because closing with unread input would look like an incomplete answer.
+
+    The agent has seen the end of the answer and stops sending. The deadline guards against an agent that does not.
+    """
+    deadline = time.monotonic() + DRAIN_TIMEOUT
+    try:
+        while True:
+            conn.settimeout(max(0.001, deadline - time.monotonic()))
+            if not conn.recv(1 << 16) or time.monotonic() > deadline:
+                return
+    except OSError:
+        pass
+
+
+# --- Kept sessions -----------------------------------------------------------------------------------------------------
+
+U32 = struct.Struct(">I")
+frame = U32.pack  # of `HEAD | size`, `DATA | size`
+HEAD, DATA = ord("H") << 24, ord("D") << 24
+END, ABORT = b"E\0\0\0", b"A\0\0\0"
+END_OF_REQUEST = bytes(4)
+DONTWAIT = socket.MSG_DONTWAIT
+
+
+class Kept:
+    """A connection that carries one request after another."""
+
+    __slots__ = ("conn", "watch", "unread")
+
+    def __init__(self, conn):
+        conn.settimeout(None)  # the application may have set a default
+        self.conn = conn
+        self.watch = None  # reports an agent that has half-closed; made for the first answer of several parts
+        self.unread = None  # the body of a request that was answered before its body had come
+
+    def send(self, data):
+        try:
+            self.conn.sendall(data)
+        except ConnectionError as error:
+            raise ClientGone(str(error)) from None
+
+    def check(self):
+        """Raise ClientGone if the agent has closed or half-closed the connection: the answer has no reader."""
+        if self.watch is None:
+            self.watch = select.poll()
+            self.watch.register(self.conn, select.POLLRDHUP)
+        if self.watch.poll(0):
+            raise ClientGone("the agent has abandoned the request")
+
+    def receive_head(self, data):
+        """Receive the rest of a head that did not arrive as a whole. Return the data and where the head ends."""
+        self.conn.settimeout(HEAD_TIMEOUT)
+        end = 4
+        while True:
+            if end == 4 and len(data) >= 4:
+                end += checked_size(data)
+            if 4 < end <= len(data):
+                break
+            chunk = self.conn.recv(BUFFER)
+            if not chunk:
+                raise ValueError(f"the head ended after {len(data)} of {end} bytes")
+            data += chunk
+        self.conn.settimeout(None)  # the agent limits the time for a body
+        return data, end
+
+    def discard(self, data):
+        """Discard more of the body that the application did not read. Return the data behind the end of the body."""
+        body = self.unread
+        body.data = body.data[body.at:] + data
+        body.at = 0
+        while body.has_next() and not body.ended:
+            body.skip(len(body.data))
+        if body.ended:
+            self.unread = None
+        return body.data[body.at:]
+
+    def close(self):
+        try:
+            # A forked child of the application may hold the connection open. The agent must see its end.
+            self.conn.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.conn.close()
+
+
+def checked_size(data):
+    size, = U32.unpack_from(data)
+    if not 1 < size <= HEAD_MAX:
+        raise ValueError(f"the head claims a size of {size} bytes")
+    return size
+
+
+class KeptBody(io.RawIOBase):
+    """The request's body, in frames."""
+
+    def __init__(self, conn, data):
+        self.conn = conn  # None after the request
+        self.data = data  # bytes that were received
+        self.at = 0  # the first of them that was not used
+        self.left = 0  # bytes of the current frame
+        self.ended = False
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        if self.conn is None:
+            raise ClientGone("the request has ended")
+        while not self.has_next():
+            try:
+                more = self.conn.recv(BUFFER)
+            except ConnectionError as error:
+                raise ClientGone(str(error)) from None
+            if not more:
+                # End of file would make half an upload look complete.
+                raise ClientGone("the client left before the end of the request's body")
+            self.data = self.data[self.at:] + more
+            self.at = 0
+        at = self.at
+        count = self.skip(len(buffer))
+        buffer[:count] = self.data[at:self.at]
+        return count
+
+    def has_next(self):
+        """Go to the next byte of the body. Return whether it, or the end of the body, has been received."""
+        while not self.left and not self.ended:
+            if len(self.data) - self.at < 4:
+                return False
+            self.left, = U32.unpack_from(self.data, self.at)
+            self.at += 4
+            self.ended = not self.left
+        return self.ended or self.at < len(self.data)
+
+    def skip(self, limit):
+        count = min(limit, self.left, len(self.data) - self.at)
+        self.at += count
+        self.left -= count
+        return count
+
+
+class KeptResponse(Response):
+    """An answer in the frames of a kept session."""
+
+    __slots__ = ("finished",)
+
+    def __init__(self, conn, is_head):
+        super().__init__(conn, is_head)
+        self.finished = False
+
+    def send(self, chunk):
+        if self.head_sent:
+            # The agent half-closes to abandon a request. It goes on reading, so that the system accepts each write.
+            self.conn.check()
+            first = b""
+        else:
+            first = frame(HEAD | len(self.head) + 2) + self.head + b"\r\n"
+        size = len(chunk)
+        if size <= JOINED_MAX:
+            self.conn.send(b"".join((first, frame(DATA | size), chunk)) if size else first)
+            return
+        self.conn.send(first + frame(DATA | min(size, FRAME_MAX)))
+        view = memoryview(chunk)
+        self.conn.send(view[:FRAME_MAX])
+        for at in range(FRAME_MAX, size, FRAME_MAX):
+            self.conn.send(frame(DATA | min(size - at, FRAME_MAX)))
+            self.conn.send(view[at:at + FRAME_MAX])
+
+    def send_body(self, result):
+        # The common case takes one system call: the whole body is there, and there is nothing to close.
+        if type(result) in (list, tuple) and self.head is not None and not self.head_sent:
+            size = sum(map(len, result))
+            if size <= JOINED_MAX and (self.bodyless or self.declared in (None, size)):
+                body = result[0] if len(result) == 1 else b"".join(result)
+                if isinstance(body, bytes):
+                    if self.bodyless:
+                        body = b""
+                    else:
+                        self.suggest_length(size)
+                    head = self.head
+                    self.sent = size
+                    self.head_sent = self.ended = self.finished = True
+                    self.conn.send(b"".join(
+                        (frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
+                    return
+        super().send_body(result)
+
+    def finish(self):
+        if not self.finished:
+            self.conn.send(END)
+
+    def abort(self):
+        self.conn.send(ABORT)
+
+
+# --- Server ------------------------------------------------------------------------------------------------------------
+
+
+def serve(application, agent):
+    """Serve the application until the agent asks the process to leave."""
+    server = Server(application, agent)
+    agent.ready()
+    server.serve_until_readable(agent.control)
+
+
+class Server:
+    def __init__(self, application, agent):
+        self.application = application
+        self.agent = agent
+        self.password = os.fsencode(agent.options.get("connect_password", ""))
+        self.is_child = False
+        self.buffer = bytearray(BUFFER)
+        self.kept = {}  # descriptor: connection
+        self.poller = select.poll()  # not epoll: forked children of the application would share an epoll set
+        self.main_listener = agent.listen("main", "wsgi", "session", 1)
+        self.kept_listener = agent.listen("kept", "kept", "kept_session", 1)
+        os.register_at_fork(after_in_child=self.become_child)
+
+    def become_child(self):
+        self.is_child = True
+
+    def serve_until_readable(self, control):
+        main, kept = self.main_listener.fileno(), self.kept_listener.fileno()
+        # poll reports the descriptors in this order: a request to leave comes first.
+        for descriptor in (control, main, kept):
+            self.poller.register(descriptor, select.POLLIN)
+        wait, connections = self.poller.poll, self.kept
+        while True:
+            for descriptor, _ in wait():
+                connection = connections.get(descriptor)
+                if connection is not None:
+                    if not self.serve_kept(connection):
+                        self.poller.unregister(descriptor)
+                        del connections[descriptor]
+                        connection.close()
+                elif descriptor == control:
+                    return
+                elif descriptor == main:
+                    self.serve_next(self.main_listener)
+                else:
+                    self.keep_next(self.kept_listener)
+
+    def accept(self, listener):
+        try:
+            return listener.accept()[0]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            print(f"wsgi-server: cannot accept a connection: {error}", file=sys.stderr)
+            time.sleep(0.1)  # the process is probably out of descriptors: do not spin
+        return None
+
+    def keep_next(self, listener):
+        conn = self.accept(listener)
+        if conn is not None:
+            self.kept[conn.fileno()] = Kept(conn)
+            self.poller.register(conn, select.POLLIN)
+
+    def serve_next(self, listener):
+        conn = self.accept(listener)
+        if conn is not None:
+            with conn:
+                self.serve(conn)
+
+    def serve(self, conn):
+        """Serve the request of a connection in the session protocol."""
+        try:
+            block = read_head(conn)
+            if block is None:
+                return
+            environ = make_environ(block, self.password)
+            if environ["REQUEST_METHOD"] == "PING":
+                conn.sendall(b"pong")
+                conn.shutdown(socket.SHUT_WR)
+                drain(conn)
+                return
+            environ["wsgi.input"] = io.BufferedReader(SessionBody(conn, content_length(environ)), BUFFER)
+        except (OSError, ValueError) as error:
+            print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
+            return
+        response = SessionResponse(conn, environ["REQUEST_METHOD"] == "HEAD")
+        self.answer(environ, response)
+        if response.ended:
+            drain(conn)
+
+    def serve_kept(self, kept):
+        """Serve the next request of a kept connection. Return whether to keep the connection."""
+        data = self.buffer
+        try:
+            count = kept.conn.recv_into(data, BUFFER, DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if not count:
+            return False
+        if kept.unread is not None:
+            data = kept.discard(data[:count])
+            if kept.unread is not None or not data:
+                return True
+            count = len(data)
+        try:
+            end = 4 + checked_size(data) if count >= 4 else BUFFER
+            if count < end:
+                data, end = kept.receive_head(data[:count])
+                count = len(data)
+            environ = make_environ(data[4:end - 1], self.password)
+        except (OSError, ValueError) as error:
+            print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
+            return False
+
+        behind = count - end
+        body = None
+        if behind >= 4 and data[count - 4:count] == END_OF_REQUEST and (
+                behind == 4 or behind > 8 and U32.unpack_from(data, end)[0] == behind - 8):
+            # Nothing, or one frame with the whole body.
+            environ["wsgi.input"] = io.BytesIO(data[end + 4:count - 4])
+        else:
+            body = KeptBody(kept.conn, bytes(data[end:count]))
+            environ["wsgi.input"] = io.BufferedReader(body, BUFFER)
+        is_done = self.answer(environ, KeptResponse(kept, environ["REQUEST_METHOD"] == "HEAD"))
+        if body is not None:
+            body.conn = None  # the application may keep the body longer than the request
+            if is_done:
+                kept.unread = body
+                # The agent waits for the end of the answer before it sends the next request.
+                return not kept.discard(b"") or kept.unread is not None
+        return is_done
+
+    def answer(self, environ, response):
+        """Let the application answer. Return whether the answer was ended."""
+        try:
+            result = self.application(environ, response.start)
+            if self.is_child:
+                sys.exit()
+            response.send_body(result)
+            response.finish()
+            return True
+        except self.agent.Terminated:
+            raise
+        except ClientGone:
+            pass
+        except BaseException:  # sys.exit() in a request fails that request, and does not end the process
+            if not self.agent.is_own_process():
+                raise  # a forked child exits; connections and main loop belong to the parent
+            traceback.print_exc()
+            try:
+                response.fail()
+                if response.ended:
+                    response.finish()
+                    return True
+                response.abort()
+            except ClientGone:
+                pass
+        return False

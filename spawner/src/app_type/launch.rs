@@ -1,0 +1,92 @@
+//! An application that can be served, and how it is launched.
+
+use super::{AppType, CustomLoader, CustomType, Interpreter, Loader, StartCommand};
+use std::path::PathBuf;
+
+/// An application that can be served.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// The directory.
+    pub root: PathBuf,
+    /// The name of its type.
+    pub type_name: String,
+    /// The name of its type for people.
+    pub description: String,
+    /// The beginning of the process title.
+    pub title: String,
+    /// The variables that name the environment of such an application, in the order in which they count.
+    pub environment_variables: &'static [&'static str],
+    /// How its processes are started.
+    pub launch: Launch,
+}
+
+/// How the processes of an application are started.
+#[derive(Clone, Debug)]
+pub enum Launch {
+    /// A loader that is part of this program loads the startup file.
+    Loader {
+        /// The loader.
+        loader: &'static Loader,
+        /// The startup file, relative to the root or absolute.
+        startup_file: String,
+    },
+    /// A loader of the user's loads the startup file.
+    Custom(CustomLoader),
+    /// The application's own command starts a server.
+    Command(StartCommand),
+}
+
+impl App {
+    pub(super) fn new(root: PathBuf, app_type: &AppType, launch: Launch) -> App {
+        App {
+            root,
+            type_name: app_type.name.into(),
+            description: app_type.description.into(),
+            title: app_type.title.into(),
+            environment_variables: app_type.environment_variables,
+            launch,
+        }
+    }
+
+    pub(super) fn custom(root: PathBuf, custom: &CustomType, startup_file: String) -> App {
+        App {
+            launch: custom.launch(&root, startup_file),
+            root,
+            type_name: custom.name.clone(),
+            description: custom.name.clone(),
+            title: custom.title.clone().unwrap_or_else(|| custom.name.clone()),
+            environment_variables: &[],
+        }
+    }
+
+    /// Returns the interpreter that runs the loader, if an option of the agent names it.
+    pub fn interpreter(&self) -> Option<Interpreter> {
+        match &self.launch {
+            Launch::Loader { loader, .. } => Some(loader.interpreter),
+            Launch::Custom(_) | Launch::Command(_) => None,
+        }
+    }
+
+    /// Returns the number of a server's threads that suits the application on so many cores.
+    pub fn threads(&self, cores: usize) -> usize {
+        self.interpreter().map_or(cores, |interpreter| interpreter.threads(cores))
+    }
+
+    /// Returns whether a preloader can fork its processes.
+    pub fn has_preloader(&self) -> bool {
+        match &self.launch {
+            Launch::Loader { loader, .. } => loader.preloader.is_some(),
+            Launch::Custom(custom) => custom.preloader.is_some(),
+            Launch::Command(_) => false,
+        }
+    }
+
+    /// Returns what starts the application, for people: the startup file, or the command.
+    pub fn start(&self) -> &str {
+        match &self.launch {
+            Launch::Loader { startup_file, .. } => startup_file,
+            Launch::Custom(custom) => &custom.startup_file,
+            Launch::Command(command) => command.text(),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Advice after a failed boot, by the text of the error.
+//!
+//! One table: each row recognises the text that a language, or the system, prints for one kind of error.
+
+use crate::app_type::Interpreter;
+use std::path::Path;
+
+/// The facts that advice depends on.
+pub(crate) struct Setup<'a> {
+    /// The application's directory.
+    pub(crate) root: &'a Path,
+    /// The kind of the interpreter, if an option of the agent names it.
+    pub(crate) interpreter: Option<Interpreter>,
+    /// The interpreter's program.
+    pub(crate) program: &'a Path,
+    /// The name of the user of the process.
+    pub(crate) user: &'a str,
+}
+
+/// One kind of error: returns advice if the text shows it.
+type Rule = fn(&str, &Setup<'_>) -> Option<String>;
+
+/// The kinds of errors. The first that the text shows counts.
+const RULES: [Rule; 9] = [
+    python_module,
+    ruby_gem,
+    node_package,
+    node_module_format,
+    variable,
+    command,
+    address_in_use,
+    service,
+    permission,
+];
+
+/// Returns what to try after an error with this text.
+pub(crate) fn advise(text: &str, setup: &Setup<'_>) -> Option<String> {
+    RULES.iter().find_map(|rule| rule(text, setup))
+}
+
+/// Returns the text between the first `begin` and the next `end`.
+fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(begin)?;
+    Some(rest.split_once(end)?.0)
+}
+
+fn python_module(text: &str, setup: &Setup<'_>) -> Option<String> {
+    let module = between(text, "No module named '", "'")?;
+    let program = setup.program.display();
+    if setup.interpreter != Some(Interpreter::Python) {
+        return Some(format!("Install the Python module {module}, or correct its name."));
+    }
+    let environments = [".venv", "venv", "env"].map(|dir| setup.root.join(dir).join("bin/python"));
+    let found = environments.iter().find(|python| python.is_file() && *python != setup.program);
+    Some(match found {
+        Some(python) => format!(
+            "The application has a virtual environment. Start it with --python {}.",
+            python.display()
+        ),
+        None => format!(
+            "Install {module} for {program}, or name the interpreter of the virtual environment that has it: \
+             --python DIRECTORY/bin/python."
+        ),
+    })
+}
+
+fn ruby_gem(text: &str, setup: &Setup<'_>) -> Option<String> {
+    let root = setup.root.display();
+    if text.contains("Your Ruby version is ") {
+        return Some("Name the Ruby that the Gemfile asks for with --ruby.".into());
+    }
+    if text.contains("Bundler::GemNotFound") || text.contains("in locally installed gems") {
+        return Some(format!("Run `bundle install` in {root}."));
+    }
+    let (_, rest) = text.split_once("cannot load such file -- ")?;
+    let file = rest.split_whitespace().next()?;
+    if file.starts_with('/') {
+        return Some(format!("Restore the file {file}.rb, or correct the line that requires it."));
+    }
+    Some(format!(
+        "Add the gem that has {file} to the Gemfile, and run `bundle install` in {root}. If another Ruby has it, name \
+         that one with --ruby."
+    ))
+}
+
+fn node_package(text: &str, setup: &Setup<'_>) -> Option<String> {
+    let module = between(text, "Cannot find module '", "'")
+        .or_else(|| between(text, "Cannot find package '", "'"))?;
+    if module.starts_with(['.', '/']) {
+        return Some(format!("Restore the file {module}, or correct the line that requires it."));
+    }
+    Some(format!(
+        "Run `npm install` in {}. If package.json does not name {module}: `npm install {module}`.",
+        setup.root.display()
+    ))
+}
+
+fn node_module_format(text: &str, _: &Setup<'_>) -> Option<String> {
+    let is_module = text.contains("Cannot use import statement outside a module");
+    let is_script = text.contains("require is not defined in ES module scope");
+    if is_module {
+        return Some(
+            "Set \"type\": \"module\" in package.json, or end the file's name with .mjs.".into(),
+        );
+    }
+    is_script.then(|| "Use import, or end the file's name with .cjs.".into())
+}
+
+/// A variable that the application reads without a default.
+fn variable(text: &str, _: &Setup<'_>) -> Option<String> {
+    let is_name = |name: &&str| {
+        !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let is_environ = text.contains("\"<frozen os>\"") || text.contains("/os.py\"");
+    let python = is_environ.then(|| between(text, "KeyError: '", "'")).flatten();
+    let ruby =
+        text.contains("(KeyError)").then(|| between(text, "key not found: \"", "\"")).flatten();
+    let name = python.or(ruby).filter(is_name)?;
+    Some(format!(
+        "Set the variable {name} in the environment in which the server starts: application processes inherit it."
+    ))
+}
+
+/// A start command that the shell does not find.
+fn command(text: &str, _: &Setup<'_>) -> Option<String> {
+    let line = text
+        .lines()
+        .find(|line| line.trim_end().ends_with(": not found") && line.contains("sh: "))?;
+    let program = line.trim_end().strip_suffix(": not found")?.rsplit(": ").next()?;
+    Some(format!("Install {program}, or write its whole path into the start command."))
+}
+
+fn address_in_use(text: &str, _: &Setup<'_>) -> Option<String> {
+    let shows =
+        text.contains("EADDRINUSE") || text.to_lowercase().contains("address already in use");
+    shows.then(|| {
+        "The application opens a port of its own, and another process has it: perhaps one of its own, for the server \
+         starts several. Let each process choose a free port, or limit them with --max-pool-size 1."
+            .into()
+    })
+}
+
+fn service(text: &str, _: &Setup<'_>) -> Option<String> {
+    let shows = text.contains("ECONNREFUSED") || text.contains("Connection refused");
+    shows.then(|| {
+        "Start the service that the application connects to, such as its database, or correct its address.".into()
+    })
+}
+
+fn permission(text: &str, setup: &Setup<'_>) -> Option<String> {
+    let shows = text.contains("EACCES") || text.contains("Permission denied");
+    shows.then(|| {
+        format!("Give the user {} access to the file in the message, or choose another user with --user.", setup.user)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(text: &str, interpreter: Option<Interpreter>, root: &Path) -> String {
+        let program = Path::new("/usr/bin/python3");
+        advise(text, &Setup { root, interpreter, program, user: "deploy" }).unwrap_or_default()
+    }
+
+    #[test]
+    fn each_kind_of_error_has_its_advice() {
+        let root = Path::new("/srv/shop");
+        for (text, part) in [
+            ("ModuleNotFoundError: No module named 'flask'\n", "Install the Python module flask"),
+            (
+                "config.ru:1:in `require': cannot load such file -- sinatra (LoadError)",
+                "has sinatra",
+            ),
+            ("cannot load such file -- /srv/shop/lib/a (LoadError)", "/srv/shop/lib/a.rb"),
+            (
+                "Could not find rack-3.0 in locally installed gems (Bundler::GemNotFound)",
+                "bundle install",
+            ),
+            ("Your Ruby version is 3.1.2, but your Gemfile specified 3.3", "--ruby"),
+            ("Error: Cannot find module 'express'\nRequire stack:", "npm install express"),
+            ("Error: Cannot find module './db'\n", "file ./db"),
+            ("Cannot find package 'koa' imported from /a", "npm install koa"),
+            ("SyntaxError: Cannot use import statement outside a module", "\"type\""),
+            ("  File \"<frozen os>\", line 6\nKeyError: 'SECRET_KEY'\n", "variable SECRET_KEY"),
+            (
+                "config.ru:1:in `fetch': key not found: \"DATABASE_URL\" (KeyError)",
+                "variable DATABASE_URL",
+            ),
+            ("/bin/sh: 1: gunicorn: not found", "Install gunicorn"),
+            ("Error: listen EADDRINUSE: address already in use :::3000", "--max-pool-size 1"),
+            ("psycopg.OperationalError: Connection refused", "Start the service"),
+            ("PermissionError: [Errno 13] Permission denied: '/etc/shadow'", "user deploy"),
+        ] {
+            let advice = advice(text, None, root);
+            assert!(advice.contains(part), "{text}: {advice}");
+        }
+        for text in
+            ["", "KeyError: 'SECRET_KEY'", "KeyError: 'x'", "RuntimeError: no", "a: not found"]
+        {
+            assert_eq!(advice(text, None, root), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_python_module_points_to_the_virtual_environment() {
+        let root = tempfile::tempdir().unwrap();
+        let text = "ModuleNotFoundError: No module named 'flask'\n";
+        let python = Some(Interpreter::Python);
+        let without = advice(text, python, root.path());
+        assert!(without.contains("flask for /usr/bin/python3"), "{without}");
+        std::fs::create_dir_all(root.path().join(".venv/bin")).unwrap();
+        std::fs::write(root.path().join(".venv/bin/python"), "").unwrap();
+        let with = advice(text, python, root.path());
+        assert!(
+            with.contains(&format!("--python {}/.venv/bin/python", root.path().display())),
+            "{with}"
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! The answer of a loader whose application is ready: its sockets.
+
+use std::net::SocketAddr;
+use std::path::{Component, PathBuf};
+
+/// The loader's answer when its application is ready.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ready {
+    pub(crate) sockets: Vec<Socket>,
+    pub(crate) pid: Option<u32>,
+    /// The socket for commands, if the loader is a preloader.
+    pub(crate) commands: Option<PathBuf>,
+}
+
+impl Ready {
+    /// Returns the socket for requests: one with kept sessions where the loader offers it, else `main`.
+    pub(crate) fn preferred(&self) -> Option<&Socket> {
+        let kept = self.sockets.iter().find(|s| s.protocol == Protocol::KeptSession);
+        kept.or_else(|| self.sockets.iter().find(|s| s.name == "main"))
+    }
+}
+
+/// One socket that the process listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Socket {
+    pub(crate) name: String,
+    pub(crate) address: Address,
+    pub(crate) protocol: Protocol,
+    /// The number of simultaneous sessions; 0: any number.
+    pub(crate) concurrency: usize,
+}
+
+/// The address that a process listens on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A TCP socket.
+    Tcp(SocketAddr),
+}
+
+/// The protocol of a process's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One request a connection.
+    Session,
+    /// One request after another, in the frames of [`crate::kept`].
+    KeptSession,
+    /// HTTP/1.1.
+    HttpSession,
+}
+
+impl Protocol {
+    /// Returns the name in the line of a socket.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Session => "session",
+            Protocol::KeptSession => "kept_session",
+            Protocol::HttpSession => "http_session",
+        }
+    }
+}
+
+/// Parses `NAME;ADDRESS;PROTOCOL;CONCURRENCY`.
+///
+/// Returns `None` for a socket beside `main` whose protocol the agent does not know: a loader may offer
+/// protocols of the future.
+pub(crate) fn parse_socket(value: &str) -> Result<Option<Socket>, String> {
+    let parts: Vec<_> = value.split(';').collect();
+    let [name, address, protocol, concurrency] = parts[..] else {
+        return Err("expected NAME;ADDRESS;PROTOCOL;CONCURRENCY".into());
+    };
+    let protocol = match protocol {
+        "session" => Protocol::Session,
+        // Each agent must be able to serve `main`.
+        "kept_session" if name != "main" => Protocol::KeptSession,
+        "http_session" => Protocol::HttpSession,
+        _ if name != "main" => return Ok(None),
+        other => return Err(format!("unknown protocol {other}")),
+    };
+    let concurrency = concurrency.parse().map_err(|_| "bad concurrency".to_owned())?;
+    Ok(Some(Socket { name: name.into(), address: parse_address(address)?, protocol, concurrency }))
+}
+
+pub(crate) fn parse_address(address: &str) -> Result<Address, String> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        let path = PathBuf::from(path);
+        let normal =
+            path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
+        if !path.is_absolute() || !normal {
+            return Err("the socket's path is not absolute and normal".into());
+        }
+        return Ok(Address::Unix(path));
+    }
+    match address.strip_prefix("tcp://").map(str::parse::<SocketAddr>) {
+        Some(Ok(at)) if at.ip().is_loopback() => Ok(Address::Tcp(at)),
+        _ => Err("the address is neither unix:/path nor tcp://127.0.0.1:PORT".into()),
+    }
+}

@@ -1,0 +1,439 @@
+//! The instance directory: `<name>.<pid>.<random>` under `$XDG_RUNTIME_DIR` or the temporary directory.
+//!
+//! It holds the sockets of the application processes (`generation-0/backends/`), the loaders and the
+//! tools' socket (`admin`). The tools find a running agent by this directory. The agent locks the
+//! directory for as long as it lives: a directory without a lock is stale. The pid alone would not show
+//! that, because the system may have reused it. Other users cannot predict the name, so they cannot
+//! occupy it.
+//!
+//! # A directory that vanishes
+//! Cleaners of temporary files and the end of a login session remove directories that are in use. The
+//! agent notices that within a second, and creates another directory. Running processes stay reachable:
+//! the agent holds their sockets. If it cannot create another directory, it
+//! says so every minute and tries again; only new processes and the tools have to wait.
+//!
+//! # Another user
+//! With `--user`, application processes must reach their loader and their sockets. The directories then
+//! let every user through but list nothing, and `backends` belongs to that user.
+
+use crate::error::Error;
+use crate::random;
+use crate::user::User;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The number of random characters in the name.
+const RANDOM: usize = 8;
+/// The length of `/generation-0/backends/` and a socket's name (loader, pid, random characters).
+const LONGEST_BELOW: usize = 23 + 24;
+/// The size of a Unix socket's address, with its final NUL.
+const SUN_PATH: usize = 108;
+
+/// The directory of this agent. Dropping it removes the directory.
+#[derive(Debug)]
+pub struct InstanceDir(Arc<Shared>);
+
+/// A reference to the agent's directory. The directory may have been removed.
+pub type Instance = Arc<Shared>;
+
+/// The path of an [`InstanceDir`], which changes if the directory vanishes.
+#[derive(Debug)]
+pub struct Shared {
+    name: &'static str,
+    /// The user of application processes, if it is not the agent's.
+    user: Option<User>,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    path: PathBuf,
+    /// The directory of the bodies and answers that do not fit into memory.
+    buffered: Arc<Path>,
+    /// The open directory that holds the lock; `None` once the agent has removed it.
+    lock: Option<OwnedFd>,
+}
+
+/// The result of [`Shared::restore`].
+#[derive(Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// The directory was there.
+    Intact,
+    /// Another directory takes the place of this one.
+    Instead(PathBuf),
+}
+
+impl InstanceDir {
+    /// Creates the directory of this process, and removes stale directories of the same user.
+    pub fn create(name: &'static str, user: Option<&User>) -> Result<Self, Error> {
+        Self::create_in(name, &bases(user)[0], user)
+    }
+
+    fn create_in(name: &'static str, base: &Path, user: Option<&User>) -> Result<Self, Error> {
+        remove_stale(name, base);
+        let longest = format!("{name}.{}.{}", i32::MAX, "x".repeat(RANDOM));
+        if base.join(&longest).as_os_str().len() + LONGEST_BELOW >= SUN_PATH {
+            return Err(Error::other(format!(
+                "the path of an instance directory in {} is too long for Unix sockets. \
+                 Set XDG_RUNTIME_DIR to a shorter directory.",
+                base.display()
+            )));
+        }
+        let current = establish(name, base, user).map_err(|e| {
+            Error::other(format!(
+                "cannot create an instance directory in {}: {e}. \
+                 Set {} to another directory.",
+                base.display(),
+                if user.is_some() { "TMPDIR" } else { "XDG_RUNTIME_DIR" },
+            ))
+        })?;
+        let dir = Shared { name, user: user.cloned(), current: Mutex::new(current) };
+        Ok(InstanceDir(Arc::new(dir)))
+    }
+
+    /// Returns a reference that does not keep the directory.
+    pub fn shared(&self) -> Instance {
+        Arc::clone(&self.0)
+    }
+
+    /// Removes the directory now.
+    pub fn remove(&self) {
+        let mut current = self.0.current();
+        if current.lock.take().is_none() {
+            return;
+        }
+        if let Err(e) = std::fs::remove_dir_all(&current.path)
+            && e.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!("cannot remove the instance directory {}: {e}", current.path.display());
+        }
+    }
+}
+
+impl Drop for InstanceDir {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+impl Shared {
+    fn current(&self) -> MutexGuard<'_, Current> {
+        // Code under this lock does not panic, so a poisoned lock still guards a valid path.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Returns the path of the directory.
+    pub fn path(&self) -> PathBuf {
+        self.current().path.clone()
+    }
+    /// Returns the directory of the bodies and answers that do not fit into memory.
+    pub fn buffered(&self) -> Arc<Path> {
+        Arc::clone(&self.current().buffered)
+    }
+    /// Returns the directory that the handshake calls `generation_dir`.
+    pub fn generation(&self) -> PathBuf {
+        generation(&self.path())
+    }
+    /// Writes a file into the directory, unless it is there. The function blocks.
+    ///
+    /// The file appears with its whole text. Another process may be starting, and a disk may be full, so a file
+    /// that is written in place could be found incomplete.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn install(&self, name: &str, text: &str) -> io::Result<()> {
+        let dir = self.path();
+        let path = dir.join(name);
+        if path.try_exists()? {
+            return Ok(());
+        }
+        let unfinished = dir.join(format!("{name}.{}", random::characters(RANDOM)));
+        let written =
+            write_new(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    /// Creates the directory or parts of it again if they are gone. The function blocks.
+    ///
+    /// # Errors
+    /// No directory can be created, or the agent has removed its directory because it ends.
+    pub fn restore(&self) -> io::Result<Restored> {
+        let restored = self.restore_locked()?;
+        if let Restored::Instead(vanished) = &restored {
+            tracing::warn!(
+                "the instance directory {} has been removed; {} takes its place",
+                vanished.display(),
+                self.path().display()
+            );
+        }
+        Ok(restored)
+    }
+
+    fn restore_locked(&self) -> io::Result<Restored> {
+        let mut current = self.current();
+        let Some(lock) = &current.lock else {
+            return Err(io::Error::other("the agent is shutting down"));
+        };
+        if is_at(lock, &current.path) {
+            furnish(&current.path, self.user.as_ref())?;
+            return Ok(Restored::Intact);
+        }
+        let old = current.path.parent().map(Path::to_owned);
+        let bases = old.into_iter().chain(bases(self.user.as_ref()));
+        let mut result = Err(io::ErrorKind::NotFound.into());
+        for base in bases {
+            result = establish(self.name, &base, self.user.as_ref());
+            if result.is_ok() {
+                break;
+            }
+        }
+        let vanished = std::mem::replace(&mut *current, result?);
+        Ok(Restored::Instead(vanished.path))
+    }
+}
+
+/// Returns pid and directory of each running agent of this user, in order of pid. Root sees all agents.
+pub fn running(name: &str) -> Vec<(u32, PathBuf)> {
+    let own = rustix::process::geteuid();
+    let mut found: Vec<_> = bases(None)
+        .iter()
+        .flat_map(|base| found_in(name, base))
+        .filter(|found| found.uid == own.as_raw() || own.is_root())
+        .filter(|found| lock(&found.path).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
+        .map(|found| (found.pid, found.path))
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn buffered(dir: &Path) -> PathBuf {
+    dir.join("buffered")
+}
+
+fn generation(dir: &Path) -> PathBuf {
+    dir.join("generation-0")
+}
+
+/// Returns the directories that may hold instance directories. A new one goes into the first.
+///
+/// Only its owner may enter `$XDG_RUNTIME_DIR`, so the processes of another user need the other one.
+fn bases(user: Option<&User>) -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_dir());
+    let runtime = runtime.filter(|_| user.is_none());
+    runtime.into_iter().chain([std::env::temp_dir()]).collect()
+}
+
+/// Creates a directory with its parts, and locks it.
+fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
+    if user.is_some() {
+        lets_everyone_through(base)?;
+    }
+    let path = loop {
+        let file = format!("{name}.{}.{}", std::process::id(), random::characters(RANDOM));
+        let path = base.join(file);
+        match make(&path, user) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => break made.map(|()| path)?,
+        }
+    };
+    let lock = lock(&path)?;
+    furnish(&path, user)?;
+    let buffered = buffered(&path).into();
+    Ok(Current { path, buffered, lock: Some(lock) })
+}
+
+/// Creates the parts of an instance directory that do not exist.
+fn furnish(path: &Path, user: Option<&User>) -> io::Result<()> {
+    let generation = generation(path);
+    let backends = generation.join("backends");
+    for dir in [&generation, &backends, &buffered(path)] {
+        match make(dir, user) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            made => made?,
+        }
+        if let Some(user) = user
+            && dir == &backends
+        {
+            std::os::unix::fs::chown(dir, Some(user.uid), Some(user.gid))?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails if some user may not enter the directory.
+fn lets_everyone_through(dir: &Path) -> io::Result<()> {
+    for part in dir.canonicalize()?.ancestors() {
+        if part.metadata()?.mode() & 0o001 == 0 {
+            return Err(io::Error::other(format!(
+                "the user of --user may not enter {}",
+                part.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Creates a directory with its mode, so that other users can never list it.
+fn make(path: &Path, user: Option<&User>) -> io::Result<()> {
+    DirBuilder::new().mode(if user.is_some() { 0o711 } else { 0o700 }).create(path)
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Returns whether `path` leads to the open directory.
+fn is_at(dir: &OwnedFd, path: &Path) -> bool {
+    let Ok(there) = path.symlink_metadata() else { return false };
+    rustix::fs::fstat(dir).is_ok_and(|d| (d.st_dev, d.st_ino) == (there.dev(), there.ino()))
+}
+
+fn lock(dir: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(dir, flags, Mode::empty())?;
+    rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(fd)
+}
+
+/// A directory with the name of an instance directory.
+struct Found {
+    pid: u32,
+    uid: u32,
+    path: PathBuf,
+}
+
+fn found_in(name: &str, base: &Path) -> Vec<Found> {
+    let Ok(entries) = std::fs::read_dir(base) else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let file = entry.file_name();
+            let rest = file.to_str()?.strip_prefix(name)?;
+            let pid = rest.strip_prefix('.')?.split('.').next()?.parse().ok()?;
+            let facts = entry.metadata().ok()?; // of the link itself, not its target
+            facts.is_dir().then(|| Found { pid, uid: facts.uid(), path: entry.path() })
+        })
+        .collect()
+}
+
+/// Removes directories of this user whose agent has ended.
+fn remove_stale(name: &str, base: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for Found { pid, path, .. } in found_in(name, base).into_iter().filter(|found| found.uid == own)
+    {
+        let Ok(_held) = lock(&path) else { continue };
+        // A new agent's directory is unlocked for a moment, between its creation and the lock.
+        let young = path
+            .metadata()
+            .and_then(|m| m.modified())
+            .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
+        let alive = Path::new("/proc").join(pid.to_string()).exists() && pid != std::process::id();
+        if !(young && alive) {
+            let _ = std::fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_directory_is_private_and_removed_with_its_owner() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
+        let path = dir.shared().path();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(dir.shared().generation().join("backends").is_dir());
+        drop(dir);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn directories_of_dead_agents_are_removed_and_those_of_living_agents_stay() {
+        let base = tempfile::tempdir().unwrap();
+        let stale = base.path().join("cabrank.4194304.abc"); // above the largest possible pid
+        let alive = base.path().join("cabrank.4194305");
+        std::fs::create_dir(&stale).unwrap();
+        std::fs::create_dir(&alive).unwrap();
+        let held = lock(&alive).unwrap();
+        let _dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
+        assert!(!stale.exists() && alive.exists());
+        drop(held);
+    }
+
+    #[test]
+    fn a_path_too_long_for_sockets_is_an_error_with_a_remedy() {
+        let base = tempfile::tempdir().unwrap();
+        let long = base.path().join("x".repeat(90));
+        std::fs::create_dir(&long).unwrap();
+        let failure = InstanceDir::create_in("cabrank", &long, None).unwrap_err();
+        assert!(failure.message().contains("XDG_RUNTIME_DIR"));
+    }
+
+    /// Writes one file from many threads at once. Each reads it when its own call has returned.
+    #[test]
+    fn an_installed_file_is_never_incomplete() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
+        let (shared, text) = (dir.shared(), "x".repeat(1 << 24));
+        for round in 0..5 {
+            let name = format!("loader.{round}");
+            let all = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        all.wait();
+                        shared.install(&name, &text).unwrap();
+                        assert_eq!(
+                            std::fs::read(shared.path().join(&name)).unwrap().len(),
+                            text.len()
+                        );
+                    });
+                }
+            });
+        }
+        let files = std::fs::read_dir(shared.path()).unwrap().filter_map(Result::ok);
+        assert_eq!(files.filter(|f| f.file_type().unwrap().is_file()).count(), 5);
+        let long = "x".repeat(300); // longer than a name may be
+        assert!(shared.install(&long, "").is_err());
+    }
+
+    #[test]
+    fn names_differ_between_agents_of_one_pid() {
+        let base = tempfile::tempdir().unwrap();
+        let [one, other] =
+            [(); 2].map(|()| InstanceDir::create_in("cabrank", base.path(), None).unwrap());
+        assert_ne!(one.shared().path(), other.shared().path());
+    }
+
+    #[test]
+    fn a_directory_that_vanished_is_replaced_until_the_agent_removes_it() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
+        let shared = dir.shared();
+        let first = shared.path();
+        assert_eq!(shared.restore().unwrap(), Restored::Intact);
+        std::fs::remove_dir(shared.generation().join("backends")).unwrap();
+        assert_eq!(shared.restore().unwrap(), Restored::Intact);
+        assert!(shared.generation().join("backends").is_dir());
+        std::fs::remove_dir_all(&first).unwrap();
+        std::fs::write(&first, "another file of that name").unwrap();
+        assert_eq!(shared.restore().unwrap(), Restored::Instead(first.clone()));
+        assert!(shared.path() != first && shared.generation().join("backends").is_dir());
+        dir.remove();
+        assert!(shared.restore().is_err());
+        assert!(!shared.path().exists());
+    }
+}

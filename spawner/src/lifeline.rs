@@ -1,0 +1,138 @@
+//! The life of one process from the moment it serves to its end.
+//!
+//! The lifeline notices the end of its process at once, expected or not, and reaps it. A process that
+//! does not follow a request to leave is sent signals.
+
+use crate::WeakPool;
+use crate::children::{AppChild, Children, kill_group};
+use crate::held_socket::HeldSocket;
+use crate::listening;
+use crate::process::AppInfo;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// The time for a process to leave before SIGTERM, and again before SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Waits for the end of a process.
+///
+/// Each process has one thread that waits for its end. tokio can watch a pidfd, but only by an `unsafe`
+/// call, which this project forbids.
+#[derive(Debug)]
+pub(crate) struct Exit(oneshot::Receiver<()>);
+
+impl Exit {
+    pub(crate) fn of(child: &AppChild) -> io::Result<Exit> {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("no such pid"))?;
+        let (ended, exit) = oneshot::channel();
+        std::thread::Builder::new().name(format!("app {}", child.id())).spawn(move || {
+            // NOWAIT leaves the process unreaped, so that its pid is not reused before `reap`.
+            let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while waitid(WaitId::Pid(pid), look).is_err_and(|e| e == rustix::io::Errno::INTR) {}
+            let _ = ended.send(());
+        })?;
+        Ok(Exit(exit))
+    }
+
+    /// Waits for the end. The caller must not call it again afterwards.
+    pub(crate) async fn done(&mut self) {
+        let _ = (&mut self.0).await;
+    }
+}
+
+/// Watches a process until its end, and reaps it.
+pub(crate) async fn hold(
+    mut child: AppChild,
+    mut exit: Exit,
+    info: Arc<AppInfo>,
+    pool: Arc<OnceLock<WeakPool>>,
+    children: Arc<Children>,
+) {
+    let expected = tokio::select! {
+        biased;
+        // A process that was asked to leave may have ended already.
+        () = info.leave.notified() => true,
+        () = exit.done() => false,
+    };
+    let since = Instant::now();
+    let was_signalled = expected && end_process(&mut exit, &info).await;
+    info.endpoint.set_exited();
+    if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
+        // A request may be the cause, also after its answer. The pool does not back off then: one bad page would stop the
+        // application.
+        match info.had_session.load(Ordering::Acquire) {
+            false => pool.process_has_failed(info.endpoint.identifier),
+            true => pool.detach(info.endpoint.identifier),
+        };
+    }
+    if expected && info.control.is_none() {
+        await_group(info.pid, since + 2 * GRACE).await;
+    }
+    let status = children.reap(&mut child);
+    info.connections.close_idle(&info.endpoint);
+    let pid = info.pid;
+    // Most loaders remove their socket themselves.
+    let _ = tokio::task::spawn_blocking(move || info.held.as_ref().map(HeldSocket::remove)).await;
+    // A process that handles SIGTERM itself often ends by it in the end.
+    let is_regular = status
+        .as_ref()
+        .is_ok_and(|status| status.success() || status.signal() == Some(Signal::TERM.as_raw()));
+    let status = described(status);
+    if expected && (was_signalled || is_regular) {
+        tracing::debug!(pid, "App {pid} has exited: {status}");
+    } else {
+        // Also if it was asked to exit: a broken connection can show a crash before its end is noticed.
+        tracing::warn!(pid, "process {pid} ended unexpectedly: {status}");
+    }
+}
+
+/// Waits until a process that was asked to leave ends. Returns whether a signal was necessary.
+async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
+    let (hurry, mut grace) = (info.hurry.load(Ordering::Acquire), GRACE);
+    if info.control.is_none() {
+        // Only a signal asks this process to leave, so it comes at once.
+        grace += GRACE;
+    } else if !hurry && tokio::time::timeout(GRACE, exit.done()).await.is_ok() {
+        return false;
+    }
+    kill_group(info.pid, Signal::TERM);
+    if tokio::time::timeout(grace, exit.done()).await.is_ok() {
+        return true;
+    }
+    tracing::warn!(pid = info.pid, "App {} does not exit: killing it", info.pid);
+    kill_group(info.pid, Signal::KILL);
+    exit.done().await;
+    true
+}
+
+/// Gives the other processes of the group time to leave until the deadline, after the first one has ended.
+///
+/// A signal ends a shell at once. The server that it has started may need longer.
+async fn await_group(group: u32, deadline: Instant) {
+    let mut pause = Duration::from_millis(5);
+    loop {
+        let look = tokio::task::spawn_blocking(move || listening::members(group)).await;
+        if look.is_ok_and(|members| members.is_ok_and(|members| members.is_empty()))
+            || Instant::now() > deadline
+        {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+}
+
+/// Describes the exit status in words.
+pub(crate) fn described(status: io::Result<ExitStatus>) -> String {
+    match status {
+        Ok(status) => status.to_string(),
+        Err(e) => format!("exit status unknown: {e}"),
+    }
+}

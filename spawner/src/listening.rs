@@ -1,0 +1,142 @@
+//! The TCP sockets that a process group listens on, as `/proc` shows them.
+//!
+//! A test by connecting would not do: while a process starts, another program may take its port, and would then get
+//! its requests. A connection without a request may also confuse an application.
+
+use procfs::net::{TcpNetEntry, TcpState};
+use procfs::process::{FDTarget, all_processes};
+use procfs::{ProcError, ProcResult};
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The answer to the question whether a group listens on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listening {
+    /// No program listens on the port.
+    Free,
+    /// Another program does.
+    Another,
+    /// The group does, on this address.
+    Group(SocketAddr),
+}
+
+/// Returns whether the process group listens on the port. `uid` is its user.
+pub(crate) fn on_port(group: u32, uid: u32, port: u16) -> ProcResult<Listening> {
+    let on_port: Vec<_> =
+        listeners()?.into_iter().filter(|l| l.local_address.port() == port).collect();
+    if on_port.is_empty() {
+        return Ok(Listening::Free);
+    }
+    let sockets = Sockets::of(group)?;
+    let own = on_port.iter().find(|listener| sockets.include(listener, uid));
+    Ok(own.map_or(Listening::Another, |own| Listening::Group(own.local_address)))
+}
+
+/// Returns the addresses that the process group listens on.
+pub(crate) fn addresses(group: u32) -> ProcResult<Vec<SocketAddr>> {
+    let sockets = Sockets::of(group)?;
+    let own = listeners()?.into_iter().filter(|l| sockets.inodes.contains(&l.inode));
+    Ok(own.map(|l| l.local_address).collect())
+}
+
+/// Returns the processes of the group that have not ended.
+pub(crate) fn members(group: u32) -> ProcResult<Vec<procfs::process::Process>> {
+    let is_member = |process: &procfs::process::Process| {
+        process
+            .stat()
+            .is_ok_and(|s| u32::try_from(s.pgrp) == Ok(group) && !matches!(s.state, 'Z' | 'X'))
+    };
+    Ok(all_processes()?.flatten().filter(is_member).collect())
+}
+
+/// Returns an address to connect to, for a socket with this local address.
+pub(crate) fn reachable(local: SocketAddr) -> Option<SocketAddr> {
+    let at = |ip: IpAddr| SocketAddr::new(ip, local.port());
+    match local.ip().to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Some(at(Ipv4Addr::LOCALHOST.into())),
+        // Most of these sockets take IPv4, too, and a container may have no IPv6 address.
+        IpAddr::V6(ip) if ip.is_unspecified() => {
+            let loopback = [at(Ipv4Addr::LOCALHOST.into()), at(Ipv6Addr::LOCALHOST.into())];
+            let connects =
+                |to: &SocketAddr| TcpStream::connect_timeout(to, Duration::from_secs(1)).is_ok();
+            loopback.into_iter().find(connects)
+        }
+        ip => Some(at(ip)),
+    }
+}
+
+fn listeners() -> ProcResult<Vec<TcpNetEntry>> {
+    let mut all = procfs::net::tcp()?;
+    match procfs::net::tcp6() {
+        Ok(six) => all.extend(six),
+        Err(ProcError::NotFound(_)) => {} // a kernel without IPv6
+        Err(e) => return Err(e),
+    }
+    all.retain(|entry| entry.state == TcpState::Listen);
+    Ok(all)
+}
+
+/// The sockets of a process group.
+struct Sockets {
+    inodes: HashSet<u64>,
+    /// Whether the descriptors of every process could be read.
+    is_complete: bool,
+}
+
+impl Sockets {
+    fn of(group: u32) -> ProcResult<Sockets> {
+        let mut sockets = Sockets { inodes: HashSet::new(), is_complete: true };
+        for process in members(group)? {
+            match process.fd() {
+                Ok(descriptors) => {
+                    sockets.inodes.extend(descriptors.flatten().filter_map(|fd| match fd.target {
+                        FDTarget::Socket(inode) => Some(inode),
+                        _ => None,
+                    }));
+                }
+                Err(ProcError::PermissionDenied(_)) => sockets.is_complete = false,
+                Err(_) => {} // it has ended
+            }
+        }
+        Ok(sockets)
+    }
+
+    fn include(&self, listener: &TcpNetEntry, uid: u32) -> bool {
+        // A program that changes its rights hides its descriptors. Its user must then do.
+        self.inodes.contains(&listener.inode) || (!self.is_complete && listener.uid == uid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_listener_belongs_to_the_group_that_holds_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let group = rustix::process::getpgrp().as_raw_pid().unsigned_abs();
+        let uid = rustix::process::geteuid().as_raw();
+        assert_eq!(on_port(group, uid, at.port()).unwrap(), Listening::Group(at));
+        assert!(addresses(group).unwrap().contains(&at));
+        // Above the largest possible pid.
+        assert_eq!(on_port(4_194_305, uid, at.port()).unwrap(), Listening::Another);
+        drop(listener);
+        assert_eq!(on_port(group, uid, at.port()).unwrap(), Listening::Free);
+    }
+
+    #[test]
+    fn an_address_of_every_network_is_reached_by_the_loopback_interface() {
+        let reached = |local: &str| reachable(local.parse().unwrap()).map(|at| at.to_string());
+        assert_eq!(reached("0.0.0.0:80").unwrap(), "127.0.0.1:80");
+        assert_eq!(reached("10.0.0.1:80").unwrap(), "10.0.0.1:80");
+        assert_eq!(reached("[::ffff:127.0.0.1]:80").unwrap(), "127.0.0.1:80");
+        let listener = TcpListener::bind("[::]:0");
+        if let Ok(listener) = listener {
+            let at = reachable(listener.local_addr().unwrap()).unwrap();
+            assert!(at.ip().is_loopback());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The options of the processes of one application.
+
+use crate::app_type::App;
+use crate::user::User;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How the processes of an application start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpawnMethod {
+    /// Each process loads the application.
+    #[default]
+    Direct,
+    /// A preloader loads the application and forks them, if the language has one.
+    ///
+    /// The program becomes a child subreaper, and reaps every orphan among its descendants.
+    Smart,
+}
+
+/// How the processes of one application are started.
+///
+/// ```no_run
+/// use cabrank_spawner::{Options, SpawnMethod, app_type};
+///
+/// # fn main() -> Result<(), cabrank_spawner::Error> {
+/// let mut options = Options::new(app_type::find("/srv/shop".as_ref(), None, None)?);
+/// options.spawn_method = SpawnMethod::Smart;
+/// options.start_timeout = std::time::Duration::from_secs(30);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The application.
+    pub app: App,
+    /// The program that runs the loader, such as `python3`. Commands need none.
+    pub interpreter: PathBuf,
+    /// The application's environment, such as `production`.
+    pub environment: String,
+    /// The name of the application's group. Loaders may show it.
+    pub group_name: String,
+    /// The user of the processes; `None`: the program's own.
+    pub user: Option<User>,
+    /// How the processes start.
+    pub spawn_method: SpawnMethod,
+    /// The time after which an unused preloader leaves; `None`: never.
+    pub max_preloader_idle_time: Option<Duration>,
+    /// The time in which a process must become ready.
+    pub start_timeout: Duration,
+    /// The directory of the restart files, for the loader.
+    pub restart_dir: PathBuf,
+    /// How much loaders log: `error`, `warn`, `info`, `debug` or `trace`.
+    pub log_level: String,
+    /// Replaces the number of sessions that a process asks for; 0: any number.
+    pub concurrency: Option<usize>,
+    /// The time after which a request is given up. A loader may watch it, too.
+    pub max_request_time: Option<Duration>,
+}
+
+impl Options {
+    pub(crate) fn preloads(&self) -> bool {
+        self.spawn_method == SpawnMethod::Smart && self.app.has_preloader()
+    }
+
+    /// Returns options with defaults: the environment `production`, and 90 seconds for the start.
+    pub fn new(app: App) -> Options {
+        Options {
+            interpreter: app.interpreter().map_or_else(PathBuf::new, |i| i.program().into()),
+            environment: "production".into(),
+            group_name: app.root.display().to_string(),
+            user: None,
+            spawn_method: SpawnMethod::Direct,
+            max_preloader_idle_time: Some(Duration::from_secs(300)),
+            start_timeout: Duration::from_secs(90),
+            restart_dir: app.root.join("tmp"),
+            log_level: "info".into(),
+            concurrency: None,
+            max_request_time: None,
+            app,
+        }
+    }
+}

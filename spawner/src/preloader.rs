@@ -1,0 +1,252 @@
+//! The preloader of an application: a process that has loaded it once, and forks a process for each spawn.
+//!
+//! `docs/preloaders.md` has the protocol. At most one preloader lives at a time. A spawn takes it out of its
+//! place, and puts it back after the fork, so that no lock is held meanwhile.
+
+use crate::children::{AppChild, Children, kill_group};
+use crate::held_socket::HeldSocket;
+use crate::lifeline::{self, Exit};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg};
+use rustix::process::Signal;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+/// The longest wait for the answer to a command.
+const FORK_TIME: Duration = Duration::from_secs(10);
+/// The time for a preloader to leave before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The place of the preloader.
+#[derive(Debug)]
+pub(crate) struct Preloading {
+    place: Mutex<Place>,
+    /// How long an unused preloader lives; `None`: for ever.
+    idle_time: Option<Duration>,
+    runtime: Handle,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    preloader: Option<Preloader>,
+    /// The version of the code: counts restarts.
+    version: u64,
+    /// The number of times that a preloader was put here.
+    uses: u64,
+    /// Whether this version of the application cannot be preloaded, or the agent ends.
+    is_off: bool,
+}
+
+/// A preloader that is free for a spawn. Dropping it asks the process to leave.
+#[derive(Debug)]
+pub(crate) struct Preloader {
+    pid: u32,
+    version: u64,
+    socket: HeldSocket,
+    control: OwnedWriteHalf,
+    leave: Arc<Notify>,
+    has_ended: Arc<AtomicBool>,
+}
+
+impl Preloading {
+    pub(crate) fn new(idle_time: Option<Duration>, runtime: Handle) -> Arc<Self> {
+        Arc::new(Preloading { place: Mutex::default(), idle_time, runtime })
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        // Code under this lock does not panic.
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the preloader, if one lives, and returns the version of the code. `None`: preloading is off.
+    pub(crate) fn take(&self) -> Option<(Option<Preloader>, u64)> {
+        let mut place = self.place();
+        if place.is_off {
+            return None;
+        }
+        let (taken, version) = (place.preloader.take(), place.version);
+        drop(place);
+        let alive = taken.filter(|preloader| !preloader.has_ended.load(Ordering::Acquire));
+        Some((alive, version))
+    }
+
+    /// Puts a preloader back, unless its code is outdated.
+    pub(crate) fn put_back(self: &Arc<Self>, preloader: Preloader) {
+        let mut place = self.place();
+        if place.is_off || place.version != preloader.version {
+            drop(place);
+            return;
+        }
+        place.uses += 1;
+        let uses = place.uses;
+        let former = place.preloader.replace(preloader);
+        drop(place);
+        drop(former);
+        let Some(idle_time) = self.idle_time else { return };
+        let this = Arc::downgrade(self);
+        self.runtime.spawn(async move {
+            tokio::time::sleep(idle_time).await;
+            if let Some(this) = this.upgrade() {
+                this.end_unless_used(uses);
+            }
+        });
+    }
+
+    fn end_unless_used(&self, uses: u64) {
+        let mut place = self.place();
+        let idle = if place.uses == uses { place.preloader.take() } else { None };
+        drop(place);
+        if let Some(idle) = &idle {
+            tracing::info!(pid = idle.pid, "preloader {} was idle, and leaves", idle.pid);
+        }
+    }
+
+    /// Notes that this version of the code cannot be preloaded.
+    pub(crate) fn failed(&self, version: u64) {
+        let mut place = self.place();
+        place.is_off |= place.version == version;
+    }
+
+    /// Ends the preloader, because its code is outdated.
+    pub(crate) fn restart(&self) {
+        let mut place = self.place();
+        place.version += 1;
+        place.is_off = false;
+        let outdated = place.preloader.take();
+        drop(place);
+        drop(outdated);
+    }
+
+    /// Ends the preloader, and lets no other one begin.
+    pub(crate) fn close(&self) {
+        let mut place = self.place();
+        place.version += 1;
+        place.is_off = true;
+        let last = place.preloader.take();
+        drop(place);
+        drop(last);
+    }
+}
+
+impl Preloader {
+    /// Turns a ready process into a preloader, and watches it to its end.
+    pub(crate) fn new(
+        child: AppChild,
+        version: u64,
+        socket: HeldSocket,
+        control: OwnedWriteHalf,
+        children: Arc<Children>,
+        runtime: &Handle,
+    ) -> io::Result<Self> {
+        let pid = child.id();
+        let exit = Exit::of(&child)?;
+        let leave = Arc::new(Notify::new());
+        let has_ended = Arc::new(AtomicBool::new(false));
+        runtime.spawn(hold(child, exit, Arc::clone(&leave), Arc::clone(&has_ended), children));
+        Ok(Preloader { pid, version, socket, control, leave, has_ended })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Opens a connection for a command.
+    pub(crate) fn connect(&self) -> io::Result<UnixStream> {
+        let connection = UnixStream::connect(self.socket.address())?;
+        connection.set_read_timeout(Some(FORK_TIME))?;
+        connection.set_write_timeout(Some(FORK_TIME))?;
+        Ok(connection)
+    }
+
+    /// Kills a preloader that does not answer.
+    pub(crate) fn kill(self) {
+        if !self.has_ended.load(Ordering::Acquire) {
+            kill_group(self.pid, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Preloader {
+    fn drop(&mut self) {
+        // First: the process may end as soon as it is asked.
+        self.leave.notify_one();
+        let _ = self.control.try_write(b"\n");
+        let _ = rustix::net::shutdown(self.control.as_ref(), Shutdown::Write);
+    }
+}
+
+/// Sends the command for a fork. Returns the pid of the new process, whose channel the connection is now.
+///
+/// The first byte carries `stderr`. A preloader that does not receive descriptors keeps its own.
+pub(crate) fn fork(connection: &UnixStream, stderr: OwnedFd) -> Result<u32, String> {
+    let mut connection = connection;
+    let failed = |e: io::Error| match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("it did not answer within {} s", FORK_TIME.as_secs())
+        }
+        _ => e.to_string(),
+    };
+    let descriptors = [stderr.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let command = b"spawn\n\n";
+    let sent = sendmsg(connection, &[IoSlice::new(command)], &mut control, SendFlags::NOSIGNAL)
+        .map_err(|e| failed(e.into()))?;
+    connection.write_all(&command[sent..]).map_err(failed)?;
+    drop(stderr);
+    // Byte by byte: the bytes behind the pid belong to the handshake.
+    let mut line = || -> Result<String, String> {
+        let mut line = Vec::new();
+        while line.len() < 256 {
+            let mut byte = [0];
+            match connection.read(&mut byte).map_err(failed)? {
+                0 => return Err("it closed the connection".into()),
+                _ if byte[0] == b'\n' => break,
+                _ => line.push(byte[0]),
+            }
+        }
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    };
+    let answer = line()?;
+    let text = line()?;
+    if answer != "OK" {
+        return Err(format!("{answer}: {text}"));
+    }
+    text.parse().map_err(|_| format!("it sent the pid {text:?}"))
+}
+
+/// Watches a preloader to its end, and reaps it.
+async fn hold(
+    mut child: AppChild,
+    mut exit: Exit,
+    leave: Arc<Notify>,
+    has_ended: Arc<AtomicBool>,
+    children: Arc<Children>,
+) {
+    let pid = child.id();
+    let expected = tokio::select! {
+        biased;
+        // A process that was asked to leave may have ended already.
+        () = leave.notified() => true,
+        () = exit.done() => false,
+    };
+    if expected && tokio::time::timeout(GRACE, exit.done()).await.is_err() {
+        kill_group(pid, Signal::KILL);
+        exit.done().await;
+    }
+    has_ended.store(true, Ordering::Release);
+    let status = lifeline::described(children.reap(&mut child));
+    if expected {
+        tracing::debug!(pid, "preloader {pid} has exited: {status}");
+    } else {
+        tracing::warn!(pid, "preloader {pid} ended unexpectedly: {status}");
+    }
+}

@@ -1,0 +1,112 @@
+//! `cabrank __prepare`: prepares a child to become an application process.
+//!
+//! These steps belong between fork and exec, where only few functions are safe to call. So the agent
+//! executes itself in the child, and this code runs there, alone in a fresh process:
+//!
+//! 1. It closes all descriptors except the standard ones. The agent's parent may have left others open.
+//! 2. It takes on the user of `--user`, if there is one.
+//! 3. It restores the limit of open files, which the agent raises for itself. Programs that use `select`, or close
+//!    each possible descriptor, suffer from a high one.
+//! 4. It asks the kernel to kill this process as soon as the agent ends, however the agent ends. The
+//!    request comes after step 2, because a change of the user cancels it, and an exec keeps it.
+//! 5. It executes the interpreter.
+//!
+//! The kernel takes the end of the *thread* that forked for the agent's end, so
+//! [`Forker`](crate::forker::Forker) forks on a thread that never ends. The request covers this process
+//! only; the [`watchdog`](crate::watchdog) kills the rest of its process group.
+
+use crate::user::User;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// The first argument of the command.
+pub(crate) const COMMAND: &str = "__prepare";
+/// The beginning of the error text that this process sends if it cannot execute the interpreter.
+pub(crate) const FAILED: &str = "cabrank: ";
+
+/// The binary of the running process, even if the file has been replaced or removed meanwhile.
+const OWN_BINARY: &str = "/proc/self/exe";
+
+/// Returns a command that prepares its process as `user` and then executes `program`.
+///
+/// The process has `open_files` as its soft limit of open files, or no limit.
+pub(crate) fn command(program: &Path, user: Option<&User>, open_files: Option<u64>) -> Command {
+    let mut command = own_binary(COMMAND);
+    command.arg(std::process::id().to_string());
+    command.arg(open_files.map_or_else(String::new, |limit| limit.to_string()));
+    match user {
+        Some(user) => {
+            command.args([user.name.clone(), user.uid.to_string(), user.gid.to_string()]);
+            command.env("USER", &user.name).env("LOGNAME", &user.name);
+            command.env("HOME", &user.home).env("SHELL", &user.shell);
+        }
+        None => {
+            command.args(["", "", ""]);
+        }
+    }
+    command.arg(program);
+    command
+}
+
+/// Returns a command that executes this binary.
+pub(crate) fn own_binary(command: &str) -> Command {
+    let mut own = Command::new(OWN_BINARY);
+    own.arg0("cabrank").arg(command);
+    own
+}
+
+/// Runs in the child. Returns false if a step fails; the message then goes to the program. Success does not return.
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> bool {
+    let Err(why) = prepare_and_execute(arguments);
+    // The agent reads this as the failed handshake of a loader.
+    let _ = io::stdout().write_all(format!("!> Error\n!> \n{FAILED}{why}").as_bytes());
+    false
+}
+
+fn prepare_and_execute(
+    mut arguments: impl Iterator<Item = OsString>,
+) -> Result<std::convert::Infallible, String> {
+    let mut next = || arguments.next().ok_or("missing argument");
+    let [agent, open_files] = [next()?, next()?];
+    let [name, uid, gid, program] = [next()?, next()?, next()?, next()?];
+    close_descriptors().map_err(|e| format!("cannot close inherited descriptors: {e}"))?;
+    if !name.is_empty() {
+        let change = || User::assume(name.to_str()?, uid.to_str()?, gid.to_str()?);
+        change()
+            .ok_or_else(|| io::ErrorKind::InvalidInput.into())
+            .flatten()
+            .map_err(|e: io::Error| format!("cannot become the user {}: {e}", name.display()))?;
+    }
+    let current = open_files.to_str().and_then(|limit| limit.parse().ok());
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current, maximum })
+        .map_err(|e| format!("cannot restore the limit of open files: {e}"))?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|e| format!("cannot tie the process to the agent: {e}"))?;
+    // An agent that died before the request cannot trigger it any more.
+    if rustix::process::getppid().map(Pid::as_raw_pid).map(|p| p.to_string().into()) != Some(agent)
+    {
+        return Err("the agent has ended".into());
+    }
+    let error = Command::new(&program).args(arguments).exec();
+    Err(format!("cannot start {}: {error}", program.display()))
+}
+
+/// Closes all descriptors except standard input, output and error.
+///
+/// Call it in a process without threads that owns no descriptor.
+pub(crate) fn close_descriptors() -> io::Result<()> {
+    // The list has the descriptor of the list itself, which is closed by then.
+    let names: Vec<_> = std::fs::read_dir("/proc/self/fd")?
+        .map(|e| e.map(|e| e.file_name()))
+        .collect::<Result<_, _>>()?;
+    let numbers = names.iter().filter_map(|name| name.to_str()?.parse::<i32>().ok());
+    for number in numbers.filter(|&number| number > 2) {
+        let _ = nix::unistd::close(number);
+    }
+    Ok(())
+}

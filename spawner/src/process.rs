@@ -1,0 +1,127 @@
+//! One application process that serves: connecting to it, and shutting it down.
+
+use crate::chain::Chain;
+use crate::connections::{Connections, Endpoint};
+use crate::handshake::Protocol;
+use crate::held_socket::HeldSocket;
+use crate::stream::{self, Opened};
+use cabrank::application_pool::{ConnectError, Process, ShutDown};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::Notify;
+
+/// `PF_EXITING` of the kernel's task flags: the process is exiting.
+const EXITING: u32 = 0x4;
+
+/// The pool's handle to a process.
+#[derive(Debug)]
+pub struct AppProcess(pub(crate) Arc<AppInfo>);
+
+/// The data of a process, shared by the pool, its sessions and its lifeline.
+#[derive(Debug)]
+pub struct AppInfo {
+    /// The process's pid.
+    pub pid: u32,
+    /// The process's place in the pool, its address, and whether it has ended.
+    pub endpoint: Arc<Endpoint>,
+    /// The protocol of its socket.
+    pub protocol: Protocol,
+    /// The number of simultaneous sessions; 0: any number.
+    pub concurrency: usize,
+    /// The secret that each request in the session protocol carries.
+    pub password: String,
+    /// The process's Unix socket. The address in `endpoint` is valid as long as it is held.
+    pub(crate) held: Option<HeldSocket>,
+    /// The agent's end of the socketpair that is a loader's standard input. The process exits when this end
+    /// closes, even if the agent was killed. `None`: a process without a loader, which a signal asks to leave.
+    pub(crate) control: Option<OwnedWriteHalf>,
+    /// Whether it has been given a session.
+    pub(crate) had_session: AtomicBool,
+    /// Notifies the lifeline that the process was asked to leave.
+    pub(crate) leave: Notify,
+    /// Whether the lifeline skips the first grace period.
+    pub(crate) hurry: AtomicBool,
+    /// The connections to all processes that stay open between requests (`http_session`).
+    pub connections: Connections,
+}
+
+/// The connection of a session.
+#[derive(Debug)]
+pub struct AppConnection {
+    /// The process.
+    pub process: Arc<AppInfo>,
+    /// The request's own connection in the session protocol. In the other protocol the request's task
+    /// borrows one later, because a task can wait for it.
+    pub opened: Option<Opened>,
+}
+
+impl Process for AppProcess {
+    type Connection = AppConnection;
+
+    fn connect(&self) -> Result<AppConnection, ConnectError> {
+        let info = &self.0;
+        if info.endpoint.has_exited() {
+            return Err(ConnectError::process("the process has ended"));
+        }
+        let opened = match info.protocol {
+            Protocol::Session => {
+                let log = |e: &ConnectError| {
+                    let pid = info.pid;
+                    tracing::warn!(pid, "process {pid} takes no connection: {}", Chain(e));
+                };
+                Some(stream::open(&info.endpoint.address).inspect_err(log)?)
+            }
+            Protocol::KeptSession | Protocol::HttpSession => None,
+        };
+        info.had_session.store(true, Ordering::Release);
+        Ok(AppConnection { process: Arc::clone(info), opened })
+    }
+
+    fn concurrency(&self) -> Option<NonZeroUsize> {
+        NonZeroUsize::new(self.0.concurrency)
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.0.pid)
+    }
+
+    fn shut_down(&self, how: ShutDown) {
+        let info = &self.0;
+        if how == ShutDown::DeadlinePassed {
+            info.hurry.store(true, Ordering::Release);
+        }
+        // First: the process may end as soon as it is asked.
+        info.leave.notify_one();
+        if let Some(control) = &info.control {
+            // Some loaders wait for a byte and some for the end of input, so send both. If the process has
+            // ended already, both fail without harm.
+            let _ = control.try_write(b"\n");
+            let _ = rustix::net::shutdown(control.as_ref(), rustix::net::Shutdown::Write);
+        }
+        info.connections.close_idle(&info.endpoint);
+    }
+}
+
+impl AppInfo {
+    /// Returns whether the process has ended or is exiting.
+    ///
+    /// Call it when a connection broke: the kernel closes the connections of a dying process before it
+    /// reports its end. The look at `/proc` runs on a thread that may block.
+    pub async fn is_dying(self: &Arc<Self>) -> bool {
+        if self.endpoint.has_exited() {
+            return true;
+        }
+        let info = Arc::clone(self);
+        tokio::task::spawn_blocking(move || info.looks_dying()).await.unwrap_or(true)
+    }
+
+    fn looks_dying(&self) -> bool {
+        let stat = i32::try_from(self.pid)
+            .map_err(|_| ())
+            .and_then(|pid| procfs::process::Process::new(pid).map_err(|_| ()))
+            .and_then(|p| p.stat().map_err(|_| ()));
+        stat.map_or(true, |s| s.flags & EXITING != 0 || matches!(s.state, 'Z' | 'X'))
+    }
+}

@@ -1,0 +1,73 @@
+//! Adds to the error of a failed boot where it happened, what to try, and how the process was started.
+
+use super::AppSpawner;
+use crate::app_type::{Launch, Place};
+use crate::boot_error::{BootError, Explanation, Frame, Setup, advise};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+impl AppSpawner {
+    /// Explains an error by its text.
+    pub(super) fn explain(&self, error: &mut BootError) {
+        let app = &self.options.app;
+        let real = app.root.canonicalize().unwrap_or_default();
+        let roots = [app.root.as_path(), &real];
+        let texts = [&error.message, &error.output];
+        let user = self.user_name();
+        let setup = Setup {
+            root: &app.root,
+            interpreter: app.interpreter(),
+            program: &self.options.interpreter,
+            user: &user,
+        };
+        error.explanation = Some(Box::new(Explanation {
+            frame: texts.iter().find_map(|text| Frame::innermost(text, &roots)),
+            advice: texts.iter().find_map(|text| advise(text, &setup)),
+            command: self.start_command(),
+            directory: app.root.clone(),
+            user,
+            variables: self.variables(),
+        }));
+    }
+
+    /// Returns the command for people.
+    fn start_command(&self) -> String {
+        let loader = match &self.options.app.launch {
+            Launch::Loader { loader, .. } => self.instance.path().join(loader.entry()),
+            Launch::Custom(custom) => custom.loader.clone(),
+            Launch::Command(command) => return command.text().into(),
+        };
+        let program = self.interpreter().map(|program| format!("{} ", program.display()));
+        let startup_file = self.options.app.start();
+        format!("{}{} (for {startup_file})", program.unwrap_or_default(), loader.display())
+    }
+
+    fn user_name(&self) -> String {
+        match &self.options.user {
+            Some(user) => user.name.clone(),
+            None => match nix::unistd::User::from_uid(nix::unistd::geteuid()) {
+                Ok(Some(user)) => user.name,
+                _ => self.uid().to_string(),
+            },
+        }
+    }
+
+    /// Returns the names of the environment variables of the application's processes.
+    fn variables(&self) -> Vec<String> {
+        let mut names: BTreeSet<_> = std::env::vars_os().map(|(name, _)| name).collect();
+        for (name, value) in self.command(Path::new("")).get_envs() {
+            if value.is_some() {
+                names.insert(name.into());
+            } else {
+                names.remove(name);
+            }
+        }
+        if let Launch::Command(command) = &self.options.app.launch {
+            names.insert(match command.place() {
+                Place::Port => "PORT".into(),
+                Place::Socket => "SOCKET".into(),
+            });
+        }
+        names.iter().map(|name| PathBuf::from(name).display().to_string()).collect()
+    }
+}

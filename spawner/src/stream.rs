@@ -1,0 +1,187 @@
+//! Streams to application processes: Unix sockets, or TCP on the loopback interface.
+
+use crate::handshake::Address;
+use cabrank::application_pool::ConnectError;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use std::io;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// A stream to an application process.
+#[derive(Debug)]
+pub enum AppStream {
+    /// A Unix socket.
+    Unix(UnixStream),
+    /// A TCP socket.
+    Tcp(TcpStream),
+}
+
+/// The result of opening a connection without waiting.
+#[derive(Debug)]
+pub enum Opened {
+    /// Connected.
+    Now(StdUnixStream),
+    /// The request's task must connect: the process listens on TCP, or its queue of connections is full
+    /// at the moment.
+    Later,
+}
+
+/// Opens a connection as far as possible without waiting.
+pub fn open(address: &Address) -> Result<Opened, ConnectError> {
+    let Address::Unix(path) = address else { return Ok(Opened::Later) };
+    let to = SocketAddrUnix::new(path).map_err(|e| fault(e.into()))?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+        .map_err(|e| ConnectError::local(io::Error::from(e)))?;
+    match connect(&fd, &to) {
+        Ok(()) => Ok(Opened::Now(fd.into())),
+        Err(Errno::AGAIN) => Ok(Opened::Later),
+        Err(e) => Err(fault(e.into())),
+    }
+}
+
+/// Classifies an error: a lack of descriptors or memory is the agent's, any other error the process's.
+fn fault(e: io::Error) -> ConnectError {
+    match Errno::from_io_error(&e) {
+        Some(Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE) => ConnectError::local(e),
+        _ => ConnectError::process(e),
+    }
+}
+
+impl AppStream {
+    /// Finishes the connection that [`open`] began.
+    pub async fn finish(opened: Opened, address: &Address) -> Result<Self, ConnectError> {
+        let ready = |s| UnixStream::from_std(s).map(AppStream::Unix).map_err(ConnectError::local);
+        match (opened, address) {
+            (Opened::Now(stream), _) => ready(stream),
+            (Opened::Later, Address::Tcp(at)) => {
+                let stream = TcpStream::connect(at).await.map_err(fault)?;
+                stream.set_nodelay(true).map_err(fault)?;
+                Ok(AppStream::Tcp(stream))
+            }
+            (Opened::Later, Address::Unix(_)) => {
+                // A Unix socket does not report room in its queue: retry, with growing pauses.
+                let mut pause = Duration::from_millis(1);
+                loop {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(50));
+                    if let Opened::Now(stream) = open(address)? {
+                        return ready(stream);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns whether the peer has neither closed the stream nor sent bytes, as far as the runtime knows.
+    ///
+    /// This usually takes no system call: the runtime has been notified of both.
+    pub fn is_quiet(&self) -> bool {
+        let mut cx = Context::from_waker(Waker::noop());
+        let (ready, read) = match self {
+            AppStream::Unix(stream) => {
+                (stream.poll_read_ready(&mut cx), stream.try_read(&mut [0; 1]))
+            }
+            AppStream::Tcp(stream) => {
+                (stream.poll_read_ready(&mut cx), stream.try_read(&mut [0; 1]))
+            }
+        };
+        // Without readiness, `try_read` makes no system call. A last read that filled its buffer leaves the
+        // readiness behind.
+        ready.is_pending() || read.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Ends the agent's side of the stream.
+    pub fn end_output(&self) -> io::Result<()> {
+        use rustix::net::{Shutdown, shutdown};
+        let ended = match self {
+            AppStream::Unix(stream) => shutdown(stream, Shutdown::Write),
+            AppStream::Tcp(stream) => shutdown(stream, Shutdown::Write),
+        };
+        ended.map_err(io::Error::from)
+    }
+}
+
+macro_rules! either {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self.get_mut() {
+            AppStream::Unix($stream) => $call,
+            AppStream::Tcp($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for AppStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self, s => Pin::new(s).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for AppStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        either!(self, s => Pin::new(s).poll_write(cx, buf))
+    }
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self, s => Pin::new(s).poll_write_vectored(cx, bufs))
+    }
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, s => Pin::new(s).poll_flush(cx))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, s => Pin::new(s).poll_shutdown(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn pair() -> (StdUnixStream, AppStream) {
+        let (theirs, ours) = StdUnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (theirs, AppStream::Unix(UnixStream::from_std(ours).unwrap()))
+    }
+
+    async fn notified(stream: &AppStream) {
+        let AppStream::Unix(stream) = stream else { unreachable!() };
+        stream.readable().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_quiet_until_the_other_side_closes_it() {
+        let (theirs, stream) = pair();
+        assert!(stream.is_quiet());
+        drop(theirs);
+        notified(&stream).await;
+        assert!(!stream.is_quiet());
+    }
+
+    #[tokio::test]
+    async fn unrequested_bytes_are_noticed() {
+        let (mut theirs, stream) = pair();
+        theirs.write_all(b"HTTP/1.1 408").unwrap();
+        notified(&stream).await;
+        assert!(!stream.is_quiet());
+    }
+}

@@ -1,0 +1,67 @@
+//! The user of application processes (`--user`).
+
+use crate::error::Error;
+use std::ffi::CString;
+use std::io;
+use std::path::PathBuf;
+
+/// A user of the system other than the agent's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The number.
+    pub uid: u32,
+    /// The number of the first group.
+    pub gid: u32,
+    /// The home directory.
+    pub home: PathBuf,
+    /// The login shell.
+    pub shell: PathBuf,
+}
+
+impl User {
+    /// Finds the user that `--user` names. Returns `None` for the agent's own user.
+    ///
+    /// # Errors
+    /// The user does not exist, or the agent has no right to change to another user.
+    pub fn find(name: &str) -> Result<Option<User>, Error> {
+        let found = nix::unistd::User::from_name(name)
+            .map_err(|e| Error::other(format!("cannot look up the user {name}: {e}.")))?;
+        let Some(found) = found else {
+            return Err(Error::usage(format!(
+                "this system has no user {name}. Name an existing one with --user."
+            )));
+        };
+        let own = rustix::process::geteuid();
+        if found.uid.as_raw() == own.as_raw() {
+            return Ok(None);
+        }
+        if !own.is_root() {
+            return Err(Error::usage(format!(
+                "only root may run applications as the user {name}. Start cabrank as root, or leave \
+                 --user out."
+            )));
+        }
+        Ok(Some(User {
+            name: found.name,
+            uid: found.uid.as_raw(),
+            gid: found.gid.as_raw(),
+            home: found.dir,
+            shell: found.shell,
+        }))
+    }
+
+    /// Makes this process one of the user, with the user's groups. Returns `None` if a number is not one.
+    pub fn assume(name: &str, uid: &str, gid: &str) -> Option<io::Result<()>> {
+        let (uid, gid) = (uid.parse::<u32>().ok()?, gid.parse::<u32>().ok()?);
+        let name = CString::new(name).ok()?;
+        let change = || {
+            nix::unistd::initgroups(&name, gid.into())?;
+            nix::unistd::setgid(gid.into())?;
+            // The last step: afterwards the process may change neither.
+            nix::unistd::setuid(uid.into())
+        };
+        Some(change().map_err(io::Error::from))
+    }
+}
