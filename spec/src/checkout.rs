@@ -98,16 +98,18 @@ impl Pool {
     }
 
     fn find_group(&mut self, id: GroupId, options: OptionsId, look: Option<u64>) {
-        let dir = self.config().options(id, options).restart_dir;
+        let brought = self.config().options(id, options);
+        let (dir, minimum) = (brought.restart_dir, brought.min_processes);
+        let minimum_changes = self.options(id).min_processes != minimum;
         let (written_e4, written_e23) = (self.written(E4), self.written(E23));
         let group = &mut self.groups[id];
-        let others = std::mem::replace(&mut group.options, options) != options;
+        group.options = options;
         // In the pseudocode a group is made when it has a process.
         if !group.known && !written_e4 {
             (group.known, group.detached) = (true, false);
             group.seen[dir] = (!written_e23).then_some(look);
-        } else if others {
-            // The minimum may have changed, and with it the group's want and evictable processes.
+        } else if minimum_changes {
+            // With it, the group's want and its evictable processes may change.
             self.settle(id);
             self.tell_cleaner(self.next_due());
         }

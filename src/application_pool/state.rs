@@ -204,9 +204,13 @@ impl<S: Spawner> State<S> {
         let key = match self.group_by_name.get(options.app_group_name()) {
             Some(&key) => {
                 // Only the group's: each process keeps the options it was ordered with (PROP-OPTIONS).
-                self.group_mut(key).options = options.clone();
-                // A changed minimum may ask for more processes, or make some evictable.
-                self.settle(key, fx);
+                let group = self.group_mut(key);
+                let minimum = group.min_processes();
+                group.options = options.clone();
+                if group.min_processes() != minimum {
+                    // It may ask for more processes, or make some evictable.
+                    self.settle(key, fx);
+                }
                 key
             }
             None => {

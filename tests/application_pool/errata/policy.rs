@@ -442,3 +442,21 @@ fn a_group_whose_gets_are_served_does_not_starve() {
     drop(busy);
     drop(second.session());
 }
+
+/// Options made anew are the group's own, if they ask for the same. A get with them is served as any other, also when
+/// another group starves and the cleaner has not passed yet.
+#[test] // E37
+fn equal_options_made_anew_take_no_process_from_their_own_get() {
+    let rig = Rig::without_cleaner(|b| b.max(2).drain_timeout(60 * SECOND));
+    let endless = rig.get(&app("a"));
+    drop(rig.get(&app("b")));
+    let idle = rig.pids(&app("b"));
+    let waiting = rig.queue_get(&app("a"));
+    rig.clock.advance(60 * SECOND);
+    let session = rig.get(&app("b"));
+    assert_eq!(rig.pids(&app("b")), idle);
+    assert!(waiting.is_pending());
+    drop(session);
+    drop(waiting.session());
+    drop(endless);
+}
