@@ -74,8 +74,8 @@ def serve(conn):
                 finally:
                     with lock: in_progress -= 1
                 if 'PROTOCOL' == 'session': return
-        except OSError as error:
-            say(f'cut off: {type(error).__name__}')
+        except (BrokenPipeError, ConnectionResetError):
+            say('cut off')  # reset, where the agent had not read all
 
 def accept():
     while True:
@@ -129,6 +129,6 @@ fn an_answer_without_end_is_cut_off_when_its_client_has_left() {
         assert_eq!(leaves.head().unwrap().status, 200);
         drop(leaves);
         assert!(agent.get("/other").starts_with("/other: "), "{protocol}");
-        agent.logs("cut off: BrokenPipeError");
+        agent.logs("cut off");
     }
 }
