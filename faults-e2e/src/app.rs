@@ -11,7 +11,7 @@
 //! | `/half` | breaks off within its answer |
 //! | `/shut` | shuts down the channel to the server (WSGI) |
 //! | `/print` | prints garbage to that channel (WSGI) |
-//! | `/child` | starts a child that sleeps (WSGI) |
+//! | `/child` | starts a child that sleeps, and answers with its own pid (WSGI) |
 //! | `POST /length` | answers with the length of the body |
 
 use crate::fault::App;
@@ -61,6 +61,7 @@ def application(environ, start_response):
         os.write(1, b'\n!> Ready\n!> socket: main;unix:/etc/x;session;1\n!> \n' + os.urandom(3000))
     if path == '/child':
         subprocess.Popen(['sleep', '300'])
+        return answer(str(os.getpid()).encode())
     if path == '/length':
         size, rest = 0, int(environ.get('CONTENT_LENGTH') or 0)
         while rest > 0:

@@ -202,11 +202,16 @@ impl Server {
 
     /// Asks the application for the pid of one of its processes.
     pub(crate) fn some_pid(&self) -> Result<u32, String> {
+        self.pid_from("/pid")
+    }
+
+    /// Sends a request for a path whose answer is the pid of the process.
+    pub(crate) fn pid_from(&self, path: &str) -> Result<u32, String> {
         let mut client = crate::client::Client::connect(self.address, Duration::from_secs(30))
             .map_err(|e| e.to_string())?;
-        let reply = client.get("/pid").map_err(|e| format!("/pid: {e}"))?;
+        let reply = client.get(path).map_err(|e| format!("{path}: {e}"))?;
         let text = String::from_utf8_lossy(&reply.body).into_owned();
-        text.parse().map_err(|_| format!("/pid: {} {text}", reply.status))
+        text.parse().map_err(|_| format!("{path}: {} {text}", reply.status))
     }
 
     /// Returns what is open now.
