@@ -10,11 +10,11 @@ use metrics::{
     SharedString, Unit, with_local_recorder,
 };
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Dispatch, Event, Level, Subscriber};
 
 /// The metrics and events that the recorder and the subscriber received, each in a line.
 #[derive(Clone, Default)]
@@ -28,6 +28,16 @@ impl Seen {
     fn check(&self, expected: &[&str]) {
         assert_eq!(std::mem::take(&mut *locked(&self.0)), expected);
     }
+}
+
+/// Keeps events of named pools enabled, in every thread. Each test calls this before it builds a named pool.
+///
+/// `tracing` decides once for each place in the code whether a subscriber wants its events. While it knows of one subscriber at most,
+/// only the first thread's counts: a test without a subscriber could silence the test that has one.
+fn keep_events_enabled() {
+    static LISTENERS: LazyLock<[Dispatch; 2]> =
+        LazyLock::new(|| [(); 2].map(|()| Dispatch::new(Seen::default())));
+    LazyLock::force(&LISTENERS);
 }
 
 /// One metric, by its name without the scheme's prefix, and its labels.
@@ -86,6 +96,7 @@ impl Recorder for Seen {
 
 #[test]
 fn a_named_pool_records_metrics() {
+    keep_events_enabled();
     let seen = Seen::default();
     with_local_recorder(&seen, || {
         let rig = rig(|b| {
@@ -143,6 +154,7 @@ fn a_named_pool_records_metrics() {
 /// A pool without a name observes nothing.
 #[test]
 fn a_pool_without_a_name_is_silent() {
+    keep_events_enabled();
     let seen = Seen::default();
     with_local_recorder(&seen, || {
         tracing::subscriber::with_default(seen.clone(), || {
@@ -158,6 +170,7 @@ fn a_pool_without_a_name_is_silent() {
 /// The recorder is user code: its panics are contained, and it may call the pool.
 #[test]
 fn a_recorder_that_panics() {
+    keep_events_enabled();
     struct Panics;
     impl Recorder for Panics {
         fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
@@ -219,6 +232,7 @@ impl Subscriber for Seen {
 
 #[test]
 fn a_named_pool_traces_its_events() {
+    keep_events_enabled();
     let seen = Seen::default();
     tracing::subscriber::with_default(seen.clone(), || {
         let rig = rig(|b| b.name("db").max_total(1).when_exhausted(WhenExhausted::Fail));
@@ -247,6 +261,7 @@ fn a_named_pool_traces_its_events() {
 /// Durations of a creation, a borrow and a loan. The loan begins where the borrow ends.
 #[test]
 fn durations_are_measured() {
+    keep_events_enabled();
     const LONG: Duration = Duration::from_millis(400);
     struct Slow;
     impl ResourceFactory for Slow {
