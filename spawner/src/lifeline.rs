@@ -63,7 +63,8 @@ pub(crate) async fn hold(
     };
     let since = Instant::now();
     let was_signalled = expected && end_process(&mut exit, &info).await;
-    info.endpoint.set_exited();
+    // The pool forgets the process before its connections are refused. Otherwise a request could find it in the pool, and
+    // the pool would take the refusal for a failed start.
     if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
         // A request may be the cause, also after its answer. The pool does not back off then: one bad page would stop the
         // application.
@@ -72,6 +73,7 @@ pub(crate) async fn hold(
             true => pool.detach(info.endpoint.identifier),
         };
     }
+    info.endpoint.set_exited();
     if expected && info.control.is_none() {
         await_group(info.pid, since + 2 * GRACE).await;
     }

@@ -39,6 +39,8 @@ pub struct AppInfo {
     pub(crate) control: Option<OwnedWriteHalf>,
     /// Whether it has been given a session.
     pub(crate) had_session: AtomicBool,
+    /// Whether it has answered a request.
+    pub(crate) has_answered: AtomicBool,
     /// Notifies the lifeline that the process was asked to leave.
     pub(crate) leave: Notify,
     /// Whether the lifeline skips the first grace period.
@@ -105,6 +107,19 @@ impl Process for AppProcess {
 }
 
 impl AppInfo {
+    /// Notes that the process has answered a request completely.
+    pub fn set_answered(&self) {
+        // Each request calls this. A store would take the cache line from the other cores.
+        if !self.has_answered() {
+            self.has_answered.store(true, Ordering::Release);
+        }
+    }
+
+    /// Returns whether the process has answered a request completely.
+    pub fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Acquire)
+    }
+
     /// Returns whether the process has ended or is exiting.
     ///
     /// Call it when a connection broke: the kernel closes the connections of a dying process before it

@@ -370,6 +370,7 @@ impl AppSpawner {
             held,
             control,
             had_session: false.into(),
+            has_answered: false.into(),
             leave: tokio::sync::Notify::new(),
             hurry: false.into(),
             connections: self.connections.clone(),

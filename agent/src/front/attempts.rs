@@ -187,13 +187,13 @@ async fn give_back(pool: &Pool, session: Session, reached: Reached) -> bool {
     let process = Arc::clone(&session.process);
     let is_gone = reached == Reached::Nowhere || process.is_dying().await;
     if is_gone {
-        match reached {
-            Reached::TheApp => {
-                // The request may be the cause. The pool does not back off then, as it does after `fail`.
-                pool.detach(process.endpoint.identifier);
-                drop(session);
-            }
-            _ => Session::fail(session),
+        if reached == Reached::TheApp || process.has_answered() {
+            // A request may be the cause: this one, or an answered one. The pool does not back off then, as it does
+            // after `fail`.
+            pool.detach(process.endpoint.identifier);
+            drop(session);
+        } else {
+            Session::fail(session);
         }
     } else {
         drop(session);

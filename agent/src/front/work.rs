@@ -107,7 +107,8 @@ impl Work {
     ///
     /// The connection comes first, so that the next session can borrow it.
     pub(crate) fn finish(self, can_keep: bool) {
-        let Work { link, session, .. } = self;
+        let Work { link, session, process, .. } = self;
+        process.set_answered();
         match link {
             Link::Lent(lent) if can_keep => lent.keep(),
             link => drop(link),

@@ -1,6 +1,6 @@
 //! Crashes: the agent replaces dead processes unnoticed, and processes end with a killed agent.
 
-use crate::agent::{Agent, eventually, is_alive, node, signal, wsgi};
+use crate::agent::{Agent, app, eventually, is_alive, node, signal, wsgi};
 use crate::http::Load;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,35 @@ fn a_process_killed_between_requests_is_replaced() {
             assert_ne!(reply.text(), pid.to_string());
         }
         agent.logs("ended unexpectedly: signal: 9");
+    }
+}
+
+/// A process that has answered, and then refuses connections, is no failed start: one page would stop the application.
+#[test]
+fn processes_that_stop_to_listen_after_an_answer_are_replaced_at_once() {
+    let dir = app(
+        "server.py",
+        "import os, socket, sys, time\n\
+         listener = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n\
+         while True:\n    \
+             connection, _ = listener.accept()\n    \
+             # The server's look whether this port accepts connections sends nothing.\n    \
+             if connection.recv(65536): break\n\
+         listener.close()\n\
+         body = str(os.getpid())\n\
+         head = f'HTTP/1.1 200 OK\\r\\nConnection: close\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n'\n\
+         connection.sendall((head + body).encode())\n\
+         connection.close()\n\
+         time.sleep(600)\n",
+    );
+    let options = ["--start-command", "python3 server.py $PORT", "--max-pool-size", "1"];
+    let agent = Agent::start(dir.path(), &options);
+    let mut client = agent.client();
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..6 {
+        let reply = client.get("/").unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert!(seen.insert(reply.text()));
     }
 }
 
