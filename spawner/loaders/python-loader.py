@@ -119,6 +119,11 @@ class Agent:
         if not self.options.get("generation_dir"):
             raise LoadError("The handshake has no generation_dir, the directory for the socket.")
 
+    @property
+    def threads(self):
+        """The number of threads that serve requests."""
+        return int(self.options.get("app_threads") or 1)
+
     def listen(self, name, kind, protocol, concurrency):
         """Return a listening socket, which `ready` will announce by this name. Its file's name begins with `kind`."""
         directory = os.path.join(os.path.abspath(self.options["generation_dir"]), "backends")
@@ -290,6 +295,9 @@ def load(agent):
     app_root = os.path.abspath(agent.options.get("app_root") or os.getcwd())
     startup_file = agent.options.get("startup_file") or "passenger_wsgi.py"
     application, app_type = load_application(app_root, startup_file, agent.options.get("app_type"))
+    if app_type == "asgi" and agent.threads > 1:
+        raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
+                        "threads. Remove --app-threads.")
     bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the agent's
     server = run_file(f"cabrank.{app_type}", os.path.join(HERE, f"{app_type}-server.py"))
     sys.dont_write_bytecode = bytecode

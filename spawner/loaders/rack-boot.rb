@@ -15,8 +15,9 @@ module PhusionPassenger
 
   # Calls the block at an event:
   #
-  #   :starting_worker_process   before the first request, with true if the process was forked from a preloader;
-  #   :stopping_worker_process   before the process exits.
+  #   :starting_worker_process           before the first request, with true if the process was forked from a preloader;
+  #   :starting_request_handler_thread   on each thread of --app-threads, before its first request;
+  #   :stopping_worker_process           before the process exits.
   #
   # The other events of Passenger are accepted and do not occur.
   def self.on_event(name, &block)
@@ -165,7 +166,8 @@ module Cabrank
       directory = sockets_directory
       paths = %w[rack kept].map { |name| socket_path(directory, name) }
       begin
-        server = Server.new(application, *paths, @options["connect_password"] || "")
+        threads = [@options["app_threads"].to_i, 1].max
+        server = Server.new(application, *paths, @options["connect_password"] || "", threads)
       rescue SystemCallError => e
         raise Unservable, "Cannot listen on a socket in #{directory}: #{e.message}"
       end
@@ -175,8 +177,8 @@ module Cabrank
         PhusionPassenger.call_event(:starting_worker_process, forked)
         # A child of the application that reads its standard input must not consume the byte that asks to leave.
         STDIN.reopen(File::NULL)
-        say("!> Ready\n!> socket: main;unix:#{paths[0]};session;1\n!> socket: kept;unix:#{paths[1]};kept_session;1\n" \
-            "!> pid: #{@pid}\n!> \n")
+        say("!> Ready\n!> socket: main;unix:#{paths[0]};session;#{threads}\n" \
+            "!> socket: kept;unix:#{paths[1]};kept_session;#{threads}\n!> pid: #{@pid}\n!> \n")
         @is_ready = true
         server.run(@channel)
       ensure

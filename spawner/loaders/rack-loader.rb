@@ -8,9 +8,9 @@
 #   1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
 #   2. load       the startup file (`config.ru`), after the gems of the application's Gemfile, if there is one.
 #   3. ready      listen on two Unix sockets and send their addresses: `!> Ready`, `!> socket: …` twice, `!> `.
-#   4. serve      one request at a time, until standard input is readable: a byte and end of file both ask the process
-#                 to leave. It finishes a running request first. SIGTERM ends it at once. SIGQUIT writes the backtrace
-#                 of each thread to standard error, and the process goes on.
+#   4. serve      one request at a time, or one a thread (`app_threads`), until standard input is readable: a byte and
+#                 end of file both ask the process to leave. It finishes running requests first. SIGTERM ends it at once.
+#                 SIGQUIT writes the backtrace of each thread to standard error, and the process goes on.
 #
 # If a step before 3 fails, the loader sends `!> Error` and a text, and exits with code 1.
 #

@@ -26,7 +26,8 @@ module Cabrank
     HTTPS = /\A(?:on|1|yes|true)\z/i.freeze
     private_constant :HTTPS
 
-    def initialize(password)
+    def initialize(password, is_multithreaded:)
+      @base = BASE.merge("rack.multithread" => is_multithreaded).freeze
       @password = password.b.freeze
       @password_hash = @password.hash
     end
@@ -39,7 +40,7 @@ module Cabrank
       count = fields.size
       raise BadRequest, "a name in the head has no value" if count.odd?
 
-      env = BASE.dup
+      env = @base.dup
       index = 0
       while index < count
         env[fields[index]] = fields[index + 1]

@@ -8,7 +8,7 @@ module Cabrank
   BUFFER = 64 << 10
   JOINED_MAX = 256 << 10 # a longer body is not copied
   HEAD_MAX = 1 << 20 # far above any real head: a guard against a peer that speaks another protocol
-  HEAD_TIMEOUT = 10 # the agent writes the head at once; a slower peer must not block the only thread
+  HEAD_TIMEOUT = 10 # the agent writes the head at once; a slower peer must not block the thread
 
   # The number of forks between this process and its first ancestor that had loaded this file.
   @generation = 0
@@ -450,13 +450,18 @@ module Cabrank
     def detach = @left = 0
   end
 
-  # Serves one request at a time, of any connection.
+  # Serves one request at a time, of any connection, or as many as there are threads.
+  #
+  # The main thread waits for requests. Without other threads it serves them itself. Otherwise a connection with a request
+  # goes away to one of the threads, and comes back by `take_back`.
   class Server
-    def initialize(application, main_path, kept_path, password)
+    def initialize(application, main_path, kept_path, password, threads)
       @application = application
-      @environment = Environment.new(password)
+      @environment = Environment.new(password, is_multithreaded: threads > 1)
       @generation = Cabrank.generation
       @demands_rewind = Rack.release.to_i < 3
+      @requests = Thread::Queue.new if threads > 1 # connections with a request
+      @threads = threads
       @buffer = String.new(capacity: BUFFER)
       @connections = {}.compare_by_identity # by socket
       @returned = Thread::Queue.new # connections that were away, and whether they are free
@@ -470,12 +475,14 @@ module Cabrank
     def run(control)
       # A request to leave comes first: IO.select keeps this order.
       @readers = [control, @main_listener, @kept_listener, @wake]
+      workers = @requests ? Array.new(@threads) { |index| start_thread(index + 1) } : []
       while true
         IO.select(@readers)[0].each do |io|
           if (connection = @connections[io])
-            dismiss(connection, serve_kept(connection))
-          elsif io.equal?(control) then return
-          elsif io.equal?(@main_listener) then accept(io) { |socket| serve_session(Session.new(socket)) }
+            dismiss(connection, @requests ? hand_over(connection) : serve_kept(connection, @buffer))
+          elsif io.equal?(control) then return finish(workers)
+          elsif io.equal?(@main_listener)
+            accept(io) { |socket| @requests ? hand_over(Session.new(socket)) : serve_session(Session.new(socket)) }
           elsif io.equal?(@kept_listener) then accept(io) { |socket| keep(Kept.new(socket)) }
           else resume
           end
@@ -503,6 +510,38 @@ module Cabrank
     end
 
     private
+
+    # Starts a thread that serves requests. An error on it ends the process, as it does on the main thread.
+    def start_thread(number)
+      thread = Thread.new do
+        PhusionPassenger.call_event(:starting_request_handler_thread)
+        buffer = String.new(capacity: BUFFER)
+        while (connection = @requests.pop)
+          if connection.is_a?(Session)
+            serve_session(connection)
+          else
+            is_free = serve_kept(connection, buffer)
+            take_back(connection, is_free) unless is_free == :away
+          end
+        end
+      end
+      thread.name = "request thread #{number}"
+      thread.report_on_exception = false
+      thread.abort_on_exception = true
+      thread
+    end
+
+    # Gives a connection with a request to the other threads.
+    def hand_over(connection)
+      @requests << connection
+      :away
+    end
+
+    # Waits until the threads have served all requests that have come.
+    def finish(workers)
+      @requests&.close
+      workers.each(&:join)
+    end
 
     def listen(path)
       listener = Cabrank.listen(path)
@@ -564,8 +603,8 @@ module Cabrank
     end
 
     # Serves the next request of a connection. Returns whether the connection is free, as `answer` does.
-    def serve_kept(kept)
-      data = kept.io.read_nonblock(BUFFER, @buffer, exception: false)
+    def serve_kept(kept, buffer)
+      data = kept.io.read_nonblock(BUFFER, buffer, exception: false)
       return true if data == :wait_readable
       return false if data.nil?
 

@@ -20,12 +20,13 @@ import select
 import socket
 import struct
 import sys
+import threading
 import time
 import traceback
 from wsgiref.util import FileWrapper, is_hop_by_hop
 
 HEAD_MAX = 1 << 20  # far above any real head: a guard against a peer that speaks another protocol
-HEAD_TIMEOUT = 10  # the agent writes the head at once; a slower peer must not block the only thread
+HEAD_TIMEOUT = 10  # the agent writes the head at once; a slower peer must not block the thread
 DRAIN_TIMEOUT = 2
 REPLY_HEAD_MAX = 128 << 10  # the agent accepts no longer one
 BUFFER = 64 << 10
@@ -537,38 +538,74 @@ class KeptResponse(Response):
 
 def serve(application, agent):
     """Serve the application until the agent asks the process to leave."""
+    BASE["wsgi.multithread"] = agent.threads > 1
     server = Server(application, agent)
     agent.ready()
     server.serve_until_readable(agent.control)
 
 
 class Server:
+    """The loop of each thread that serves requests.
+
+    All threads wait for the same descriptors. With several threads, an event wakes one of them, and the descriptor rests
+    until that thread resumes it. So at most one thread uses a connection.
+    """
+
     def __init__(self, application, agent):
         self.application = application
         self.agent = agent
+        self.threads = agent.threads
         self.password = os.fsencode(agent.options.get("connect_password", ""))
         self.is_child = False
-        self.buffer = bytearray(BUFFER)
         self.kept = {}  # descriptor: connection
-        self.poller = select.poll()  # not epoll: forked children of the application would share an epoll set
-        self.main_listener = agent.listen("main", "wsgi", "session", 1)
-        self.kept_listener = agent.listen("kept", "kept", "kept_session", 1)
+        # Forked children of the application share this set. So a connection leaves it before it is closed: the child may
+        # hold the connection open, and the set would go on reporting it.
+        self.poller = select.epoll()
+        self.events = select.EPOLLIN | (select.EPOLLONESHOT if self.threads > 1 else 0)
+        self.main_listener = agent.listen("main", "wsgi", "session", self.threads)
+        self.kept_listener = agent.listen("kept", "kept", "kept_session", self.threads)
         os.register_at_fork(after_in_child=self.become_child)
 
     def become_child(self):
         self.is_child = True
 
     def serve_until_readable(self, control):
+        # Without EPOLLONESHOT: the request to leave is for each thread.
+        self.poller.register(control, select.EPOLLIN)
+        for listener in (self.main_listener, self.kept_listener):
+            self.poller.register(listener, self.events)
+        others = [threading.Thread(target=self.run_thread, args=(control,), name=f"request thread {number}", daemon=True)
+                  for number in range(2, self.threads + 1)]
+        for thread in others:
+            thread.start()
+        self.work(control)
+        for thread in others:
+            thread.join()
+
+    def run_thread(self, control):
+        """Serve as one of several threads. An error ends the process, as it does on the main thread."""
+        try:
+            self.work(control)
+        except BaseException as error:
+            # A forked child of the application has only this thread, and leaves it by SystemExit.
+            is_exit = isinstance(error, SystemExit) and not self.agent.is_own_process()
+            if not is_exit:
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0 if is_exit and not error.code else 1)
+
+    def work(self, control):
+        """Serve one request after another until `control` is readable."""
         main, kept = self.main_listener.fileno(), self.kept_listener.fileno()
-        # poll reports the descriptors in this order: a request to leave comes first.
-        for descriptor in (control, main, kept):
-            self.poller.register(descriptor, select.POLLIN)
-        wait, connections = self.poller.poll, self.kept
+        wait, connections, buffer = self.poller.poll, self.kept, bytearray(BUFFER)
         while True:
-            for descriptor, _ in wait():
+            for descriptor, _ in wait(-1, 1):
                 connection = connections.get(descriptor)
                 if connection is not None:
-                    if not self.serve_kept(connection):
+                    if self.serve_kept(connection, buffer):
+                        self.resume(descriptor)
+                    else:
                         self.poller.unregister(descriptor)
                         del connections[descriptor]
                         connection.close()
@@ -579,6 +616,11 @@ class Server:
                 else:
                     self.keep_next(self.kept_listener)
 
+    def resume(self, descriptor):
+        """Let threads wait for the descriptor again."""
+        if self.threads > 1:
+            self.poller.modify(descriptor, self.events)
+
     def accept(self, listener):
         try:
             return listener.accept()[0]
@@ -587,13 +629,15 @@ class Server:
         except OSError as error:
             print(f"wsgi-server: cannot accept a connection: {error}", file=sys.stderr)
             time.sleep(0.1)  # the process is probably out of descriptors: do not spin
+        finally:
+            self.resume(listener)
         return None
 
     def keep_next(self, listener):
         conn = self.accept(listener)
         if conn is not None:
             self.kept[conn.fileno()] = Kept(conn)
-            self.poller.register(conn, select.POLLIN)
+            self.poller.register(conn, self.events)
 
     def serve_next(self, listener):
         conn = self.accept(listener)
@@ -622,9 +666,8 @@ class Server:
         if response.ended:
             drain(conn)
 
-    def serve_kept(self, kept):
-        """Serve the next request of a kept connection. Return whether to keep the connection."""
-        data = self.buffer
+    def serve_kept(self, kept, data):
+        """Serve the next request of a kept connection. Return whether to keep the connection. `data` is a buffer."""
         try:
             count = kept.conn.recv_into(data, BUFFER, DONTWAIT)
         except BlockingIOError:

@@ -31,6 +31,8 @@ pub struct AppType {
     pub environment_variables: &'static [&'static str],
     /// The name for people.
     pub description: &'static str,
+    /// Whether the loader can serve several requests at once, each on a thread of its own.
+    pub has_threads: bool,
     /// How such an application is served.
     pub service: Service,
 }
@@ -145,6 +147,7 @@ const GENERIC: AppType = AppType {
     title: "App",
     environment_variables: &[],
     description: "start command",
+    has_threads: false,
     service: Service::Command,
 };
 
@@ -156,6 +159,7 @@ pub const REGISTRY: [AppType; 8] = [
         title: "RubyApp",
         environment_variables: &["RACK_ENV", "RAILS_ENV"],
         description: "Ruby (Rack)",
+        has_threads: true,
         service: Service::Loader(RACK),
     },
     AppType {
@@ -164,6 +168,7 @@ pub const REGISTRY: [AppType; 8] = [
         title: "PythonApp",
         environment_variables: &["WSGI_ENV"],
         description: "Python (WSGI)",
+        has_threads: true,
         service: Service::Loader(PYTHON),
     },
     AppType {
@@ -172,6 +177,7 @@ pub const REGISTRY: [AppType; 8] = [
         title: "PythonApp",
         environment_variables: &["WSGI_ENV"],
         description: "Python (ASGI)",
+        has_threads: false,
         service: Service::Loader(PYTHON),
     },
     // The loader finds out whether the application is WSGI or ASGI.
@@ -185,6 +191,7 @@ pub const REGISTRY: [AppType; 8] = [
         title: "PythonApp",
         environment_variables: &["WSGI_ENV"],
         description: "Python (WSGI or ASGI)",
+        has_threads: true,
         service: Service::Loader(PYTHON),
     },
     AppType {
@@ -199,6 +206,7 @@ pub const REGISTRY: [AppType; 8] = [
         title: "NodeApp",
         environment_variables: &["NODE_ENV"],
         description: "Node.js",
+        has_threads: false,
         service: Service::Loader(Loader {
             files: &[("node-loader.js", include_str!("../loaders/node-loader.js"))],
             preloader: None,
@@ -214,6 +222,7 @@ pub const REGISTRY: [AppType; 8] = [
         title: "RailsApp",
         environment_variables: &["RAILS_ENV", "RACK_ENV"],
         description: "Ruby on Rails 1 and 2",
+        has_threads: false,
         service: Service::Instead(
             "Rails 3 and newer has a file config.ru: restore it. Rails 2.3 is served with a config.ru of two lines, \
              `require File.expand_path('config/environment', File.dirname(__FILE__))` and \
@@ -227,6 +236,7 @@ pub const REGISTRY: [AppType; 8] = [
         title: "MeteorApp",
         environment_variables: &["NODE_ENV"],
         description: "Meteor",
+        has_threads: false,
         service: Service::Instead(
             "Start Meteor's own server with --start-command 'meteor run --port $PORT'. For production, run \
              `meteor build --directory ../built`, `npm install` in ../built/bundle/programs/server, and \

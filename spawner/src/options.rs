@@ -2,6 +2,7 @@
 
 use crate::app_type::App;
 use crate::user::User;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +51,9 @@ pub struct Options {
     pub restart_dir: PathBuf,
     /// How much loaders log: `error`, `warn`, `info`, `debug` or `trace`.
     pub log_level: String,
+    /// The number of requests that one process serves at once, each on a thread of its own. Only an application with
+    /// [`has_threads`](App::has_threads) takes more than one.
+    pub app_threads: NonZeroUsize,
     /// Replaces the number of sessions that a process asks for; 0: any number.
     pub concurrency: Option<usize>,
     /// The time after which a request is given up. A loader may watch it, too.
@@ -73,6 +77,7 @@ impl Options {
             start_timeout: Duration::from_secs(90),
             restart_dir: app.root.join("tmp"),
             log_level: "info".into(),
+            app_threads: NonZeroUsize::MIN,
             concurrency: None,
             max_request_time: None,
             app,

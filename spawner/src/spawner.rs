@@ -264,6 +264,8 @@ impl AppSpawner {
             ("restart_dir", s.restart_dir.display().to_string()),
         ];
         // A busy Node process runs no signal handler: its loader watches the time itself.
+        let threads = s.app_threads.get();
+        keys.extend((threads > 1).then(|| ("app_threads", threads.to_string())));
         keys.extend(s.max_request_time.map(|t| ("max_request_time", t.as_millis().to_string())));
         keys
     }

@@ -197,6 +197,10 @@ pub(crate) struct Options {
         help_heading = "Application"
     )]
     pub(crate) start_command: Option<String>,
+    /// The number of requests that one process serves at once, each on a thread of its own; for Rack and WSGI
+    /// applications that are thread-safe [default: 1]
+    #[arg(long, env = "CABRANK_APP_THREADS", value_name = "N", help_heading = "Application")]
+    pub(crate) app_threads: Option<Threads>,
     /// The user that runs the application's processes, if root starts cabrank [default: the caller]
     #[arg(long, env = "CABRANK_USER", value_name = "NAME", help_heading = "Application")]
     pub(crate) user: Option<String>,

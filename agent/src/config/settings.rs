@@ -15,6 +15,7 @@ use cabrank::application_pool::RestartMode;
 use cabrank_spawner::User;
 use cabrank_spawner::app_type::{App, Interpreter, Search};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) max_requests: Option<usize>,
     pub(crate) max_request_queue_size: Option<usize>,
     pub(crate) forced_concurrency: Option<usize>,
+    /// The number of threads of each application process.
+    pub(crate) app_threads: NonZeroUsize,
     /// The user of the application's processes; `None`: the agent's.
     pub(crate) user: Option<User>,
     pub(crate) ruby: PathBuf,
@@ -102,13 +105,28 @@ impl Settings {
         }
         .find(&root)?;
         let settings = Settings::resolve(app, options)?;
-        settings.check_minimum(&Origins {
+        let origins = Origins {
             given: &from_line,
             environment: &args.from_environment,
             in_file: &from_file,
             file: &root.join(file::NAME),
-        })?;
+        };
+        settings.check_minimum(&origins)?;
+        settings.check_threads(&origins)?;
         Ok(settings)
+    }
+
+    /// Fails if the application's processes cannot have as many threads as the user asks for.
+    fn check_threads(&self, origins: &Origins<'_>) -> Result<(), Failure> {
+        let threads = self.app_threads.get();
+        if threads == 1 || self.app.has_threads {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "{} is not for this application, which is {}: only Rack and WSGI applications are served on threads. Remove it.",
+            origins.of("app_threads", threads, |o| o.app_threads.is_some()),
+            self.app.description,
+        )))
     }
 
     /// Fails if the minimum of processes exceeds a maximum.
@@ -159,6 +177,10 @@ impl Settings {
             max_requests: limit(count(o.max_requests, 0)),
             max_request_queue_size: limit(count(o.max_request_queue_size, 100)),
             forced_concurrency: o.force_max_concurrent_requests_per_process.map(|c| c.0),
+            app_threads: o
+                .app_threads
+                .and_then(|n| NonZeroUsize::new(n.0))
+                .unwrap_or(NonZeroUsize::MIN),
             user: o.user.as_deref().map(User::find).transpose()?.flatten(),
             ruby: o.ruby.unwrap_or_else(|| "ruby".into()),
             python: o.python.unwrap_or_else(|| "python3".into()),
@@ -238,6 +260,7 @@ impl Settings {
             start_timeout: self.start_timeout,
             restart_dir: self.restart_dir.clone(),
             log_level: format!("{:?}", self.log_level).to_lowercase(),
+            app_threads: self.app_threads,
             concurrency: self.forced_concurrency,
             max_request_time: self.max_request_time,
             ..cabrank_spawner::Options::new(self.app.clone())
@@ -330,7 +353,7 @@ fn merge(first: Options, second: Options) -> Options {
     each!(
         address port trusted_proxies threads environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
-        startup_file start_command user ruby python nodejs start_timeout spawn_method max_preloader_idle_time restart_dir rolling_restarts stat_throttle_rate
+        startup_file start_command app_threads user ruby python nodejs start_timeout spawn_method max_preloader_idle_time restart_dir rolling_restarts stat_throttle_rate
         max_header_size max_body buffer_request max_buffered_request max_buffered_answer max_request_time
         max_request_queue_time retry_requests max_connections max_requests_in_progress keep_alive_timeout
         min_client_rate header_timeout client_timeout shutdown_timeout app_output log_level log_format

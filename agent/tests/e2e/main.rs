@@ -4,6 +4,7 @@
 //! change polls for it until a deadline.
 
 mod agent;
+mod app_threads;
 mod asgi;
 mod http;
 

@@ -31,6 +31,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         description: "a worker for jobs".into(),
         title: "Worker".into(),
         environment_variables: &[],
+        has_threads: false,
         launch: Launch::Loader { loader: &LOADER, startup_file: "worker.py".into() },
     };
     let supervisor =

@@ -16,6 +16,10 @@ pub struct App {
     pub title: String,
     /// The variables that name the environment of such an application, in the order in which they count.
     pub environment_variables: &'static [&'static str],
+    /// Whether one process can serve several requests at once on threads ([`Options::app_threads`]).
+    ///
+    /// [`Options::app_threads`]: crate::Options::app_threads
+    pub has_threads: bool,
     /// How its processes are started.
     pub launch: Launch,
 }
@@ -44,6 +48,7 @@ impl App {
             description: app_type.description.into(),
             title: app_type.title.into(),
             environment_variables: app_type.environment_variables,
+            has_threads: app_type.has_threads,
             launch,
         }
     }
@@ -56,6 +61,7 @@ impl App {
             description: custom.name.clone(),
             title: custom.title.clone().unwrap_or_else(|| custom.name.clone()),
             environment_variables: &[],
+            has_threads: false,
         }
     }
 
