@@ -181,6 +181,12 @@ const STEPS: &[Step] = &[
         is_deep: false,
         lines: "timeout 600 cargo xtask faults-e2e --quick",
     },
+    Step {
+        name: "apps",
+        about: "an application of Sinatra, Flask and Express, as their users would see it",
+        is_deep: false,
+        lines: "timeout 400 cargo xtask apps --quick",
+    },
     Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
     Step {
         name: "shipped",

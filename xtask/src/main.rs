@@ -86,6 +86,13 @@ const SCRIPTS: &[Script] = &[
             cargo run --quiet -p faults-e2e --",
     },
     Script {
+        name: "apps",
+        about: "serves real applications of many frameworks, and looks at what their users would see; --write makes docs/applications.md",
+        lines: "
+            cargo build --quiet -p cabrank-agent
+            python3 apps/run.py",
+    },
+    Script {
         name: "preload",
         about: "measures memory and spawn time with a preloader and without; --write puts them into docs/preloaders.md",
         lines: "

@@ -72,7 +72,7 @@ fn threads_are_refused_where_an_application_has_none() {
     fails(
         asgi.path(),
         &["--app-threads", "5"],
-        4,
+        5,
         &["an ASGI application", "Remove --app-threads"],
     );
 }
