@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
+from probes import client, echo
+from server import ROOT
+
 SOURCES = os.path.join(ROOT, "apps")
 PLACE = os.path.join(ROOT, "target", "apps")
 
@@ -140,9 +142,6 @@ def same(one, other):
         return False
     with open(one) as first, open(other) as second:
         return first.read() == second.read()
-
-
-from probes import client, echo  # noqa: E402  (it needs `server`, which needs ROOT)
 
 APPLICATIONS = [
     Ruby("sinatra", "Sinatra", is_quick=True, packages=("ruby-sinatra",), error_page="RuntimeError at &#x2F;error"),

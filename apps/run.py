@@ -16,10 +16,10 @@ import traceback
 
 import catalog
 import probes
-from server import Server
+from server import ROOT, Server
 
 NOT_INSTALLED = "not installed"
-PAGE = os.path.join(catalog.ROOT, "docs", "applications.md")
+PAGE = os.path.join(ROOT, "docs", "applications.md")
 INTRODUCTION = """# Applications
 
 `cargo xtask apps --write` makes this page. Each row is a small application of the framework, below [apps/](../apps), written as the

@@ -9,10 +9,9 @@ import tempfile
 import threading
 import time
 
-import catalog
-
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 PATIENCE = 90
-AGENT = os.path.join(catalog.ROOT, "target", "debug", "cabrank")
+AGENT = os.path.join(ROOT, "target", "debug", "cabrank")
 
 
 class Server:
