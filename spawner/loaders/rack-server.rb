@@ -455,6 +455,9 @@ module Cabrank
   # The main thread waits for requests. Without other threads it serves them itself. Otherwise a connection with a request
   # goes away to one of the threads, and comes back by `take_back`.
   class Server
+    # The time in seconds for which a thread waits for the next request of the same connection.
+    LINGER = 0.0005
+
     def initialize(application, main_path, kept_path, password, threads)
       @application = application
       @environment = Environment.new(password, is_multithreaded: threads > 1)
@@ -521,6 +524,8 @@ module Cabrank
             serve_session(connection)
           else
             is_free = serve_kept(connection, buffer)
+            # Under load the next request comes at once, and mostly by the connection that the agent used last.
+            is_free = serve_kept(connection, buffer) while is_free == true && @requests.empty? && connection.io.wait_readable(LINGER)
             take_back(connection, is_free) unless is_free == :away
           end
         end

@@ -3,14 +3,16 @@
 //! All servers run at the same time and take short turns under the load, so that a change of the machine's
 //! speed meets all of them. A figure is the median of the rounds.
 
+mod kind;
 mod load;
 mod processes;
 mod report;
 mod servers;
 
 use crate::{Outcome, shell};
+use kind::Kind;
 use load::Phase;
-use servers::{EndAll, Kind, Place, Server};
+use servers::{EndAll, Place, Server};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -21,7 +23,7 @@ const HELP: &str = "cargo xtask compare [OPTION…]
   --quick        one short round with what is installed; prints the result only (CI)
   --other PATH   also this build of cabrank; may be repeated
   --agent PATH   this build as cabrank, instead of a release build of this tree
-  --only KIND    wsgi or node
+  --only KIND    wsgi, node, rack, asgi, wsgi-threads or rack-threads
   --rounds N     rounds (3)
   --seconds S    the length of each turn (2)
   --out FILE     the result's file (docs/performance.md)
@@ -134,11 +136,10 @@ fn parse(args: &[String]) -> Result<Option<Options>, String> {
             "--agent" => options.agent = Some(absolute(value()?)?),
             "--other" => options.others.push(absolute(value()?)?),
             "--only" => {
-                options.only = Some(match value()?.as_str() {
-                    "wsgi" => Kind::Wsgi,
-                    "node" => Kind::Node,
-                    other => return Err(format!("--only {other}: neither wsgi nor node")),
-                });
+                let name = value()?;
+                let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+                options.only =
+                    Some(kind.ok_or_else(|| format!("--only {name}: there is no such kind"))?);
             }
             "--rounds" => {
                 let number = value()?.parse().ok().filter(|number| *number > 0);

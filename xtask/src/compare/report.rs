@@ -1,6 +1,7 @@
 //! The result as a page.
 
-use super::servers::{Kind, Server};
+use super::kind::Kind;
+use super::servers::Server;
 use super::{Case, Turn};
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,16 +10,19 @@ const HEAD: &str = "\
 # Performance beside other servers
 
 `cargo xtask compare` writes this page. Each server serves the same application, which answers \"hello\", with two
-application processes, over keep-alive connections on the loopback interface. All servers run at the same time and take
+application processes of one thread, over keep-alive connections on the loopback interface. All servers run at the same time and take
 turns under the load. Each figure is the median of the rounds.
 
 Absolute figures depend on the machine and on its other work, so the columns are ratios to cabrank in the same run. Less is
 better, except for requests per second. The last column has the absolute figures.
 
-- CPU: user and system time of a request, of the server and of the application (the Python or Node processes with their
-  loader). uWSGI, gunicorn and granian have Python inside the server, so they have one figure.
+- CPU: user and system time of a request, of the server and of the application (the Python, Ruby or Node processes with
+  their loader). uWSGI, gunicorn and granian have Python inside the server, so they have one figure.
 - Memory: proportional set size of the server's own processes under the load. Of uWSGI, gunicorn and granian it includes the
   application.
+- With threads, each of the two processes has 16, and the application sleeps 5 ms before it answers.
+- Puma, Unicorn and uvicorn have the application inside the server, too. Unicorn closes each connection after the answer. uvicorn, and
+  cabrank for ASGI, run on uvloop.
 - Passenger runs with its own HTTP server (`--engine builtin`), and nginx with two workers and kept-alive upstream
   connections where the protocol has them.
 ";
@@ -35,11 +39,18 @@ const FOOT: &str = "
   processes answer several requests at each wake-up.
 - The largest part is waking other processes. For WSGI a fifth of the agent's time is the wake-up of the client and of the
   process by its two writes, and a quarter is the change of processes.
-- The loader for WSGI takes three system calls (poll, read, write), and about 4 µs in Python. A process works on one request
+- The loader for WSGI takes three system calls (epoll_wait, read, write), and about 4 µs in Python. A process works on one request
   at a time, so it sleeps and wakes for nearly every request.
 
 granian takes less for WSGI because Python runs inside the server: a request passes one connection instead of two, and wakes no
 second process. With applications in processes of their own, the two wake-ups of each request remain.
+
+Puma, Unicorn and uvicorn have the application inside the server as well, and take less for the same reason. Puma
+serves one connection for a while and lets the others wait, as its p99 shows; here all wait equally long. Unicorn has no keep-alive
+connections, slow clients hold its processes, and each page needs a proxy before it.
+
+With threads, the application processes take nearly two thirds of the time: each sleep, read and write gives the interpreter's lock
+away and takes it back. Throughput is the same for all, as far as the threads go; granian and Puma spend less for the reason above.
 
 nginx as a proxy reads and writes the same two connections. Even an agent whose own code took no time would take about 0.8 of its
 present time, so the wanted 0.7 of nginx's time for Node is out of reach while each request passes the kernel four times.
@@ -67,7 +78,7 @@ pub(super) fn write(
     for missing in missing {
         let _ = writeln!(text, "Did not run: {missing}.");
     }
-    for kind in [Kind::Wsgi, Kind::Node] {
+    for kind in Kind::ALL {
         let mut numbers: Vec<usize> = cases.iter().map(|case| case.connections).collect();
         numbers.dedup();
         for connections in numbers {
@@ -85,7 +96,7 @@ pub(super) fn write(
 }
 
 fn table(text: &mut String, servers: &[Server], kind: Kind, connections: usize, cases: &[&Case]) {
-    let title = if kind == Kind::Wsgi { "WSGI" } else { "Node" };
+    let title = kind.title();
     let _ = writeln!(
         text,
         "\n## {title}, {connections} connections\n\n\

@@ -1,5 +1,6 @@
 //! The servers of the comparison: how each is installed, started and ended.
 
+use super::kind::{Kind, THREADS};
 use super::load::probe;
 use super::processes;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
@@ -11,21 +12,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-const WSGI: &str = r#"def application(environ, start_response):
-    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "5")])
-    return [b"hello"]
-"#;
-const NODE: &str = "const server = require('http').createServer((q, s) => s.end('hello'));\n\
-    server.keepAliveTimeout = 60000;\n\
-    server.listen(process.env.SOCKET || 3000);\n";
-
-/// The kind of the application that is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Wsgi,
-    Node,
-}
-
 /// A server that runs.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -56,10 +42,11 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn prepare() -> std::io::Result<Place> {
         let dir = std::env::current_dir()?.join("target/compare");
-        for (kind, file, text) in [("wsgi", "passenger_wsgi.py", WSGI), ("node", "app.js", NODE)] {
-            fs::create_dir_all(dir.join(kind))?;
-            fs::write(dir.join(kind).join(file), text)?;
+        for kind in Kind::ALL {
+            fs::create_dir_all(dir.join(kind.name()))?;
+            fs::write(dir.join(kind.name()).join(kind.file()), kind.source())?;
         }
+        fs::write(dir.join("unicorn.rb"), "worker_processes 2\n")?;
         Ok(Place { venv: dir.join("venv"), dir })
     }
 
@@ -67,7 +54,7 @@ impl Place {
     pub(crate) fn install(&self) {
         let script = "
             missing=()
-            for pair in nginx:nginx-light passenger:passenger; do
+            for pair in nginx:nginx-light passenger:passenger puma:puma unicorn:unicorn; do
               command -v ${pair%:*} >/dev/null || missing+=(${pair#*:})
             done
             if [ ${#missing[@]} -gt 0 ] && command -v apt-get >/dev/null; then
@@ -78,7 +65,9 @@ impl Place {
             [ -x $0/bin/python ] || python3 -m venv $0
             for peer in gunicorn granian uwsgi; do
               [ -x $0/bin/$peer ] || $0/bin/pip install -q $peer || true
-            done";
+            done
+            # With uvloop, which cabrank uses, too.
+            [ -x $0/bin/uvicorn ] || $0/bin/pip install -q 'uvicorn[standard]' || true";
         let _ = Command::new("bash").args(["-c", script]).arg(&self.venv).status();
     }
 
@@ -97,31 +86,34 @@ pub(crate) fn candidates(place: &Place, programs: &[PathBuf]) -> Vec<Candidate> 
     let (dir, venv, python) =
         (place.dir.display(), place.venv.display(), place.python().display().to_string());
     let mut all = Vec::new();
-    for kind in [Kind::Wsgi, Kind::Node] {
-        let app = if kind == Kind::Wsgi { "wsgi" } else { "node" };
+    for kind in Kind::ALL {
+        let (app, app_type, file) = (kind.name(), kind.app_type(), kind.file());
         let mut add = |name: &str, own, commands: &[String]| {
             let commands = commands.iter().map(|line| words(line)).collect();
             all.push(Candidate { kind, name: name.into(), own, commands });
         };
+        let threads =
+            if kind.has_threads() { format!("--app-threads {THREADS}") } else { String::new() };
         for (number, program) in programs.iter().enumerate() {
             let name =
                 if number == 0 { "cabrank".into() } else { format!("`{}`", program.display()) };
             let line = format!(
                 "{} start {dir}/{app} --port PORT --environment production --min-instances 2 \
-                 --max-pool-size 2 --python {python} --log-level warn",
+                 --max-pool-size 2 --python {python} --log-level warn {threads}",
                 program.display()
             );
             add(&name, &["cabrank"], &[line]);
         }
-        let (app_type, file) =
-            if kind == Kind::Wsgi { ("wsgi", "passenger_wsgi.py") } else { ("node", "app.js") };
-        let passenger = format!(
-            "passenger start --engine builtin --address 127.0.0.1 --port PORT --environment production \
-             --max-pool-size 2 --min-instances 2 --app-type {app_type} --startup-file {file} --python {python} \
-             --nodejs node --disable-turbocaching --log-file {dir}/passenger-{app}.log \
-             --pid-file {dir}/passenger-{app}.pid"
-        );
-        add("Passenger", &["PassengerAgent"], &[passenger]);
+        // Passenger knows no ASGI, and has threads only in its commercial edition.
+        if !kind.has_threads() && kind != Kind::Asgi {
+            let passenger = format!(
+                "passenger start --engine builtin --address 127.0.0.1 --port PORT --environment production \
+                 --max-pool-size 2 --min-instances 2 --app-type {app_type} --startup-file {file} --python {python} \
+                 --nodejs node --disable-turbocaching --log-file {dir}/passenger-{app}.log \
+                 --pid-file {dir}/passenger-{app}.pid"
+            );
+            add("Passenger", &["PassengerAgent"], &[passenger]);
+        }
         match kind {
             Kind::Wsgi => {
                 let uwsgi = format!(
@@ -146,6 +138,41 @@ pub(crate) fn candidates(place: &Place, programs: &[PathBuf]) -> Vec<Candidate> 
                     &[uwsgi, format!("nginx -c {dir}/nginx-wsgi.conf")],
                 );
             }
+            Kind::WsgiThreads => {
+                let line = format!(
+                    "{venv}/bin/gunicorn --workers 2 --worker-class gthread --threads {THREADS} --keep-alive 60 \
+                     --bind 127.0.0.1:PORT passenger_wsgi:application"
+                );
+                add("gunicorn", &[], &[line]);
+                let line = format!(
+                    "{venv}/bin/granian --interface wsgi --workers 2 --port PORT --http 1 --no-ws \
+                     --blocking-threads {THREADS} --log-level warning passenger_wsgi:application"
+                );
+                add("granian", &[], &[line]);
+            }
+            Kind::Rack | Kind::RackThreads => {
+                let threads = if kind.has_threads() { THREADS } else { 1 };
+                let line = format!(
+                    "puma --quiet --workers 2 --threads {threads}:{threads} --environment production \
+                     --bind tcp://127.0.0.1:PORT config.ru"
+                );
+                add("Puma", &[], &[line]);
+                if kind == Kind::Rack {
+                    let line = format!(
+                        "unicorn --config-file {dir}/unicorn.rb --env production --listen 127.0.0.1:PORT config.ru"
+                    );
+                    add("Unicorn", &[], &[line]);
+                }
+            }
+            Kind::Asgi => {
+                let uvicorn = format!(
+                    "{venv}/bin/uvicorn --no-access-log --timeout-keep-alive 60 --log-level warning asgi:app"
+                );
+                let one = |number| format!("{uvicorn} --uds {dir}/asgi-{number}.sock");
+                let nginx = format!("nginx -c {dir}/nginx-asgi.conf");
+                add("nginx + uvicorn", &["nginx"], &[one(1), one(2), nginx]);
+                add("uvicorn", &[], &[format!("{uvicorn} --workers 2 --port PORT")]);
+            }
             Kind::Node => {
                 let node = |number| format!("env SOCKET={dir}/node-{number}.sock node app.js");
                 let nginx = format!("nginx -c {dir}/nginx-node.conf");
@@ -168,10 +195,11 @@ fn nginx_configuration(dir: &Path, kind: Kind, address: SocketAddr) -> String {
              uwsgi_param SERVER_PROTOCOL $server_protocol; uwsgi_param REMOTE_ADDR $remote_addr;\n\
              uwsgi_param SERVER_PORT $server_port; uwsgi_param SERVER_NAME $server_name;",
         ),
-        Kind::Node => (
+        _ => (
             format!(
-                "server unix:{dir}/node-1.sock max_fails=0; server unix:{dir}/node-2.sock max_fails=0;\n\
-                 keepalive 64;"
+                "server unix:{dir}/{name}-1.sock max_fails=0; server unix:{dir}/{name}-2.sock max_fails=0;\n\
+                 keepalive 64;",
+                name = kind.name()
             ),
             "proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection '';\n\
              proxy_set_header Host $host;\n\
@@ -196,11 +224,12 @@ impl Candidate {
         let failed = |error: std::io::Error| error.to_string();
         let address =
             TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).map_err(failed)?;
-        let app = if self.kind == Kind::Wsgi { "wsgi" } else { "node" };
+        let app = self.kind.name();
         let configuration = nginx_configuration(&place.dir, self.kind, address);
         fs::write(place.dir.join(format!("nginx-{app}.conf")), configuration).map_err(failed)?;
-        for number in 1..=2 {
-            let _ = fs::remove_file(place.dir.join(format!("node-{number}.sock")));
+        // Only nginx has servers behind it, which listen there. Those of a server before this one go on.
+        for number in (1..=2).filter(|_| self.own.contains(&"nginx")) {
+            let _ = fs::remove_file(place.dir.join(format!("{app}-{number}.sock")));
         }
         let log = place.dir.join(format!("{} {app}.out", self.name.replace('/', "_")));
         let log = fs::File::create(log).map_err(failed)?;
