@@ -12,6 +12,7 @@
 //! | `/shut` | shuts down the channel to the server (WSGI) |
 //! | `/print` | prints garbage to that channel (WSGI) |
 //! | `/child` | starts a child that sleeps, and answers with its own pid (WSGI) |
+//! | `/bomb` | forks until the system refuses; answers with its own pid and the number of its children (WSGI) |
 //! | `POST /length` | answers with the length of the body |
 
 use crate::fault::App;
@@ -62,6 +63,18 @@ def application(environ, start_response):
     if path == '/child':
         subprocess.Popen(['sleep', '300'])
         return answer(str(os.getpid()).encode())
+    if path == '/bomb':
+        children = 0
+        try:
+            # The bound is for a machine where the limit does not hold.
+            while children < 500:
+                if not os.fork():
+                    time.sleep(300)
+                    os._exit(0)
+                children += 1
+        except OSError:
+            pass
+        return answer(b'%d %d' % (os.getpid(), children))
     if path == '/length':
         size, rest = 0, int(environ.get('CONTENT_LENGTH') or 0)
         while rest > 0:

@@ -1,8 +1,8 @@
 //! Preloaders that die or hang, and processes that misuse their channel or leave children behind.
 
-use crate::client::{status_of, tally};
+use crate::client::{Client, describe, status_of, tally};
 use crate::fault::{Fault, Scene, Seen, Setup, WSGI};
-use crate::server::{PROCESSES, kill, until};
+use crate::server::{PROCESSES, USER_PROCESSES, kill, until};
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,14 @@ pub(crate) fn faults() -> Vec<Fault> {
             plant: leave_children,
             ..plain
         },
+        Fault {
+            name: "fork bomb",
+            about: "a request forks until its user has 100 processes (RLIMIT_NPROC), and its process is detached",
+            cost: "a boot, after the children have ended",
+            setup: Setup { limits_processes: true, ..Setup::default() },
+            plant: bomb,
+            ..plain
+        },
     ]
 }
 
@@ -114,11 +122,33 @@ fn ask_often(scene: &mut Scene<'_>, path: &str) -> Result<Seen, String> {
         .wrong_if(!whole, "the pool stays smaller"))
 }
 
+fn bomb(scene: &mut Scene<'_>) -> Result<Seen, String> {
+    let reply = Client::connect(scene.server.address, PATIENCE).and_then(|mut c| c.get("/bomb"));
+    let reply = reply.map_err(|error| describe(&error).to_owned())?;
+    let text = String::from_utf8_lossy(&reply.body).into_owned();
+    let (pid, children) = text.split_once(' ').ok_or_else(|| format!("/bomb answers {text}"))?;
+    let children: usize = children.parse().map_err(|_| text.clone())?;
+    let seconds = scene.seconds(5, 2);
+    std::thread::sleep(seconds);
+    let seen: Vec<_> = (0..10).map(|_| status_of(scene.server.address, "/", PATIENCE)).collect();
+    let others = tally(&seen);
+    scene.server.tool(&["detach", pid])?;
+    let gone = until(PATIENCE, || scene.server.processes().len() <= PROCESSES + 2);
+    let whole = whole_again(scene);
+    Ok(Seen::new(format!("{children} children; meanwhile {others}"))
+        .wrong_if(!(1..USER_PROCESSES).contains(&children), "the limit does not hold")
+        .wrong_if(others != "10 × 200", format!("others saw {others}"))
+        .wrong_if(!gone, "children survive their process")
+        .wrong_if(!whole, "the pool stays smaller"))
+}
+
 fn leave_children(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let number = if scene.is_quick { 5 } else { 20 };
     for _ in 0..number {
         // The process that started the child must end, not another one: a child may live as long as its process.
         kill(scene.server.pid_from("/child")?, Signal::KILL);
+        // A request is repeated once: it fails if the second process is killed, too.
+        whole_again(scene);
     }
     let whole = whole_again(scene);
     let gone = until(PATIENCE, || scene.server.processes().len() <= PROCESSES + 2);

@@ -69,6 +69,20 @@ pub(crate) fn faults() -> Vec<Fault> {
             ..plain
         },
         Fault {
+            name: "boots long",
+            about: "a process is killed, and new processes need 100 s to boot",
+            cost: "one process fewer for 100 s",
+            apps: WSGI,
+            setup: Setup {
+                options: &["--start-timeout=150"],
+                own_interpreter: true,
+                ..Setup::default()
+            },
+            quick: false,
+            plant: boot_long,
+            ..plain
+        },
+        Fault {
             name: "half answers",
             about: "answers break off in the middle",
             cost: "WSGI: a boot for each",
@@ -169,6 +183,23 @@ fn garbage(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let text =
         format!("{}; whole again after {:.0} s", kinds.join(", "), begun.elapsed().as_secs_f64());
     Ok(Seen::new(text).wrong_if(!whole, "the pool stays smaller"))
+}
+
+fn boot_long(scene: &mut Scene<'_>) -> Result<Seen, String> {
+    let dir = scene.server.app_dir.path().to_owned();
+    set_interpreter(&dir, Some("sleep 100; exec python3 \"$@\"")).map_err(|e| e.to_string())?;
+    let begun = Instant::now();
+    kill(scene.server.some_pid()?, Signal::KILL);
+    let smaller = until(PATIENCE, || scene.server.pool_size() == PROCESSES - 1);
+    // The new process has begun by then.
+    std::thread::sleep(Duration::from_secs(2));
+    set_interpreter(&dir, None).map_err(|e| e.to_string())?;
+    let whole = whole_again(scene, Duration::from_secs(150));
+    let took = begun.elapsed();
+    Ok(Seen::new(format!("whole again after {:.0} s", took.as_secs_f64()))
+        .wrong_if(!smaller, "no process is missing")
+        .wrong_if(took < Duration::from_secs(100), "the boot was not long")
+        .wrong_if(!whole, "the pool stays smaller"))
 }
 
 fn half(scene: &mut Scene<'_>) -> Result<Seen, String> {

@@ -47,6 +47,8 @@ pub(crate) struct Setup {
     pub(crate) descriptors: Option<fn() -> usize>,
     /// The server's directory is on a disk of 1 MB.
     pub(crate) tiny_disk: bool,
+    /// The processes run as the user `nobody`, who may have [`USER_PROCESSES`](crate::server::USER_PROCESSES). Only root can do this.
+    pub(crate) limits_processes: bool,
     /// The interpreter is a script that may misbehave: see [`crate::app::set_interpreter`].
     pub(crate) own_interpreter: bool,
 }

@@ -147,6 +147,7 @@ fn run(options: &Options) -> ExitCode {
         .into_iter()
         .filter(|f| options.only.is_empty() || options.only.iter().any(|o| f.name.contains(o)))
         .filter(|f| !options.quick || f.quick)
+        .filter(|f| !f.setup.limits_processes || rustix::process::geteuid().is_root())
         .collect();
     let begun = Instant::now();
     let own = chosen.iter().flat_map(|f| f.apps.iter().map(move |app| (f, *app, Kind::Cabrank)));

@@ -7,6 +7,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, se
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,6 +19,9 @@ use tempfile::TempDir;
 const MARK: &str = "FAULTS_E2E";
 /// The number of processes of each sample application.
 pub(crate) const PROCESSES: usize = 3;
+
+/// The number of processes that the user `nobody` may have, if the row limits them.
+pub(crate) const USER_PROCESSES: usize = 100;
 
 /// The server that is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +104,15 @@ impl Server {
         if setup.tiny_disk && !is_mounted {
             // Without the right to mount, a limit of 512 KB a file.
             before += "trap '' XFSZ; ulimit -f 1024; ";
+        }
+        if setup.limits_processes {
+            for dir in [&app_dir, &runtime] {
+                fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755))
+                    .map_err(failed("temporary directory"))?;
+            }
+            // dash calls the limit p, and bash u.
+            before +=
+                &format!("ulimit -p {USER_PROCESSES} 2>/dev/null || ulimit -u {USER_PROCESSES}; ");
         }
         let mark = format!("{}-{}", std::process::id(), runtime.path().display());
         let (words, port) = match kind {
@@ -302,6 +315,9 @@ fn cabrank(binary: &Path, app_dir: &Path, setup: &Setup) -> Vec<String> {
     words.extend(always.map(String::from));
     words.extend([format!("--max-pool-size={number}"), format!("--min-instances={number}")]);
     words.extend(setup.options.iter().filter(|option| has(binary, option)).map(|o| o.to_string()));
+    if setup.limits_processes {
+        words.push("--user=nobody".into());
+    }
     if setup.own_interpreter {
         words.push(format!("--python={}", app_dir.join("python.sh").display()));
     }

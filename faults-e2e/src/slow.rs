@@ -11,8 +11,13 @@ use std::time::{Duration, Instant};
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-const PLAIN: Setup =
-    Setup { options: &[], descriptors: None, tiny_disk: false, own_interpreter: false };
+const PLAIN: Setup = Setup {
+    options: &[],
+    descriptors: None,
+    tiny_disk: false,
+    limits_processes: false,
+    own_interpreter: false,
+};
 
 pub(crate) fn faults() -> Vec<Fault> {
     vec![
