@@ -71,7 +71,10 @@ def django():
     return project, ["--python", python], "/posts"
 
 
-def rails():
+WARMUP = 'warmup { |app| 2.times { Rack::MockRequest.new(app).get("http://localhost/posts") } }\n'
+
+
+def rails(warmup=""):
     """Return the directory of a Rails scaffold, and the options for it."""
     project = os.path.join(PLACE, "blog")
     production = {"RAILS_ENV": "production", "SECRET_KEY_BASE": "x"}
@@ -82,6 +85,8 @@ def rails():
             file.write('source "https://rubygems.org"\ngem "rails"\ngem "sqlite3"\n')
         run("bin/rails", "generate", "scaffold", "post", "title:string", cwd=project, **production)
         run("bin/rails", "db:migrate", cwd=project, **production)
+    with open(os.path.join(project, "config.ru"), "w") as file:
+        file.write(f'require_relative "config/environment"\n{warmup}run Rails.application\n')
     os.environ.update(SECRET_KEY_BASE="x")
     return project, ["--environment", "production"], "/posts"
 
@@ -167,8 +172,8 @@ def main():
     os.makedirs(PLACE, exist_ok=True)
     table = "| application | spawn method | 1 process | 2 processes | 6 processes | another one is ready after |\n|---|---|---|---|---|---|\n"
     print(table, end="")
-    for name, make in (("Django", django), ("Rails", rails)):
-        if make is rails and not shutil.which("rails"):
+    for name, make in (("Django", django), ("Rails", rails), ("Rails with `warmup`", lambda: rails(WARMUP))):
+        if name != "Django" and not shutil.which("rails"):
             print("Rails is left out: apt-get install ruby-rails ruby-sqlite3", file=sys.stderr)
             continue
         for row in measure(name, *make()):
