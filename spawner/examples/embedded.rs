@@ -88,6 +88,7 @@ async fn answer(
         let decoded = decoder.decode(&input)?;
         let consumed = decoded.consumed;
         match decoded.part {
+            Part::Interim(_) => {}
             Part::Head(head) => {
                 client.write_all(head.strip_prefix(b"Status: ").ok_or("no status")?).await?;
             }

@@ -87,6 +87,18 @@ module Cabrank
       @env["rack.hijack_io"] = @hijack.application_side
     end
 
+    # `rack.early_hints`: sends the headers to the client before the answer.
+    def send_early_hints(headers)
+      raise IOError, "the answer has begun" if @head || @has_started || @hijack
+
+      head = @connection.new_head("I") << "Status: 103 Early Hints\r\n"
+      headers.each do |name, value|
+        prefix = Head.prefix(name)
+        add_values(head, name, prefix, value) if prefix.is_a?(String)
+      end
+      @connection.send_interim(head)
+    end
+
     # Sends the application's answer. Returns whether the connection is free: `:away` if the answer outlives this call.
     def respond(status, headers, body)
       return hijacked(body) if @hijack

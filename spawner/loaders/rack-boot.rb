@@ -167,7 +167,8 @@ module Cabrank
       paths = %w[rack kept].map { |name| socket_path(directory, name) }
       begin
         threads = [@options["app_threads"].to_i, 1].max
-        server = Server.new(application, *paths, @options["connect_password"] || "", threads)
+        server = Server.new(application, *paths, @options["connect_password"] || "", threads: threads,
+                            sends_early_hints: @options["early_hints"] == "true")
       rescue SystemCallError => e
         raise Unservable, "Cannot listen on a socket in #{directory}: #{e.message}"
       end

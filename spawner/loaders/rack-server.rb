@@ -108,7 +108,13 @@ module Cabrank
     end
 
     # Binary: the bytes of the lengths are no characters.
-    def new_head = String.new("H\0\0\0", encoding: Encoding::BINARY, capacity: 512)
+    def new_head(kind = "H") = String.new("#{kind}\0\0\0", encoding: Encoding::BINARY, capacity: 512)
+
+    # Sends an interim answer, which `new_head("I")` begins.
+    def send_interim(head)
+      fill_in(head)
+      put(head)
+    end
 
     def send_whole(head, parts, size)
       fill_in(head)
@@ -458,13 +464,14 @@ module Cabrank
     # The time in seconds for which a thread waits for the next request of the same connection.
     LINGER = 0.0005
 
-    def initialize(application, main_path, kept_path, password, threads)
+    def initialize(application, main_path, kept_path, password, threads: 1, sends_early_hints: false)
       @application = application
       @environment = Environment.new(password, is_multithreaded: threads > 1)
       @generation = Cabrank.generation
       @demands_rewind = Rack.release.to_i < 3
       @requests = Thread::Queue.new if threads > 1 # connections with a request
       @threads = threads
+      @sends_early_hints = sends_early_hints
       @buffer = String.new(capacity: BUFFER)
       @connections = {}.compare_by_identity # by socket
       @returned = Thread::Queue.new # connections that were away, and whether they are free
@@ -666,6 +673,8 @@ module Cabrank
     def answer(connection, env)
       exchange = Exchange.new(self, connection, env)
       env["rack.hijack"] = exchange
+      # The session protocol has no interim answers.
+      env["rack.early_hints"] = exchange.method(:send_early_hints) if @sends_early_hints && connection.is_a?(Kept)
       begin
         status, headers, body = @application.call(env)
         exit if Cabrank.generation != @generation

@@ -735,6 +735,33 @@ class RackThreads(Threads, RackLoader):
         """, app_threads=3)
         self.assertEqual(session(loader).body, b"request thread 1,request thread 2,request thread 3")
 
+    def test_early_hints(self):
+        source = """
+            run lambda { |env|
+              hints = env["rack.early_hints"]
+              next [200, {}, ["none"]] unless hints
+              hints.call("link" => "</a.css>; rel=preload\\n</b.js>; rel=preload", "rack.x" => "1", "content-length" => "5")
+              hints.call("x-a" => ["1", "2"])
+              body = Enumerator.new do |parts|
+                parts << "begun"
+                hints.call("link" => "too late")
+              end
+              [200, {}, env["PATH_INFO"] == "/late" ? body : ["answer"]]
+            }
+        """
+        loader = self.app(source, early_hints="true")
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        for path, expected in (("/", b"answer"), ("/late", b"begun")):
+            connection.send(PATH_INFO=path)
+            self.assertEqual(connection.frame(), ("I", b"Status: 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n"
+                                                       b"link: </b.js>; rel=preload\r\n\r\n"))
+            self.assertEqual(connection.frame(), ("I", b"Status: 103 Early Hints\r\nx-a: 1\r\nx-a: 2\r\n\r\n"))
+            answer = connection.answer()
+            self.assertEqual((answer.body, answer.cut), (expected, path == "/late"))
+        self.assertEqual(session(loader).body, b"none")
+        self.assertEqual(kept_session(self.app(source)).body, b"none")
+
     def test_an_error_on_a_thread_ends_the_process(self):
         loader = self.app("""
             PhusionPassenger.on_event(:starting_request_handler_thread) { raise "broken event" }

@@ -5,6 +5,7 @@
 //! agent    u32 length, bytes                    a part of the body, any number of times
 //! agent    u32 0                                the end of the request, also without a body
 //!
+//! loader   'I' u24 length, head                 an interim answer (103), any number of times
 //! loader   'H' u24 length, head                 once, complete
 //! loader   'D' u24 length, bytes                a part of the body, any number of times
 //! loader   'E' u24 0                            the application has finished
@@ -92,6 +93,8 @@ pub enum Part<'a> {
         /// The number of bytes that are certain to come.
         missing: usize,
     },
+    /// The head of an interim answer, as [`Head`](Part::Head). The answer follows.
+    Interim(&'a [u8]),
     /// The head, as in the session protocol, with its empty line.
     Head(&'a [u8]),
     /// The next bytes of the body, at least one.
@@ -106,7 +109,7 @@ pub enum Part<'a> {
 /// A breach of the protocol by the loader. The connection cannot be used further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFrame {
-    /// The type of a frame is not one of `H`, `D`, `E`, `A`.
+    /// The type of a frame is not one of `I`, `H`, `D`, `E`, `A`.
     Unknown(u8),
     /// A frame of a known type comes where the protocol does not allow it.
     OutOfPlace(u8),
@@ -150,16 +153,22 @@ impl Decoder {
             let size = u32::from_be_bytes([0, a, b, c]) as usize;
             let consumed = consumed + FRAME_HEAD;
             match (kind, self.expects) {
-                (b'H', Expects::Head) if size > MAX_REPLY_HEAD => {
+                (b'I' | b'H', Expects::Head) if size > MAX_REPLY_HEAD => {
                     return Err(BadFrame::LongHead(size));
                 }
-                (b'H', Expects::Head) => {
+                (b'I' | b'H', Expects::Head) => {
                     let Some(head) = after.get(..size) else {
                         let part = Part::Incomplete { missing: size - after.len() };
                         return Ok(Decoded { consumed: consumed - FRAME_HEAD, part });
                     };
-                    self.expects = Expects::Frame;
-                    return Ok(Decoded { consumed: consumed + size, part: Part::Head(head) });
+                    let part = match kind {
+                        b'I' => Part::Interim(head),
+                        _ => {
+                            self.expects = Expects::Frame;
+                            Part::Head(head)
+                        }
+                    };
+                    return Ok(Decoded { consumed: consumed + size, part });
                 }
                 (b'D', Expects::Frame) => {
                     if size > 0 {
@@ -173,7 +182,7 @@ impl Decoder {
                     return Ok(Decoded { consumed, part: Part::End });
                 }
                 (b'A', _) => return Ok(Decoded { consumed, part: Part::Abort }),
-                (b'H' | b'D' | b'E', _) => return Err(BadFrame::OutOfPlace(kind)),
+                (b'I' | b'H' | b'D' | b'E', _) => return Err(BadFrame::OutOfPlace(kind)),
                 _ => return Err(BadFrame::Unknown(kind)),
             }
         }

@@ -5,6 +5,7 @@ use super::*;
 /// The parts of an answer as a client sees them, however its bytes arrived.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Answer {
+    interim: Vec<u8>,
     head: Vec<u8>,
     body: Vec<u8>,
     ended: bool,
@@ -35,6 +36,7 @@ fn decode(pieces: &[&[u8]]) -> Result<Vec<Answer>, BadFrame> {
                     pending.drain(..consumed);
                     break;
                 }
+                Part::Interim(head) => answer.interim.extend_from_slice(head),
                 Part::Head(head) => answer.head.extend_from_slice(head),
                 Part::Body(body) => {
                     assert!(!body.is_empty());
@@ -62,13 +64,14 @@ const HEAD: &[u8] = b"Status: 200 OK\r\n\r\n";
 fn two_answers() -> Vec<u8> {
     let first =
         [frame(b'H', HEAD), frame(b'D', b"one"), frame(b'D', b""), frame(b'D', b" two")].concat();
-    [first, frame(b'E', b""), frame(b'H', b""), frame(b'E', b"")].concat()
+    let interim = [frame(b'I', b"a"), frame(b'I', b"b")].concat();
+    [first, frame(b'E', b""), interim, frame(b'H', b""), frame(b'E', b"")].concat()
 }
 
 fn as_expected() -> Vec<Answer> {
     vec![
-        Answer { head: HEAD.to_vec(), body: b"one two".to_vec(), ended: true, aborted: false },
-        Answer { ended: true, ..Answer::default() },
+        Answer { head: HEAD.to_vec(), body: b"one two".to_vec(), ended: true, ..Answer::default() },
+        Answer { interim: b"ab".to_vec(), ended: true, ..Answer::default() },
         Answer::default(),
     ]
 }
@@ -102,7 +105,7 @@ fn an_answer_that_breaks_off_has_no_end() {
             at += consumed;
             match part {
                 Part::Incomplete { .. } => break,
-                Part::Head(_) | Part::Body(_) => {}
+                Part::Interim(_) | Part::Head(_) | Part::Body(_) => {}
                 Part::End | Part::Abort => panic!("{size} bytes passed for an answer"),
             }
         }
@@ -130,6 +133,7 @@ fn a_breach_of_the_protocol_is_found_at_its_frame() {
         (&[][..], frame(b'D', b"x"), BadFrame::OutOfPlace(b'D')),
         (&[], frame(b'E', b""), BadFrame::OutOfPlace(b'E')),
         (&begun, frame(b'H', b""), BadFrame::OutOfPlace(b'H')),
+        (&begun, frame(b'I', b""), BadFrame::OutOfPlace(b'I')),
         (&[], frame(b'E', b"x"), BadFrame::HasLength(b'E')),
         (&begun, frame(b'A', b"x"), BadFrame::HasLength(b'A')),
         (&[], b"HTTP".to_vec(), BadFrame::LongHead(0x54_54_50)),

@@ -54,6 +54,8 @@ pub struct Options {
     /// The number of requests that one process serves at once, each on a thread of its own. Only an application with
     /// [`has_threads`](App::has_threads) takes more than one.
     pub app_threads: NonZeroUsize,
+    /// Whether Rack applications get `rack.early_hints`.
+    pub early_hints: bool,
     /// Replaces the number of sessions that a process asks for; 0: any number.
     pub concurrency: Option<usize>,
     /// The time after which a request is given up. A loader may watch it, too.
@@ -78,6 +80,7 @@ impl Options {
             restart_dir: app.root.join("tmp"),
             log_level: "info".into(),
             app_threads: NonZeroUsize::MIN,
+            early_hints: false,
             concurrency: None,
             max_request_time: None,
             app,

@@ -266,6 +266,7 @@ impl AppSpawner {
         // A busy Node process runs no signal handler: its loader watches the time itself.
         let threads = s.app_threads.get();
         keys.extend((threads > 1).then(|| ("app_threads", threads.to_string())));
+        keys.extend(s.early_hints.then(|| ("early_hints", "true".into())));
         keys.extend(s.max_request_time.map(|t| ("max_request_time", t.as_millis().to_string())));
         keys
     }

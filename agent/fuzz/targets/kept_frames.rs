@@ -28,7 +28,7 @@ fn decode(input: &[u8], cut: usize) -> Result<Answers, BadFrame> {
                     assert!(missing > 0);
                     break;
                 }
-                Part::Head(head) => answers.heads.push(head.to_vec()),
+                Part::Interim(head) | Part::Head(head) => answers.heads.push(head.to_vec()),
                 Part::Body(data) => {
                     assert!(!data.is_empty() && decoded.consumed > 0);
                     answers.body.extend_from_slice(data);

@@ -201,6 +201,18 @@ pub(crate) struct Options {
     /// applications that are thread-safe [default: 1]
     #[arg(long, env = "CABRANK_APP_THREADS", value_name = "N", help_heading = "Application")]
     pub(crate) app_threads: Option<Threads>,
+    /// Give Rack applications `rack.early_hints`, which sends an answer 103 before the answer. Rails does so for its
+    /// style sheets and scripts. Old browsers and proxies, such as nginx before 1.29, do not understand it
+    #[arg(
+        long,
+        env = "CABRANK_EARLY_HINTS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        value_name = "BOOL",
+        help_heading = "Application"
+    )]
+    pub(crate) early_hints: Option<bool>,
     /// The user that runs the application's processes, if root starts cabrank [default: the caller]
     #[arg(long, env = "CABRANK_USER", value_name = "NAME", help_heading = "Application")]
     pub(crate) user: Option<String>,

@@ -42,6 +42,7 @@ pub(crate) struct Settings {
     pub(crate) forced_concurrency: Option<usize>,
     /// The number of threads of each application process.
     pub(crate) app_threads: NonZeroUsize,
+    pub(crate) early_hints: bool,
     /// The user of the application's processes; `None`: the agent's.
     pub(crate) user: Option<User>,
     pub(crate) ruby: PathBuf,
@@ -181,6 +182,7 @@ impl Settings {
                 .app_threads
                 .and_then(|n| NonZeroUsize::new(n.0))
                 .unwrap_or(NonZeroUsize::MIN),
+            early_hints: o.early_hints.unwrap_or(false),
             user: o.user.as_deref().map(User::find).transpose()?.flatten(),
             ruby: o.ruby.unwrap_or_else(|| "ruby".into()),
             python: o.python.unwrap_or_else(|| "python3".into()),
@@ -261,6 +263,7 @@ impl Settings {
             restart_dir: self.restart_dir.clone(),
             log_level: format!("{:?}", self.log_level).to_lowercase(),
             app_threads: self.app_threads,
+            early_hints: self.early_hints,
             concurrency: self.forced_concurrency,
             max_request_time: self.max_request_time,
             ..cabrank_spawner::Options::new(self.app.clone())
@@ -353,7 +356,7 @@ fn merge(first: Options, second: Options) -> Options {
     each!(
         address port trusted_proxies threads environment max_pool_size min_instances max_instances_per_app pool_idle_time
         max_requests max_request_queue_size force_max_concurrent_requests_per_process app_type
-        startup_file start_command app_threads user ruby python nodejs start_timeout spawn_method max_preloader_idle_time restart_dir rolling_restarts stat_throttle_rate
+        startup_file start_command app_threads early_hints user ruby python nodejs start_timeout spawn_method max_preloader_idle_time restart_dir rolling_restarts stat_throttle_rate
         max_header_size max_body buffer_request max_buffered_request max_buffered_answer max_request_time
         max_request_queue_time retry_requests max_connections max_requests_in_progress keep_alive_timeout
         min_client_rate header_timeout client_timeout shutdown_timeout app_output log_level log_format

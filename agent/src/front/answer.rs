@@ -95,6 +95,13 @@ impl Decoder {
                 let decoded = self.frames.decode(input).map_err(|e| e.to_string())?;
                 match decoded.part {
                     kept::Part::Incomplete { .. } => step(decoded.consumed, 0, 0, Found::NeedsMore),
+                    kept::Part::Interim(head) => {
+                        let parsed = reply.parse_interim(head, to).map_err(malformed)?;
+                        if parsed != Some(head.len()) {
+                            return Err(malformed("it does not fill its frame".into()));
+                        }
+                        step(decoded.consumed, 0, 0, Found::Interim)
+                    }
                     kept::Part::Head(head) => {
                         let parsed = reply.parse_cgi(head, to).map_err(malformed)?;
                         if parsed != Some(head.len()) {
@@ -174,7 +181,7 @@ impl Decoder {
                         step(decoded.consumed, 0, 0, Found::Data)
                     }
                     kept::Part::Abort => Err("the application gave its answer up".into()),
-                    kept::Part::Head(_) => Err("a second head".into()),
+                    kept::Part::Interim(_) | kept::Part::Head(_) => Err("a second head".into()),
                 }
             }
         }

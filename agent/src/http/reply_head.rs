@@ -70,14 +70,34 @@ impl ReplyHead {
     /// Parses a head of the session protocols likewise: fields, with the status in `Status` (default 200).
     ///
     /// # Errors
-    /// As [`parse_http`](Self::parse_http). Interim replies and transfer codings do not exist in these
-    /// protocols.
+    /// As [`parse_http`](Self::parse_http). Transfer codings do not exist in these protocols, and interim replies have
+    /// [frames of their own](Self::parse_interim).
     pub(crate) fn parse_cgi(
         &mut self,
         input: &[u8],
         to: AnswerTo,
     ) -> Result<Option<usize>, String> {
-        self.parse(input, to, Self::cgi_lines)
+        let size = self.parse(input, to, Self::cgi_lines)?;
+        match self.status {
+            status @ ..200 if size.is_some() => Err(format!("its status is {status}")),
+            _ => Ok(size),
+        }
+    }
+
+    /// Parses the head of an interim reply likewise. It cannot switch protocols.
+    ///
+    /// # Errors
+    /// As [`parse_http`](Self::parse_http), and if the status is not that of an interim reply.
+    pub(crate) fn parse_interim(
+        &mut self,
+        input: &[u8],
+        to: AnswerTo,
+    ) -> Result<Option<usize>, String> {
+        let size = self.parse(input, to, Self::cgi_lines)?;
+        if size.is_none() || self.is_interim() {
+            return Ok(size);
+        }
+        Err(format!("the status of an interim answer is {}", self.status))
     }
 
     fn parse(&mut self, input: &[u8], to: AnswerTo, lines: Lines) -> Result<Option<usize>, String> {
@@ -135,9 +155,6 @@ impl ReplyHead {
                 Name::TransferEncoding => return Err(wrong("a Transfer-Encoding", value)),
                 _ => {}
             }
-        }
-        if first.status < 200 {
-            return Err(format!("its status is {}", first.status));
         }
         Ok(Some((size, first)))
     }

@@ -148,3 +148,22 @@ fn a_reply_may_have_many_fields_but_not_any_number() {
     assert!(cgi(&many(MAX_REPLY_FIELDS), AnswerTo::Other).is_ok());
     assert!(cgi(&many(MAX_REPLY_FIELDS + 1), AnswerTo::Other).is_err());
 }
+
+#[test]
+fn an_interim_reply_of_the_session_protocols_has_a_frame_of_its_own() {
+    let parse = |text: &str, is_interim: bool| {
+        let mut head = ReplyHead::default();
+        let input = text.as_bytes();
+        match is_interim {
+            true => head.parse_interim(input, AnswerTo::Other),
+            false => head.parse_cgi(input, AnswerTo::Other),
+        }
+    };
+    let hints = "Status: 103 Early Hints\r\nLink: a\r\n\r\n";
+    assert_eq!(parse(hints, true), Ok(Some(hints.len())));
+    assert!(parse(hints, false).is_err());
+    for status in ["99", "101", "200", "304"] {
+        assert!(parse(&format!("Status: {status}\r\n\r\n"), true).is_err(), "{status}");
+    }
+    assert_eq!(parse("Status: 103", true), Ok(Option::None));
+}

@@ -3,6 +3,8 @@
 use crate::agent::{Agent, app, eventually, example, run};
 use crate::wrong_input::fails;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use tempfile::TempDir;
 
 /// Copies the sample, so that a restart of one test does not reach the others.
@@ -82,4 +84,30 @@ fn a_request_that_takes_too_long_leaves_a_backtrace() {
     assert_eq!(agent.client().get("/stuck").unwrap().status, 504);
     agent.logs("config.ru:2:in `sleep'");
     agent.get("/");
+}
+
+#[test]
+fn early_hints_reach_clients_that_know_them() {
+    let dir = rack(
+        "env['rack.early_hints']&.call('link' => '</a.css>; rel=preload'); [200, {}, ['answer']]",
+    );
+    let ask = |agent: &Agent, version: &str| {
+        let mut stream = TcpStream::connect(agent.address).unwrap();
+        write!(stream, "GET / HTTP/{version}\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let agent = Agent::start(dir.path(), &["--early-hints"]);
+    // The second request comes over the connection to the process that the first one has left.
+    for _ in 0..2 {
+        let answer = ask(&agent, "1.1");
+        let rest = answer
+            .strip_prefix("HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n")
+            .expect(&answer);
+        assert!(rest.starts_with("HTTP/1.1 200 OK\r\n") && rest.ends_with("answer"), "{rest}");
+        assert!(!ask(&agent, "1.0").contains("103"));
+    }
+    let without = Agent::start(dir.path(), &[]);
+    assert!(!ask(&without, "1.1").contains("103"));
 }
