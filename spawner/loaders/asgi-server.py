@@ -374,6 +374,10 @@ class Task:
 
     async def write(self, data):
         connection = self.connection
+        # The transport knows first, because it has failed to write. An application that only sends would never let the loop
+        # call `connection_lost`.
+        if connection.transport.is_closing():
+            raise ClientGone("the client has left")
         connection.transport.write(data)
         if connection.can_write is not None:
             await connection.drain()

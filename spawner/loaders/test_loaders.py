@@ -1575,6 +1575,20 @@ class Asgi(LoaderTest):
                 self.ask(self.http(loader), path)
         self.assertEqual(self.ask(conn, "/ok"), (200, b"ok"))
 
+    def test_clients_that_leave_an_answer_without_end(self):
+        loader = self.app("""
+            async def app(scope, receive, send):
+                await send({"type": "http.response.start", "status": 200})
+                while scope["path"] == "/endless":
+                    await send({"type": "http.response.body", "body": bytes(1000), "more_body": True})
+                await send({"type": "http.response.body", "body": b"alive"})
+        """)
+        for _ in range(30):
+            with loader.connect() as conn:
+                conn.sendall(b"GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+                conn.recv(10)
+            self.assertEqual(self.ask(self.http(loader)), (200, b"alive"))
+
     def test_answers_without_body_and_early_hints(self):
         loader = self.app("""
             async def app(scope, receive, send):
