@@ -3,9 +3,9 @@
     python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py
     python3 spawner/loaders/conformance.py --app DIRECTORY --startup-file app.rb ruby my-loader.rb
 
-The script starts the loader as the agent does, performs the handshake, and sends requests in the session protocol and, if
-the loader offers them, in kept sessions (docs/kept-sessions.md). The loader serves the reference application, which
-`--app` replaces for other languages. It answers by the path:
+The script starts the loader as the agent does, performs the handshake, and sends requests in the protocols that the loader
+offers: the session protocol, kept sessions (docs/kept-sessions.md), and HTTP (`http_session`). The loader serves the reference
+application, which `--app` replaces for other languages. It answers by the path:
 
     /echo       200, X-Seen: the values of HTTP_X_ONE and QUERY_STRING with a comma, the request's body
     /unread     200, `unread`, without reading the body
@@ -20,6 +20,7 @@ Exit code 0: the loader passes. 1: the output names the failures.
 """
 
 import argparse
+import http.client
 import os
 import signal
 import socket
@@ -239,6 +240,96 @@ class KeptSession(Answers, LoaderCase):
             while connection.frame():
                 self.assertLess(time.monotonic(), deadline, "the application goes on writing")
             self.assertEqual(self.ask("/unread").body, b"unread")
+
+
+class HttpSession(LoaderCase):
+    def setUp(self):
+        self.loader = self.start()
+        if self.loader.sockets["main"][0] != "http_session":
+            self.skipTest("the loader does not offer http_session")
+
+    def connect(self):
+        connection = http.client.HTTPConnection("localhost")
+        connection.sock = self.loader.connect()
+        self.addCleanup(connection.close)
+        return connection
+
+    def ask(self, connection, path, body=None, method="GET", headers={}):
+        """Send a request. Return the status, the headers by their names in lower case, and the body."""
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+    def is_alive(self):
+        return self.ask(self.connect(), "/unread")[2] == b"unread"
+
+    def test_requests_and_their_answers_on_one_connection(self):
+        connection = self.connect()
+        for body in (b"", b"x", os.urandom(70_000), os.urandom(3_000_000)):
+            for pieces in (body, iter((body[:1], body[1:])) if len(body) > 1 else body):
+                status, headers, answer = self.ask(connection, "/echo?a=b", pieces, "POST", {"X-One": "h"})
+                self.assertEqual((status, headers["x-seen"]), (200, "h,a=b"))
+                self.assertTrue(answer == body)
+
+    def test_connections_side_by_side(self):
+        connections = [self.connect() for _ in range(20)]
+        for connection in connections:
+            connection.request("POST", "/stream", headers={"Content-Length": "1"})
+        concurrency = int(self.loader.sockets["main"][1])
+        # A process of a limited concurrency serves so many.
+        for connection in connections[:concurrency or None]:
+            connection.sock.recv(1, socket.MSG_PEEK)
+        for connection in connections:
+            connection.send(b"x")
+        for connection in connections:
+            self.assertEqual(connection.getresponse().read(), b"onetwo")
+
+    def test_a_body_that_is_not_read(self):
+        for size in (5, 1_000_000):
+            connection = self.connect()
+            try:
+                self.assertEqual(self.ask(connection, "/unread", bytes(size), "POST")[2], b"unread")
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # a server may close the connection after such an answer
+            self.assertTrue(self.is_alive())
+
+    def test_answers_without_body(self):
+        connection = self.connect()
+        self.assertEqual(self.ask(connection, "/empty")[::2], (204, b""))
+        self.assertEqual(self.ask(connection, "/echo", method="HEAD")[::2], (200, b""))
+        self.assertEqual(self.ask(connection, "/unread")[::2], (200, b"unread"))
+
+    def test_an_error_is_a_500_and_the_process_lives(self):
+        self.assertEqual(self.ask(self.connect(), "/fail")[0], 500)
+        self.assertTrue(self.is_alive())
+
+    def test_an_incomplete_answer_shows(self):
+        for path in ("/late", "/short"):
+            with self.assertRaises((http.client.IncompleteRead, ConnectionError)):
+                self.ask(self.connect(), path)
+        self.assertTrue(self.is_alive())
+
+    def test_a_first_byte_is_not_held_back(self):
+        connection = self.connect()
+        connection.request("POST", "/stream", headers={"Content-Length": "1"})
+        answer = connection.getresponse()
+        self.assertEqual(answer.read(3), b"one")
+        connection.send(b"x")
+        self.assertEqual(answer.read(), b"two")
+
+    def test_a_client_that_leaves(self):
+        connection = self.connect()
+        connection.request("GET", "/endless")
+        connection.sock.recv(10)
+        connection.close()
+        self.assertTrue(self.is_alive())
+
+    def test_what_is_not_http_is_refused(self):
+        with self.loader.connect() as conn:
+            conn.sendall(b"nonsense\r\n\r\n")
+            data = conn.recv(100)
+            self.assertTrue(not data or data.startswith(b"HTTP/1.1 4"), data)
+        self.assertTrue(self.is_alive())
 
 
 def main():

@@ -49,7 +49,11 @@ const STEPS: &[Step] = &[
         lines: "timeout 180 python3 spawner/loaders/test_loaders.py
             timeout 60 python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py
             timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-rack --startup-file config.ru \
-                ruby spawner/loaders/rack-loader.rb",
+                ruby spawner/loaders/rack-loader.rb
+            timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-asgi --startup-file asgi.py \
+                python3 spawner/loaders/python-loader.py
+            timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-node --startup-file app.js \
+                node spawner/loaders/node-loader.js",
     },
     Step {
         name: "loom",

@@ -1,0 +1,52 @@
+// The reference application of conformance.py for loaders of Node applications.
+
+const http = require('http');
+
+async function answer(request, response) {
+  const [path, query] = request.url.split('?');
+  switch (path) {
+    case '/echo': {
+      response.setHeader('X-Seen', `${request.headers['x-one'] || ''},${query || ''}`);
+      const parts = [];
+      for await (const part of request) parts.push(part);
+      response.end(Buffer.concat(parts));
+      break;
+    }
+    case '/unread':
+      response.end('unread');
+      break;
+    case '/stream':
+      response.write('one');
+      for await (const part of request);
+      response.end('two');
+      break;
+    case '/endless': {
+      const more = () => {
+        while (!response.destroyed && response.write(Buffer.alloc(1000)));
+      };
+      response.on('drain', more);
+      more();
+      break;
+    }
+    case '/fail':
+      throw new Error('asked to fail');
+    case '/late':
+      response.write('begun');
+      throw new Error('asked to fail late');
+    case '/short':
+      response.setHeader('Content-Length', 10);
+      response.write('begun', () => response.destroy());
+      break;
+    case '/empty':
+      response.writeHead(204).end();
+  }
+}
+
+http.createServer((request, response) => {
+  // Node leaves the error of a request to the application.
+  answer(request, response).catch((error) => {
+    console.error(error);
+    if (response.headersSent) setImmediate(() => response.destroy());
+    else response.writeHead(500).end();
+  });
+}).listen(3000);
