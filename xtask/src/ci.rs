@@ -219,6 +219,12 @@ const STEPS: &[Step] = &[
             timeout 1500 agent/fuzz/run",
     },
     Step {
+        name: "preload",
+        about: "memory and spawn time with a preloader: the measurement runs",
+        is_deep: true,
+        lines: "timeout 900 cargo xtask preload",
+    },
+    Step {
         name: "tla",
         about: "the TLA+ module by another checker, which is installed under target/",
         is_deep: true,

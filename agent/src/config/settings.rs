@@ -124,9 +124,9 @@ impl Settings {
             return Ok(());
         }
         Err(Failure::usage(format!(
-            "{} is not for this application, which is {}: only Rack and WSGI applications are served on threads. Remove it.",
+            "{} is not for an application of the type {}: only Rack and WSGI applications are served on threads. Remove it.",
             origins.of("app_threads", threads, |o| o.app_threads.is_some()),
-            self.app.description,
+            self.app.type_name,
         )))
     }
 

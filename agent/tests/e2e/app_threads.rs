@@ -62,7 +62,7 @@ fn one_process_serves_as_many_requests_at_once_as_it_has_threads() {
 #[test]
 fn threads_are_refused_where_an_application_has_none() {
     let node = app("app.js", "");
-    let parts = ["--app-threads 5", "Node.js", "only Rack and WSGI"];
+    let parts = ["--app-threads 5", "the type node", "only Rack and WSGI"];
     fails(node.path(), &["--app-threads", "5"], 2, &parts);
     std::fs::write(node.path().join("cabrank.toml"), "app_threads = 5\n").unwrap();
     fails(node.path(), &[], 2, &["app_threads = 5 in ", "cabrank.toml", "Remove it"]);
