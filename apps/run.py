@@ -74,8 +74,10 @@ def main():
     for application in chosen:
         results = judge(application)
         cells = [results.get(column, "–") for column in columns]
-        has_failed |= any(cell not in ("yes", "–") for cell in cells) and not (is_quick and results["boots"].startswith(NOT_INSTALLED))
-        lines.append(f"| {application.title} | {application.versions()} | " + " | ".join(cells).replace("\n", " ") + " |")
+        is_installed = not results["boots"].startswith(NOT_INSTALLED)
+        has_failed |= any(cell not in ("yes", "–") for cell in cells) and (is_installed or not is_quick)
+        versions = application.versions() if is_installed else "–"
+        lines.append(f"| {application.title} | {versions} | " + " | ".join(cells).replace("\n", " ") + " |")
         print(lines[-1], flush=True)
     if "--write" in sys.argv:
         with open(PAGE, "w") as file:
