@@ -12,6 +12,8 @@ pub(crate) struct Decoder {
     protocol: Protocol,
     state: State,
     frames: kept::Decoder,
+    /// Whether the connection has ended with the answer, or is about to.
+    has_connection_ended: bool,
 }
 
 #[derive(Debug)]
@@ -54,7 +56,12 @@ pub(crate) enum Found {
 
 impl Decoder {
     pub(crate) fn new(protocol: Protocol) -> Self {
-        Decoder { protocol, state: State::Head, frames: kept::Decoder::default() }
+        Decoder {
+            protocol,
+            state: State::Head,
+            frames: kept::Decoder::default(),
+            has_connection_ended: false,
+        }
     }
 
     /// Returns whether the application has sent the whole answer.
@@ -72,9 +79,21 @@ impl Decoder {
         matches!(self.state, State::UntilClose)
     }
 
-    /// Ends an answer that [ends with its connection](Self::ends_with_connection).
+    /// Returns whether the client lacks nothing. Only the process's word that it has finished is missing.
+    pub(crate) fn lacks_only_the_end(&self) -> bool {
+        matches!(self.state, State::Frames { left: Some(0) })
+    }
+
+    /// Returns whether the connection has ended with the answer.
+    pub(crate) fn has_connection_ended(&self) -> bool {
+        self.has_connection_ended
+    }
+
+    /// Ends an answer whose connection has ended: one that [ends with it](Self::ends_with_connection), or that
+    /// [lacks only the end](Self::lacks_only_the_end).
     pub(crate) fn end(&mut self) {
         self.state = State::End;
+        self.has_connection_ended = true;
     }
 
     /// Decodes the next part of the answer.
@@ -179,6 +198,12 @@ impl Decoder {
                     kept::Part::End => {
                         self.state = State::End;
                         step(decoded.consumed, 0, 0, Found::Data)
+                    }
+                    // The application has failed while it cleaned up.
+                    kept::Part::Abort if *left == Some(0) => {
+                        let consumed = decoded.consumed;
+                        self.end();
+                        step(consumed, 0, 0, Found::Data)
                     }
                     kept::Part::Abort => Err("the application gave its answer up".into()),
                     kept::Part::Interim(_) | kept::Part::Head(_) => Err("a second head".into()),

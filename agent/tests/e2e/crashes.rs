@@ -53,6 +53,28 @@ fn processes_that_stop_to_listen_after_an_answer_are_replaced_at_once() {
     }
 }
 
+/// Nothing is missing for the client, and its connection stays.
+#[test]
+fn an_answer_is_whole_if_its_process_ends_while_it_cleans_up() {
+    let dir = wsgi(
+        "class Body:\n    \
+             def __init__(self, end): self.end = end\n    \
+             def __iter__(self): yield b'whole'\n    \
+             def close(self): self.end()\n\
+         def fail(): raise RuntimeError('cannot clean up')\n\
+         ENDS = {'/kill': lambda: os.kill(os.getpid(), 9), '/fail': fail, '/': lambda: None}",
+        "start_response('200 OK', [('Content-Length', '5')]); return Body(ENDS[environ['PATH_INFO']])",
+    );
+    let agent = Agent::start(dir.path(), &[]);
+    let mut client = agent.client();
+    for path in ["/kill", "/", "/fail", "/", "/kill"] {
+        let reply = client.get(path).unwrap();
+        assert_eq!((reply.status, reply.text().as_str()), (200, "whole"), "{path}");
+    }
+    agent.logs("ended unexpectedly: signal: 9");
+    agent.logs("cannot clean up");
+}
+
 #[test]
 fn a_crash_is_noticed_without_a_request() {
     let dir = wsgi("", "return answer(os.getpid())");

@@ -63,6 +63,10 @@ impl Exchange<'_> {
                     let Some(work) = &mut self.work else { return Ok(moved) };
                     match self.scratch.from_app.poll_read(cx, work.link.stream()) {
                         Poll::Pending => return Ok(moved),
+                        Poll::Ready(Ok(0) | Err(_)) if work.decoder.lacks_only_the_end() => {
+                            work.decoder.end();
+                            moved = true;
+                        }
                         Poll::Ready(Ok(0)) => return Err(self.app_has_closed()),
                         Poll::Ready(Ok(_)) => moved = true,
                         Poll::Ready(Err(e)) => return Err(self.app_broke(e.to_string())),
@@ -128,7 +132,8 @@ impl Exchange<'_> {
         }
         let Scratch { reply, from_app, .. } = &*self.scratch;
         let closes = is_http && (reply.closes() || reply.framing() == ReplyFraming::UntilClose);
-        let can_keep = is_uploaded && from_app.is_empty() && !closes;
+        let can_keep =
+            is_uploaded && from_app.is_empty() && !closes && !work.decoder.has_connection_ended();
         if let Some(work) = self.work.take() {
             work.finish(can_keep);
         }
