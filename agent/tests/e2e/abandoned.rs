@@ -51,12 +51,15 @@ def request(conn):
     return dict(zip(words[::2], words[1::2]))[b'PATH_INFO'].decode()
 
 def answer(path, conn):
+    global in_progress
     say(f'began {path}')
     if path == '/hold':
         while conn.recv(1): pass
         say('no more input')
         while not os.path.exists('go'): time.sleep(0.01)
     text = f'{path}: {in_progress} in progress'
+    # The next session may come as soon as the answer is whole.
+    with lock: in_progress -= 1
     status = 'HTTP/1.1 200 OK' if 'PROTOCOL' == 'http_session' else 'Status: 200 OK'
     length = 10 ** 9 if path == '/endless' else len(text)
     conn.sendall(f'{status}\r\nContent-Length: {length}\r\n\r\n{text}'.encode())
@@ -69,10 +72,7 @@ def serve(conn):
         try:
             while path := request(conn):
                 with lock: in_progress += 1
-                try:
-                    answer(path, conn)
-                finally:
-                    with lock: in_progress -= 1
+                answer(path, conn)
                 if 'PROTOCOL' == 'session': return
         except (BrokenPipeError, ConnectionResetError):
             say('cut off')  # reset, where the agent had not read all
