@@ -23,7 +23,7 @@ import urllib.request
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 PLACE = os.path.join(ROOT, "target", "preload")
-AGENT = os.path.join(ROOT, "target", "release", "cabrank")
+BINARY = os.path.join(ROOT, "target", "release", "cabrank")
 PAGE = os.path.join(ROOT, "docs", "preloaders.md")
 SIZES = 1, 2, 6
 TRIES = 7
@@ -95,7 +95,7 @@ class Server:
     def __init__(self, project, options, method, size):
         self.runtime = tempfile.TemporaryDirectory()
         self.log = open(os.path.join(self.runtime.name, "log"), "w+")
-        words = [AGENT, "start", project, "--port", "0", "--spawn-method", method, "--min-instances", str(size),
+        words = [BINARY, "start", project, "--port", "0", "--spawn-method", method, "--min-instances", str(size),
                  "--max-pool-size", str(size), *options]
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime.name}
         self.process = subprocess.Popen(words, env=self.environment, stdout=self.log, stderr=self.log)
@@ -125,7 +125,7 @@ class Server:
         raise SystemExit(f"the server does not become ready:\n{self.text()}")
 
     def pids(self):
-        report = subprocess.run([AGENT, "status", "--json"], env=self.environment, capture_output=True)
+        report = subprocess.run([BINARY, "status", "--json"], env=self.environment, capture_output=True)
         if report.returncode:
             return []
         return [process["pid"] for group in json.loads(report.stdout)["groups"] for process in group["processes"]]
@@ -135,7 +135,7 @@ class Server:
             return answer.read()
 
     def memory(self):
-        """Return the PSS of all processes that the agent has started, in MB."""
+        """Return the PSS of all processes that the server has started, in MB."""
         total = 0
         for pid in self.pids() + re.findall(r"preloader (\d+) has loaded", self.text()):
             with open(f"/proc/{pid}/smaps_rollup") as file:

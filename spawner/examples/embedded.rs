@@ -5,7 +5,7 @@
 //! curl http://127.0.0.1:4000/
 //! ```
 //!
-//! It knows GET only, and closes each connection. `agent/` is the server that does the rest.
+//! It knows GET only, and closes each connection. `server/` is the server that does the rest.
 
 use cabrank::{ApplicationPool, PoolOptions};
 use cabrank_spawner::kept::{self, Decoder, Part};

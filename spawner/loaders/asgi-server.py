@@ -1,15 +1,15 @@
 """The ASGI server of a Python application: python-loader.py has loaded the application, and calls `serve`.
 
-The agent speaks HTTP/1.1 over connections that it keeps and reuses (`http_session`). It has no password; the modes of the
+The server speaks HTTP/1.1 over connections that it keeps and reuses (`http_session`). It has no password; the modes of the
 socket and its directory protect it. Any number of requests run at once, in one event loop: that of uvloop where it is
 installed.
 
-The HTTP parser is this file's own. The agent has checked each request, and writes it in one form, so that parsing is
+The HTTP parser is this file's own. The server has checked each request, and writes it in one form, so that parsing is
 `split` and `partition`; that costs less than the callbacks of a general parser, and needs no package in the application's
-environment. What the agent never sends (obsolete line folding, two lengths) is refused.
+environment. What the server never sends (obsolete line folding, two lengths) is refused.
 
-The client's address is the last one of X-Forwarded-For, and the scheme the last one of X-Forwarded-Proto: the agent
-writes both, or has checked them. The client's port is 0, because the agent does not pass it on.
+The client's address is the last one of X-Forwarded-For, and the scheme the last one of X-Forwarded-Proto: the server
+writes both, or has checked them. The client's port is 0, because the server does not pass it on.
 
 An application that sends after its client has left gets an OSError, as ASGI recommends since version 2.4. It also gets
 `http.disconnect`, as in all versions.
@@ -32,10 +32,10 @@ from collections import deque
 from http import HTTPStatus
 from urllib.parse import unquote
 
-HEAD_MAX = 1 << 20  # the agent's limit of the request's head is lower
+HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
 CHUNK_LINE_MAX = 1000
-REPLY_HEAD_MAX = 128 << 10  # the agent accepts no longer one
-BUFFER = 64 << 10  # more unread bytes stop the agent
+REPLY_HEAD_MAX = 128 << 10  # the server accepts no longer one
+BUFFER = 64 << 10  # more unread bytes stop the server
 JOINED_MAX = 256 << 10  # a longer body is not copied behind its head
 MEMORY_MAX = 1000  # remembered header names and hosts
 MESSAGE_MAX = 16 << 20
@@ -53,7 +53,7 @@ DISCONNECT = "http.disconnect"
 
 
 class ClientGone(ConnectionError):
-    """The agent closed the connection, so the answer has no reader."""
+    """The server closed the connection, so the answer has no reader."""
 
 
 class BadRequest(Exception):
@@ -66,7 +66,7 @@ NO_BODY, LENGTH, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER = range(6)
 
 
 class Connection(asyncio.Protocol):
-    """A connection to the agent, which carries one request after another, or a WebSocket."""
+    """A connection to the server, which carries one request after another, or a WebSocket."""
 
     __slots__ = ("server", "transport", "buffer", "request", "websocket", "framing", "left", "is_reading", "can_write")
 
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
         self.framing = NO_BODY  # what comes next of the request's body
         self.left = 0  # the bytes of the body or chunk that have not come
         self.is_reading = True
-        self.can_write = None  # an event, while the agent does not take what was written
+        self.can_write = None  # an event, while the server does not take what was written
 
     def connection_made(self, transport):
         self.transport = transport
@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
             framing = self.framing
             if framing == NO_BODY:
                 if self.request is not None:
-                    self.buffer = data[at:]  # the agent never sends the next request so early
+                    self.buffer = data[at:]  # the server never sends the next request so early
                     self.pause_reading()
                     return
                 end = data.find(b"\r\n\r\n", at)
@@ -296,7 +296,7 @@ def check_name(name):
     if not isinstance(name, bytes) or not HEADER_NAME.fullmatch(name):
         raise ValueError(f"invalid header name: {name!r}")
     lower = name.lower()
-    # A hop-by-hop header concerns the connection, which belongs to the agent.
+    # A hop-by-hop header concerns the connection, which belongs to the server.
     kind = LENGTH_FIELD if lower == b"content-length" else DROPPED if lower in HOP_BY_HOP else ORDINARY
     if len(header_kinds) < MEMORY_MAX:
         header_kinds[name] = kind
@@ -496,7 +496,7 @@ class Request(Task):
             await self.write(data)
             return
         self.connection.transport.write(data)
-        # The application is free before the agent has taken the last part.
+        # The application is free before the server has taken the last part.
         self.state = DONE
         self.wake()
         self.connection.answered()
@@ -578,7 +578,7 @@ class WebSocket(Task):
     def describe(self):
         return f"WebSocket {self.scope['path']}"
 
-    # From the agent
+    # From the server
 
     def feed(self, data):
         if self.state == CLOSED:
@@ -843,7 +843,7 @@ class Lifespan:
             if self.task.exception() is not None and not isinstance(self.task.exception(), Exception):
                 raise self.task.exception()  # sys.exit()
         elif reply["type"] == "lifespan.startup.failed":
-            raise self.server.agent.LoadError(f"The application's start-up failed.\n{reply.get('message', '')}")
+            raise self.server.channel.LoadError(f"The application's start-up failed.\n{reply.get('message', '')}")
 
     async def stop(self):
         if self.task.done():
@@ -863,11 +863,11 @@ class Lifespan:
 
 
 class Server:
-    def __init__(self, application, agent, loop):
+    def __init__(self, application, channel, loop):
         self.application = application
-        self.agent = agent
+        self.channel = channel
         self.loop = loop
-        self.root_path = agent.options.get("base_uri", "").rstrip("/")
+        self.root_path = channel.options.get("base_uri", "").rstrip("/")
         self.state = {}
         self.hosts = {}
         self.connections = set()
@@ -887,18 +887,18 @@ class Server:
         return result
 
     async def main(self):
-        agent, loop = self.agent, self.loop
+        channel, loop = self.channel, self.loop
         lifespan = Lifespan(self)
         await lifespan.start()
-        listener = agent.listen("main", "asgi", "http_session", 0)
+        listener = channel.listen("main", "asgi", "http_session", 0)
         server = await loop.create_unix_server(lambda: Connection(self), sock=listener, backlog=1024)
         leave = loop.create_future()
-        agent.ready()
-        loop.add_reader(agent.control, lambda: leave.done() or leave.set_result(None))
+        channel.ready()
+        loop.add_reader(channel.control, lambda: leave.done() or leave.set_result(None))
         await leave
-        loop.remove_reader(agent.control)
+        loop.remove_reader(channel.control)
         server.close()
-        agent.remove_sockets()
+        channel.remove_sockets()
         self.is_leaving = True
         for connection in list(self.connections):
             if connection.websocket is not None:
@@ -943,11 +943,11 @@ def new_loop():
     return uvloop.new_event_loop()
 
 
-def serve(application, agent):
-    """Serve the application until the agent asks the process to leave."""
+def serve(application, channel):
+    """Serve the application until the server asks the process to leave."""
     loop = new_loop()
     asyncio.set_event_loop(loop)
-    server = Server(application, agent, loop)
+    server = Server(application, channel, loop)
     main = loop.create_task(server.main())
     loop.add_signal_handler(signal.SIGTERM, server.terminate, main)
     # First the stacks of all threads, written even while the loop is busy; then the loop writes those of its tasks.
@@ -957,7 +957,7 @@ def serve(application, agent):
     try:
         loop.run_until_complete(main)
     except asyncio.CancelledError:
-        raise agent.Terminated from None
+        raise channel.Terminated from None
     finally:
         server.is_terminating = True
         rest = asyncio.all_tasks(loop)

@@ -1,9 +1,9 @@
-"""Check a loader against the protocols of the agent.
+"""Check a loader against the protocols of the server.
 
     python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py
     python3 spawner/loaders/conformance.py --app DIRECTORY --startup-file app.rb ruby my-loader.rb
 
-The script starts the loader as the agent does, performs the handshake, and sends requests in the protocols that the loader
+The script starts the loader as the server does, performs the handshake, and sends requests in the protocols that the loader
 offers: the session protocol, kept sessions (docs/kept-sessions.md), and HTTP (`http_session`). The loader serves the reference
 application, which `--app` replaces for other languages. It answers by the path:
 

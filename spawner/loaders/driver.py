@@ -1,4 +1,4 @@
-"""The agent's side of the protocols between agent and loader, for tests.
+"""The server's side of the protocols between server and loader, for tests.
 
 `Loader` starts a loader on a socketpair and performs the handshake; `session` and `kept_session` send a request in the
 protocol of that name. Reads have a deadline.
@@ -17,7 +17,7 @@ PASSWORD = "jB8sPv2uQm6yRk4xWc9dTf3hLn7gZa5eXo1iUbVtYrE"
 
 
 class Loader:
-    """One loader process, and the agent's end of its socketpair."""
+    """One loader process, and the server's end of its socketpair."""
 
     def __init__(self, command, startup_file, source=None, app_root=None, nonblocking=False, **options):
         self.root = tempfile.mkdtemp(prefix="cr")
@@ -47,7 +47,7 @@ class Loader:
         self.exchange()
 
     def exchange(self):
-        """Perform the agent's side of the handshake, until `!> Ready` or `!> Error`."""
+        """Perform the server's side of the handshake, until `!> Ready` or `!> Error`."""
         for line in self.lines:
             if line == b"!> I have control 1.0\n":
                 text = "".join(f"{key}: {value}\n" for key, value in self.options.items())
@@ -150,7 +150,7 @@ def frame(data):
 
 
 class KeptConnection:
-    """The agent's end of a kept connection."""
+    """The server's end of a kept connection."""
 
     def __init__(self, loader):
         self.conn = loader.connect("kept_session")

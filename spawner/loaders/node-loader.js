@@ -1,21 +1,21 @@
 'use strict';
 
-// Load one Node application, whose own HTTP server serves the cabrank agent.
+// Load one Node application, whose own HTTP server takes the requests of the cabrank server.
 //
-// The agent starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
+// The server starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
 // standard error. Like every loader it takes four steps:
 //
-//   1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
+//   1. handshake  `!> I have control 1.0`; the server answers with `key: value` lines and an empty line.
 //   2. load       the startup file (`app.js`), as `node app.js` does.
 //   3. ready      the first http.Server that calls listen() gets a Unix socket instead of its own address; then
 //                 `!> Ready`, `!> socket: …`, `!> `.
-//   4. serve      until standard input has a byte or ends: both ask the process to leave. The agent has no open requests
+//   4. serve      until standard input has a byte or ends: both ask the process to leave. The server has no open requests
 //                 by then. The application's own handlers run before the process exits.
 //
 // If the process ends before step 3, the loader sends `!> Error` and a text. Reasons are an exception, process.exit(), or
-// an application that finishes without listening. The agent's timeout ends an application that waits for ever.
+// an application that finishes without listening. The server's timeout ends an application that waits for ever.
 //
-// The protocol is http_session: HTTP/1.1 over connections that the agent keeps and reuses. It has no password; the modes
+// The protocol is http_session: HTTP/1.1 over connections that the server keeps and reuses. It has no password; the modes
 // of the socket and its directory protect it.
 //
 // Applications have the global PhusionPassenger, as under Passenger:
@@ -26,11 +26,11 @@
 //
 // A process that is asked to leave runs the handlers of the first kind that the application has: 'exit' of
 // PhusionPassenger, `process.on('message')` with 'shutdown', or `process.on('SIGTERM')`. The handler may be asynchronous:
-// the process exits when the handler calls process.exit(), or when no timer, socket or other work is left. The agent's
+// the process exits when the handler calls process.exit(), or when no timer, socket or other work is left. The server's
 // grace period (5 s, then SIGTERM, 5 s, then SIGKILL) bounds it. Without any handler the process exits at once.
 //
-// `socket.remoteAddress` is the client's address, which the agent appends to X-Forwarded-For. Several clients share a
-// socket, so it belongs to the socket's latest request. `socket.remotePort` is 0, because the agent does not pass it on.
+// `socket.remoteAddress` is the client's address, which the server appends to X-Forwarded-For. Several clients share a
+// socket, so it belongs to the socket's latest request. `socket.remotePort` is 0, because the server does not pass it on.
 //
 // SIGQUIT writes the requests in progress and what the process waits for to standard error. While the main thread is busy
 // no signal handler runs. If the handshake has `max_request_time` (in ms), a worker thread watches the main thread, and
@@ -51,7 +51,7 @@ const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NU
 const BACKLOG = 1024;
 const SERVER_REQUEST_TIMEOUT = 300000; // the default of http.Server
 
-let options = null; // from the agent; null until the handshake is complete
+let options = null; // from the server; null until the handshake is complete
 let state = 'loading'; // → 'ready' | 'failed' | 'leaving'
 let fatalError; // the exception that is about to end this process
 let socketPath;
@@ -64,7 +64,7 @@ function say(text) {
     try {
       data = data.subarray(fs.writeSync(1, data));
     } catch (error) {
-      if (error.code === 'EPIPE') return; // the agent is gone; the end of standard input follows
+      if (error.code === 'EPIPE') return; // the server is gone; the end of standard input follows
       if (error.code !== 'EAGAIN') throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     }
@@ -101,7 +101,7 @@ function onInput(chunk) {
   if (end < 0) return;
   const [greeting, ...lines] = Buffer.from(received.slice(0, end), 'latin1').toString().split('\n');
   if (greeting !== `You have control ${PROTOCOL_VERSION}`) {
-    fail(`The agent answered the handshake with ${JSON.stringify(greeting)}, but this loader speaks version ${PROTOCOL_VERSION}.`);
+    fail(`The server answered the handshake with ${JSON.stringify(greeting)}, but this loader speaks version ${PROTOCOL_VERSION}.`);
   }
   options = {};
   for (const line of lines) {
@@ -114,7 +114,7 @@ function onInput(chunk) {
   load();
 }
 
-function listenToAgent() {
+function listenForCabrank() {
   process.stdin.on('data', onInput);
   process.stdin.on('end', leave);
   process.stdin.on('error', leave);
@@ -164,7 +164,7 @@ process.on('exit', (code) => {
     try {
       fs.unlinkSync(socketPath);
     } catch {
-      // the agent has removed it already
+      // the server has removed it already
     }
   }
   if (state === 'loading' && options !== null) {
@@ -178,7 +178,7 @@ process.on('exit', (code) => {
 // --- Taking over the server --------------------------------------------------------------------------------------------
 
 let autoInstall = true;
-let served; // the server that serves the agent
+let served; // the application's server that takes the requests
 let servedPort; // the port that the application asked for
 const listenOfNet = http.Server.prototype.listen; // inherited from net.Server
 
@@ -188,7 +188,7 @@ global.PhusionPassenger = Object.assign(new EventEmitter(), {
   },
 });
 
-function asksForAgent(address) {
+function asksForCabrank(address) {
   const name = address !== null && typeof address === 'object' ? address.path : address;
   return name === 'passenger' || name === '/passenger';
 }
@@ -200,7 +200,7 @@ function portOf([first]) {
 }
 
 http.Server.prototype.listen = function listen(...args) {
-  const explicit = asksForAgent(args[0]);
+  const explicit = asksForCabrank(args[0]);
   const callback = args.find((arg) => typeof arg === 'function');
   if (served === undefined && (explicit || autoInstall)) {
     served = this;
@@ -209,7 +209,7 @@ http.Server.prototype.listen = function listen(...args) {
   }
   if (served === this) return listenOfNet.call(this, { path: socketPath, backlog: BACKLOG }, callback);
   if (explicit) {
-    throw new Error("listen('passenger') was called, but another server of this application already serves the agent. " +
+    throw new Error("listen('passenger') was called, but another server of this application already takes the requests. " +
       'Call PhusionPassenger.configure({ autoInstall: false }) before the first listen().');
   }
   if (!autoInstall) return listenOfNet.apply(this, args);
@@ -220,7 +220,7 @@ http.Server.prototype.listen = function listen(...args) {
 // Fastify has such servers: for 'localhost' it listens on ::1 and 127.0.0.1.
 function listenPrivately(server, port, callback) {
   if (port !== undefined && port !== servedPort) {
-    console.error(`The application's server for port ${port} does not open it, because the agent serves the first server ` +
+    console.error(`The application's server for port ${port} does not open it, because cabrank sends its requests to the first server ` +
       'that listens. To open it, call PhusionPassenger.configure({ autoInstall: false }) and listen(\'passenger\').');
   }
   const privatePath = newSocketPath();
@@ -229,12 +229,12 @@ function listenPrivately(server, port, callback) {
 }
 
 function install(server, callback) {
-  // The agent keeps idle connections and decides when to close them. A server that closes one could do so while a request
+  // cabrank keeps idle connections and decides when to close them. A server that closes one could do so while a request
   // is on its way, which then fails. This is an accessor, because applications set the property, also after listen().
   Object.defineProperty(server, 'keepAliveTimeout', { get: () => 0, set() {}, enumerable: true });
-  // This time counts from accept, so it would also close a connection that the agent opened in advance.
+  // This time counts from accept, so it would also close a connection that cabrank opened in advance.
   server.headersTimeout = 0;
-  // The agent limits slow uploads. A limit that the application has chosen stays.
+  // cabrank limits slow uploads. A limit that the application has chosen stays.
   if (server.requestTimeout === SERVER_REQUEST_TIMEOUT) server.requestTimeout = 0;
   noteRequests(server);
 
@@ -276,7 +276,7 @@ function clientOf(request) {
   return addresses === undefined ? undefined : addresses.slice(addresses.lastIndexOf(',') + 1).trim();
 }
 
-// The properties of a socket to the agent. A request that does not read them pays nothing.
+// The properties of a socket to the server. A request that does not read them pays nothing.
 const CLIENT = {
   remoteAddress: { get() { return clientOf(this[LATEST]); } },
   remoteFamily: { get() { return ({ 4: 'IPv4', 6: 'IPv6' })[net.isIP(clientOf(this[LATEST]) || '')]; } },
@@ -335,9 +335,9 @@ function watchMainThread(maxRequestTime) {
   new Worker(`(${watch})()`, { eval: true, execArgv: [], workerData: { beats, period } }).unref();
 }
 
-// Ctrl-C reaches the whole process group of a terminal. The agent decides about the shutdown, or the application's own
+// Ctrl-C reaches the whole process group of a terminal. The server decides about the shutdown, or the application's own
 // handler.
 process.on('SIGINT', () => {});
 
-listenToAgent();
+listenForCabrank();
 say(`!> I have control ${PROTOCOL_VERSION}\n`);

@@ -1,9 +1,9 @@
-"""Load one Python application and serve it to the cabrank agent.
+"""Load one Python application and serve it to the cabrank server.
 
-The agent starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
+The server starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
 standard error. Like every loader it takes four steps:
 
-  1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
+  1. handshake  `!> I have control 1.0`; the server answers with `key: value` lines and an empty line.
   2. load       the startup file, which must define a callable `application` or `app`.
   3. ready      listen on Unix sockets and send their addresses: `!> Ready`, `!> socket: …`, `!> `.
   4. serve      until standard input is readable: a byte and end of file both ask the process to leave. It finishes
@@ -71,11 +71,11 @@ class Hooks(types.ModuleType):
 
 cabrank = Hooks()
 
-# --- The agent ---------------------------------------------------------------------------------------------------------
+# --- The server ---------------------------------------------------------------------------------------------------------
 
 
-class Agent:
-    """The channel to the agent, for the loader and its servers: options, sockets, `Ready`, and the request to leave."""
+class Channel:
+    """The channel to the server, for the loader and its servers: options, sockets, `Ready`, and the request to leave."""
 
     LoadError = LoadError
     Terminated = Terminated
@@ -107,11 +107,11 @@ class Agent:
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             greeting = stdin.readline().rstrip(b"\n")
             if greeting != f"You have control {PROTOCOL_VERSION}".encode():
-                raise LoadError(f"The agent answered the handshake with {greeting!r}, but this loader speaks version {PROTOCOL_VERSION}.")
+                raise LoadError(f"The server answered the handshake with {greeting!r}, but this loader speaks version {PROTOCOL_VERSION}.")
             while True:
                 line = stdin.readline()
                 if not line:
-                    raise LoadError("The agent hung up during the handshake.")
+                    raise LoadError("The server hung up during the handshake.")
                 if line == b"\n":
                     break
                 key, _, value = os.fsdecode(line.rstrip(b"\n")).partition(": ")
@@ -162,7 +162,7 @@ class Agent:
             try:
                 os.unlink(path)
             except OSError:
-                pass  # the agent has removed it already
+                pass  # the server has removed it already
 
 
 # --- Loading -----------------------------------------------------------------------------------------------------------
@@ -276,63 +276,63 @@ def describe(error):
 def set_up_process():
     """Install the signal handlers, and make standard output fit for the protocol."""
     # A handler, not SIG_IGN, which children of the application would inherit. Ctrl-C reaches the whole process group of a
-    # terminal, and the agent decides about the shutdown.
+    # terminal, and the server decides about the shutdown.
     signal.signal(signal.SIGINT, lambda *_: None)
 
     def terminate(*_):
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminate)
-    # The agent asks for this when a request takes too long. It works even while the interpreter is stuck in C code.
+    # The server asks for this when a request takes too long. It works even while the interpreter is stuck in C code.
     faulthandler.register(signal.SIGQUIT, all_threads=True, chain=False)
     os.set_blocking(0, True)
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     sys.modules["cabrank"] = cabrank
 
 
-def load(agent):
+def load(channel):
     """Return the application that the options name, and the module that serves it."""
-    app_root = os.path.abspath(agent.options.get("app_root") or os.getcwd())
-    startup_file = agent.options.get("startup_file") or "passenger_wsgi.py"
-    application, app_type = load_application(app_root, startup_file, agent.options.get("app_type"))
-    if app_type == "asgi" and agent.threads > 1:
+    app_root = os.path.abspath(channel.options.get("app_root") or os.getcwd())
+    startup_file = channel.options.get("startup_file") or "passenger_wsgi.py"
+    application, app_type = load_application(app_root, startup_file, channel.options.get("app_type"))
+    if app_type == "asgi" and channel.threads > 1:
         raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
                         "threads. Remove --app-threads.")
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the agent's
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the server's
     server = run_file(f"cabrank.{app_type}", os.path.join(HERE, f"{app_type}-server.py"))
     sys.dont_write_bytecode = bytecode
     return application, server
 
 
-def live(agent, work):
-    """Call `work` as the life of this process, and report its error to the agent. Return what `work` returns."""
+def live(channel, work):
+    """Call `work` as the life of this process, and report its error to the server. Return what `work` returns."""
     try:
         return work()
     except Terminated:
         sys.exit(128 + signal.SIGTERM)
     except BaseException as error:
-        if agent.control is not None or not agent.is_own_process():
+        if channel.control is not None or not channel.is_own_process():
             raise  # after `Ready`, or in a forked child of the start-up script
-        agent.say(f"!> Error\n!> \n{describe(error)}")
+        channel.say(f"!> Error\n!> \n{describe(error)}")
         sys.stderr.flush()
-        agent.remove_sockets()
+        channel.remove_sockets()
         os._exit(1)  # without waiting for threads of the application
     finally:
         # A forked child of the application may get here, and must not remove the sockets.
-        if agent.is_own_process():
-            agent.remove_sockets()
+        if channel.is_own_process():
+            channel.remove_sockets()
 
 
 def main():
     def work():
-        agent.handshake()
-        application, server = load(agent)
+        channel.handshake()
+        application, server = load(channel)
         cabrank.call(cabrank.starting)
-        server.serve(application, agent)
+        server.serve(application, channel)
 
     set_up_process()
-    agent = Agent()
-    live(agent, work)
+    channel = Channel()
+    live(channel, work)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Load one Python application once, and fork a process for each `spawn` of the cabrank agent (docs/preloaders.md).
+"""Load one Python application once, and fork a process for each `spawn` of the cabrank server (docs/preloaders.md).
 
 The handshake and the loading are python-loader.py's. Instead of requests the preloader takes commands, on a Unix socket of
 its own. The connection of a command becomes standard input and output of the new process, which performs a handshake there
@@ -26,7 +26,7 @@ except ImportError:  # some builds of Python lack it
 
 
 def import_loader():
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the agent's
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the server's
     spec = importlib.util.spec_from_file_location("cabrank.loader", os.path.join(HERE, "python-loader.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -38,7 +38,7 @@ loader = import_loader()
 
 
 class Command:
-    """A command of the agent: its connection, its text, and the standard error for the new process, if there is one."""
+    """A command of the server: its connection, its text, and the standard error for the new process, if there is one."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -65,7 +65,7 @@ class Command:
         try:
             self.connection.sendall(text.encode())
         except OSError:
-            pass  # the agent has given up
+            pass  # the server has given up
 
     def close(self):
         self.connection.close()
@@ -76,13 +76,13 @@ class Command:
 class Preloader:
     """A process that has loaded the application and serves no request."""
 
-    def __init__(self, agent):
-        self.agent = agent
+    def __init__(self, channel):
+        self.channel = channel
         self.path = None
 
     def run(self):
         """Serve commands. Return the command of a new process there, and None when this process has to leave."""
-        listener = self.agent.listen("commands", "preloader", "", 1)
+        listener = self.channel.listen("commands", "preloader", "", 1)
         warn_of_threads()
         close_django_connections()
         # The collector writes to each object that it visits. Forked processes share the memory of those that it skips.
@@ -90,11 +90,11 @@ class Preloader:
         gc.freeze()
         self.ready()
         poller = select.poll()
-        for descriptor in (self.agent.control, listener.fileno()):
+        for descriptor in (self.channel.control, listener.fileno()):
             poller.register(descriptor, select.POLLIN)
         while True:
             ready = [descriptor for descriptor, _ in poller.poll()]
-            if self.agent.control in ready:
+            if self.channel.control in ready:
                 return None
             try:
                 command = Command(listener.accept()[0])
@@ -105,14 +105,14 @@ class Preloader:
                     listener.close()
                     return command
             finally:
-                if self.agent.is_own_process():
+                if self.channel.is_own_process():
                     command.close()
 
     def ready(self):
-        agent = self.agent
-        agent.control = os.dup(0)
+        channel = self.channel
+        channel.control = os.dup(0)
         use_null_as_input()
-        agent.say(f"!> Ready\n!> socket: unix:{agent.sockets[0][1]}\n!> pid: {agent.pid}\n!> \n")
+        channel.say(f"!> Ready\n!> socket: unix:{channel.sockets[0][1]}\n!> pid: {channel.pid}\n!> \n")
 
     def spawn(self, command):
         """Fork a process. Return whether this is the new process."""
@@ -131,7 +131,7 @@ class Preloader:
 def fork_for_the_parent():
     """Fork twice. Return whether this is the new process.
 
-    The process whose parent ends becomes a child of the agent, which watches and reaps it.
+    The process whose parent ends becomes a child of the server, which watches and reaps it.
     """
     middle = os.fork()
     if middle:
@@ -152,7 +152,7 @@ def fork_for_the_parent():
 
 def become_process(command, preloader_control):
     """Turn a forked process into one whose channel is the connection of its command."""
-    os.setpgid(0, 0)  # the agent ends a process with its group
+    os.setpgid(0, 0)  # the server ends a process with its group
     if ctypes is not None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.close(preloader_control)
@@ -202,12 +202,12 @@ def main():
 
     def preload():
         nonlocal loaded
-        agent.handshake()
-        loaded = loader.load(agent)
-        return Preloader(agent).run()
+        channel.handshake()
+        loaded = loader.load(channel)
+        return Preloader(channel).run()
 
     def serve():
-        become_process(command, agent.control)
+        become_process(command, channel.control)
         process.handshake()
         loader.cabrank.call(loader.cabrank.forked)
         loader.cabrank.call(loader.cabrank.starting)
@@ -215,10 +215,10 @@ def main():
         server.serve(application, process)
 
     loader.set_up_process()
-    agent = loader.Agent()
-    command = loader.live(agent, preload)
+    channel = loader.Channel()
+    command = loader.live(channel, preload)
     if command is not None:
-        process = loader.Agent()
+        process = loader.Channel()
         loader.live(process, serve)
 
 

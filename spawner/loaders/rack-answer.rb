@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# One answer: from status, headers and body of the application to the bytes for the agent.
+# One answer: from status, headers and body of the application to the bytes for the server.
 
 require_relative "rack-request"
 
@@ -8,12 +8,12 @@ module Cabrank
   # What was found out about statuses and header names. Applications use few of them, again and again.
   module Head
     REMEMBERED_MAX = 1000
-    SIZE_MAX = (128 << 10) - 100 # the agent accepts 128 KiB, with the length and the empty line
+    SIZE_MAX = (128 << 10) - 100 # the server accepts 128 KiB, with the length and the empty line
     NAME = /\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\z/.freeze
     PLAIN_VALUE = /\A[\t\x20-\x7e]*\z/.freeze
     CONTROL_CHARACTER = /[\x00-\x08\x0a-\x1f\x7f]/n.freeze
     WITHOUT_BODY = [204, 304].freeze
-    # A hop-by-hop header concerns the connection, which belongs to the agent. `Status` is CGI's name of the status.
+    # A hop-by-hop header concerns the connection, which belongs to the server. `Status` is CGI's name of the status.
     NOT_SENT = %w[connection keep-alive proxy-authenticate proxy-authorization te trailer trailers upgrade status].freeze
 
     @status_lines = {}
@@ -69,7 +69,7 @@ module Cabrank
       @connection = connection
       @env = env
       @head = nil # without the empty line; nil until the application has answered
-      @has_started = false # whether the agent has got the head
+      @has_started = false # whether the server has got the head
       @has_ended = false
       @is_bodyless = false
       @declared = nil # the Content-Length

@@ -44,7 +44,7 @@ module Cabrank
     PROTOCOL_VERSION = "1.0"
     SOCKET_PATH_MAX = 107 # sun_path has 108 bytes, one of them the final NUL
 
-    # Serves until the agent asks the process to leave.
+    # Serves until the server asks the process to leave.
     def run
       install_signal_handlers
       guarded do
@@ -55,7 +55,7 @@ module Cabrank
 
     private
 
-    # Runs the block as the life of this process. Reports an error to the agent, unless the process was ready.
+    # Runs the block as the life of this process. Reports an error to the server, unless the process was ready.
     def guarded
       @pid = Process.pid
       begin
@@ -79,7 +79,7 @@ module Cabrank
       @channel.write("\n#{text}")
     end
 
-    # Performs the handshake and returns the agent's options.
+    # Performs the handshake and returns the server's options.
     #
     # It consumes no byte after the empty line: the startup file may replace the process by another interpreter, which
     # starts a new handshake on descriptor 0.
@@ -91,7 +91,7 @@ module Cabrank
       say("!> I have control #{PROTOCOL_VERSION}\n")
       greeting = next_line
       unless greeting == "You have control #{PROTOCOL_VERSION}"
-        raise Unservable, "The agent answered the handshake with #{greeting.inspect}, " \
+        raise Unservable, "The server answered the handshake with #{greeting.inspect}, " \
                           "but this loader speaks version #{PROTOCOL_VERSION}."
       end
       options = {}
@@ -106,7 +106,7 @@ module Cabrank
       line = +""
       until line.end_with?("\n")
         seen = @channel.recv(4096, Socket::MSG_PEEK)
-        raise Unservable, "The agent hung up during the handshake." if seen.nil? || seen.empty?
+        raise Unservable, "The server hung up during the handshake." if seen.nil? || seen.empty?
 
         line << @channel.recv((seen.index("\n") || seen.bytesize - 1) + 1)
       end
@@ -209,7 +209,7 @@ module Cabrank
     def fail_boot(error)
       say("!> Error\n!> \n#{Cabrank.describe(error)}")
     rescue SystemCallError
-      # The agent has given up.
+      # The server has given up.
     ensure
       STDERR.flush
       exit!(1)
@@ -217,7 +217,7 @@ module Cabrank
 
     def install_signal_handlers
       # A handler, not "IGNORE", which children of the application would inherit. Ctrl-C reaches the whole process group
-      # of a terminal, and the agent decides about the shutdown.
+      # of a terminal, and the server decides about the shutdown.
       trap("INT") {}
       trap("TERM") { raise Terminated }
       trap("QUIT") { Cabrank.dump_threads }

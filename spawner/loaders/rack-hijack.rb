@@ -7,7 +7,7 @@ require_relative "rack-answer"
 module Cabrank
   # A connection that the application reads and writes as a socket.
   #
-  # The application gets one end of a pair, because the agent's connection carries frames. One thread copies the request
+  # The application gets one end of a pair, because the server's connection carries frames. One thread copies the request
   # and another the answer, until the application closes its end.
   class Hijack
     HEAD_MAX = 1 << 20

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# Load one Rack application and serve it to the cabrank agent.
+# Load one Rack application and serve it to the cabrank server.
 #
-# The agent starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
+# The server starts this file as a child process. One Unix socketpair is its standard input and output, and a pipe its
 # standard error. Like every loader it takes four steps:
 #
-#   1. handshake  `!> I have control 1.0`; the agent answers with `key: value` lines and an empty line.
+#   1. handshake  `!> I have control 1.0`; the server answers with `key: value` lines and an empty line.
 #   2. load       the startup file (`config.ru`), after the gems of the application's Gemfile, if there is one.
 #   3. ready      listen on two Unix sockets and send their addresses: `!> Ready`, `!> socket: …` twice, `!> `.
 #   4. serve      one request at a time, or one a thread (`app_threads`), until standard input is readable: a byte and
@@ -14,14 +14,14 @@
 #
 # If a step before 3 fails, the loader sends `!> Error` and a text, and exits with code 1.
 #
-# The two sockets serve the same requests. An agent that knows kept sessions uses the socket `kept`: its connections
-# stay open, and frames mark the ends of requests and answers (docs/kept-sessions.md). Other agents use the socket
+# The two sockets serve the same requests. A server that knows kept sessions uses the socket `kept`: its connections
+# stay open, and frames mark the ends of requests and answers (docs/kept-sessions.md). Other servers use the socket
 # `main` and the session protocol: one request per connection.
 #
 # rack-boot.rb      steps 1 to 3, signals, and the end of the process
 # rack-server.rb    step 4: the loop, and the two protocols
 # rack-request.rb   `env` and `rack.input`
-# rack-answer.rb    status, headers and body to the agent
+# rack-answer.rb    status, headers and body to the server
 # rack-hijack.rb    answers that outlive the call of the application
 
 require_relative "rack-boot"

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Load one Rack application once, and fork a process for each `spawn` of the cabrank agent (docs/preloaders.md).
+# Load one Rack application once, and fork a process for each `spawn` of the cabrank server (docs/preloaders.md).
 #
 # The handshake and the loading are the loader's. Instead of requests the preloader takes commands, on a Unix socket of its
 # own. The connection of a command becomes standard input and output of the new process, which performs a handshake there
@@ -79,7 +79,7 @@ module Cabrank
       false
     end
 
-    # Forks twice: the process whose parent ends becomes a child of the agent, which watches and reaps it.
+    # Forks twice: the process whose parent ends becomes a child of the server, which watches and reaps it.
     def spawn(connection, application)
       middle = fork do
         parent = Process.pid
@@ -97,7 +97,7 @@ module Cabrank
     def become_process(connection, application)
       @is_ready = false
       guarded do
-        Process.setpgid(0, 0) # the agent ends a process with its group
+        Process.setpgid(0, 0) # the server ends a process with its group
         @listener.close
         @channel.close
         # The class of STDIN and STDOUT stays.

@@ -5,7 +5,7 @@
 require "stringio"
 
 module Cabrank
-  # The agent, or the client behind it, is gone: the answer has no reader, or the rest of the body no writer.
+  # The server, or the client behind it, is gone: the answer has no reader, or the rest of the body no writer.
   class ClientGone < IOError; end
 
   # A request that the loader does not take.
@@ -13,7 +13,7 @@ module Cabrank
 
   # Makes the `env` of requests.
   class Environment
-    # The keys whose strings all requests share. The agent sends the first nine with each request.
+    # The keys whose strings all requests share. The server sends the first nine with each request.
     BASE = {
       "REQUEST_METHOD" => "", "REQUEST_URI" => nil, "SCRIPT_NAME" => "", "PATH_INFO" => "", "QUERY_STRING" => "",
       "SERVER_NAME" => "localhost", "SERVER_PORT" => nil, "SERVER_PROTOCOL" => "HTTP/1.1",

@@ -8,7 +8,7 @@ module Cabrank
   BUFFER = 64 << 10
   JOINED_MAX = 256 << 10 # a longer body is not copied
   HEAD_MAX = 1 << 20 # far above any real head: a guard against a peer that speaks another protocol
-  HEAD_TIMEOUT = 10 # the agent writes the head at once; a slower peer must not block the thread
+  HEAD_TIMEOUT = 10 # the server writes the head at once; a slower peer must not block the thread
 
   # The number of forks between this process and its first ancestor that had loaded this file.
   @generation = 0
@@ -144,7 +144,7 @@ module Cabrank
     end
 
     def send_more(chunk)
-      # The agent half-closes to abandon a request. It goes on reading, so that the system accepts each write.
+      # The server half-closes to abandon a request. It goes on reading, so that the system accepts each write.
       check
       size = chunk.bytesize
       return if size.zero?
@@ -177,14 +177,14 @@ module Cabrank
     def finish = put(FINISH)
     def abort = put(ABORT)
 
-    # Whether the agent keeps its side open after the request.
+    # Whether the server keeps its side open after the request.
     def outlasts_request? = true
 
-    # Raises ClientGone if the agent has closed or half-closed the connection: the answer has no reader.
+    # Raises ClientGone if the server has closed or half-closed the connection: the answer has no reader.
     def check
       return if @is_away
 
-      raise ClientGone, "the agent has abandoned the request" if @input.is_a?(KeptInput) ? @input.broken_off? : ended?
+      raise ClientGone, "the server has abandoned the request" if @input.is_a?(KeptInput) ? @input.broken_off? : ended?
     end
 
     # Returns whether the connection has ended, if no byte of a request is on its way.
@@ -196,10 +196,10 @@ module Cabrank
     end
 
     def close
-      # A forked child of the application may hold the connection open. The agent must see its end.
+      # A forked child of the application may hold the connection open. The server must see its end.
       @io.shutdown
     rescue SystemCallError, IOError
-      # The agent was first.
+      # The server was first.
     ensure
       @io.close
     end
@@ -273,7 +273,7 @@ module Cabrank
       @has_ended ? @data.byteslice(@used..) : ""
     end
 
-    # Returns whether the agent has closed its side. Reads ahead for it, within a bound.
+    # Returns whether the server has closed its side. Reads ahead for it, within a bound.
     def broken_off?
       loop do
         return false if @data.bytesize - @used > UNREAD_MAX
@@ -320,8 +320,8 @@ module Cabrank
 
   # A connection of the session protocol: it carries one request.
   #
-  # How an answer ends. A complete answer ends when both sides see end of file after the last byte. The agent detects an
-  # answer that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the agent
+  # How an answer ends. A complete answer ends when both sides see end of file after the last byte. The server detects an
+  # answer that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the server
   # reads ECONNRESET instead of end of file. For this the loader leaves the last byte of the request's head unread until
   # the application reads the body: Linux resets the peer of a Unix socket that is closed with unread input.
   class Session
@@ -370,7 +370,7 @@ module Cabrank
       conclude
     end
 
-    # The agent sees the end at once, before the application cleans up.
+    # The server sees the end at once, before the application cleans up.
     def conclude
       @io.close_write
       @has_concluded = true
@@ -382,12 +382,12 @@ module Cabrank
     def finish = nil
     def abort = nil
 
-    # Whether the agent keeps its side open after the request: half-closing is how it ends each.
+    # Whether the server keeps its side open after the request: half-closing is how it ends each.
     def outlasts_request? = false
 
     # Reads the rest of the request, because closing with unread input would look like an incomplete answer.
     #
-    # The agent has seen the end of the answer and stops sending. The deadline guards against an agent that does not.
+    # The server has seen the end of the answer and stops sending. The deadline guards against a server that does not.
     def close
       deadline = Cabrank.now + DRAIN_TIMEOUT
       if @has_concluded
@@ -422,7 +422,7 @@ module Cabrank
     end
   end
 
-  # The request's body in the session protocol: CONTENT_LENGTH bytes, or else all until the agent half-closes.
+  # The request's body in the session protocol: CONTENT_LENGTH bytes, or else all until the server half-closes.
   class SessionInput < Input
     include Receiving
 
@@ -505,7 +505,7 @@ module Cabrank
       @paths.each do |path|
         File.unlink(path)
       rescue SystemCallError
-        # The agent has removed it already.
+        # The server has removed it already.
       end
     end
 
@@ -531,7 +531,7 @@ module Cabrank
             serve_session(connection)
           else
             is_free = serve_kept(connection, buffer)
-            # Under load the next request comes at once, and mostly by the connection that the agent used last.
+            # Under load the next request comes at once, and mostly by the connection that the server used last.
             is_free = serve_kept(connection, buffer) while is_free == true && @requests.empty? && connection.io.wait_readable(LINGER)
             take_back(connection, is_free) unless is_free == :away
           end
@@ -664,7 +664,7 @@ module Cabrank
       return true unless input.ended?
 
       kept.input = nil
-      # The agent waits for the end of the answer before it sends the next request.
+      # The server waits for the end of the answer before it sends the next request.
       rest.empty?
     end
 

@@ -1,4 +1,4 @@
-"""Drive the Python, the Rack and the Node loader as the agent does, and check their handshakes and answers.
+"""Drive the Python, the Rack and the Node loader as the server does, and check their handshakes and answers.
 
     python3 spawner/loaders/test_loaders.py
 
@@ -1209,7 +1209,7 @@ class Rack(RackLoader):
 
 
 class Forked(Loader):
-    """A process that a preloader has forked, and the agent's end of its channel."""
+    """A process that a preloader has forked, and the server's end of its channel."""
 
     def __init__(self, preloader, passes_stderr=True):
         self.preloader, self.options, self.output, self.error = preloader, preloader.options, b"", None
@@ -1285,7 +1285,7 @@ class Preloaders:
         self.assertIn("no database", self.fork(preloader).error)
         self.assertIsNone(preloader.process.poll())
 
-    def test_standard_error_is_what_the_agent_passes(self):
+    def test_standard_error_is_what_the_server_passes(self):
         preloader = self.app(self.WRITING)
         own, shared = self.fork(preloader), self.fork(preloader, passes_stderr=False)
         self.eventually(lambda: f"written by {own.pid}" in own.read_stderr())

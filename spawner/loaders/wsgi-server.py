@@ -1,14 +1,14 @@
 """The WSGI server of a Python application: python-loader.py has loaded the application, and calls `serve`.
 
-The server listens on two sockets, which serve the same requests. An agent that knows kept sessions uses the socket
-`kept`: its connections stay open, and frames mark the ends of requests and answers (docs/kept-sessions.md). Other agents
+The server listens on two sockets, which serve the same requests. A server that knows kept sessions uses the socket
+`kept`: its connections stay open, and frames mark the ends of requests and answers (docs/kept-sessions.md). Other servers
 use the socket `main` and the session protocol: one request per connection.
 
-How an answer ends in the session protocol. A complete answer ends when both sides see end of file after the last byte. The agent detects an answer
-that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the agent reads
+How an answer ends in the session protocol. A complete answer ends when both sides see end of file after the last byte. The server detects an answer
+that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the server reads
 ECONNRESET instead of end of file. For this the server leaves the last byte of the request's head unread until the
 application reads the body: Linux resets the peer of a Unix socket that is closed with unread input. (SO_LINGER, which does
-this for TCP, has no effect here.) So the agent also detects that a process was killed within an answer. It cannot detect an
+this for TCP, has no effect here.) So the server also detects that a process was killed within an answer. It cannot detect an
 answer that breaks off without Content-Length after the request's body was read.
 """
 
@@ -26,9 +26,9 @@ import traceback
 from wsgiref.util import FileWrapper, is_hop_by_hop
 
 HEAD_MAX = 1 << 20  # far above any real head: a guard against a peer that speaks another protocol
-HEAD_TIMEOUT = 10  # the agent writes the head at once; a slower peer must not block the thread
+HEAD_TIMEOUT = 10  # the server writes the head at once; a slower peer must not block the thread
 DRAIN_TIMEOUT = 2
-REPLY_HEAD_MAX = 128 << 10  # the agent accepts no longer one
+REPLY_HEAD_MAX = 128 << 10  # the server accepts no longer one
 BUFFER = 64 << 10
 JOINED_MAX = 256 << 10  # a longer body is not copied behind its head
 FRAME_MAX = (1 << 24) - 1
@@ -40,12 +40,12 @@ CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class ClientGone(ConnectionError):
-    """The agent closed the connection, so the answer has no reader."""
+    """The server closed the connection, so the answer has no reader."""
 
 
 # --- One request -------------------------------------------------------------------------------------------------------
 
-# The variables of a request that the agent does not send, or not always.
+# The variables of a request that the server does not send, or not always.
 BASE = {
     "SCRIPT_NAME": "",
     "PATH_INFO": "",
@@ -120,7 +120,7 @@ def check_name(name):
     lower = name.lower()
     if not HEADER_NAME.fullmatch(name) or lower == "status":
         raise ValueError(f"invalid header name: {name!r}")
-    # A hop-by-hop header concerns the connection, which belongs to the agent.
+    # A hop-by-hop header concerns the connection, which belongs to the server.
     kind = LENGTH if lower == "content-length" else HOP_BY_HOP if is_hop_by_hop(name) else ORDINARY
     if len(header_kinds) < MEMORY_MAX:
         header_kinds[name] = kind
@@ -132,8 +132,8 @@ class Response:
 
     A subclass knows the protocol:
       send(chunk)  sends the head, if it was not sent yet, and a part of the body, which may be empty;
-      finish()     notifies the agent that the application has finished with the request;
-      abort()      notifies the agent that the answer stays incomplete.
+      finish()     notifies the server that the application has finished with the request;
+      abort()      notifies the server that the answer stays incomplete.
     """
 
     __slots__ = ("conn", "is_head", "head", "head_sent", "bodyless", "declared", "sent", "ended")
@@ -273,12 +273,12 @@ def read_head(conn):
         raise ValueError(f"the head claims a size of {size} bytes")
     # The final NUL stays unread (see the top of this file).
     block = receive_exactly(conn, size - 1)
-    conn.settimeout(None)  # the agent limits the time for a body
+    conn.settimeout(None)  # the server limits the time for a body
     return block
 
 
 class SessionBody(io.RawIOBase):
-    """The request's body: CONTENT_LENGTH bytes of the connection, or else all until the agent half-closes."""
+    """The request's body: CONTENT_LENGTH bytes of the connection, or else all until the server half-closes."""
 
     def __init__(self, conn, length):
         self.conn = conn
@@ -324,7 +324,7 @@ class SessionResponse(Response):
             raise ClientGone(str(error)) from None
 
     def end(self):
-        """End the answer. The agent sees its end at once, before the application cleans up."""
+        """End the answer. The server sees its end at once, before the application cleans up."""
         super().end()
         try:
             self.conn.shutdown(socket.SHUT_WR)
@@ -341,7 +341,7 @@ class SessionResponse(Response):
 def drain(conn):
     """Read the rest of the request, because closing with unread input would look like an incomplete answer.
 
-    The agent has seen the end of the answer and stops sending. The deadline guards against an agent that does not.
+    The server has seen the end of the answer and stops sending. The deadline guards against a server that does not.
     """
     deadline = time.monotonic() + DRAIN_TIMEOUT
     try:
@@ -371,7 +371,7 @@ class Kept:
     def __init__(self, conn):
         conn.settimeout(None)  # the application may have set a default
         self.conn = conn
-        self.watch = None  # reports an agent that has half-closed; made for the first answer of several parts
+        self.watch = None  # reports a server that has half-closed; made for the first answer of several parts
         self.unread = None  # the body of a request that was answered before its body had come
 
     def send(self, data):
@@ -381,12 +381,12 @@ class Kept:
             raise ClientGone(str(error)) from None
 
     def check(self):
-        """Raise ClientGone if the agent has closed or half-closed the connection: the answer has no reader."""
+        """Raise ClientGone if the server has closed or half-closed the connection: the answer has no reader."""
         if self.watch is None:
             self.watch = select.poll()
             self.watch.register(self.conn, select.POLLRDHUP)
         if self.watch.poll(0):
-            raise ClientGone("the agent has abandoned the request")
+            raise ClientGone("the server has abandoned the request")
 
     def receive_head(self, data):
         """Receive the rest of a head that did not arrive as a whole. Return the data and where the head ends."""
@@ -401,7 +401,7 @@ class Kept:
             if not chunk:
                 raise ValueError(f"the head ended after {len(data)} of {end} bytes")
             data += chunk
-        self.conn.settimeout(None)  # the agent limits the time for a body
+        self.conn.settimeout(None)  # the server limits the time for a body
         return data, end
 
     def discard(self, data):
@@ -417,7 +417,7 @@ class Kept:
 
     def close(self):
         try:
-            # A forked child of the application may hold the connection open. The agent must see its end.
+            # A forked child of the application may hold the connection open. The server must see its end.
             self.conn.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
@@ -490,7 +490,7 @@ class KeptResponse(Response):
 
     def send(self, chunk):
         if self.head_sent:
-            # The agent half-closes to abandon a request. It goes on reading, so that the system accepts each write.
+            # The server half-closes to abandon a request. It goes on reading, so that the system accepts each write.
             self.conn.check()
             first = b""
         else:
@@ -536,12 +536,12 @@ class KeptResponse(Response):
 # --- Server ------------------------------------------------------------------------------------------------------------
 
 
-def serve(application, agent):
-    """Serve the application until the agent asks the process to leave."""
-    BASE["wsgi.multithread"] = agent.threads > 1
-    server = Server(application, agent)
-    agent.ready()
-    server.serve_until_readable(agent.control)
+def serve(application, channel):
+    """Serve the application until the server asks the process to leave."""
+    BASE["wsgi.multithread"] = channel.threads > 1
+    server = Server(application, channel)
+    channel.ready()
+    server.serve_until_readable(channel.control)
 
 
 class Server:
@@ -551,19 +551,19 @@ class Server:
     until that thread resumes it. So at most one thread uses a connection.
     """
 
-    def __init__(self, application, agent):
+    def __init__(self, application, channel):
         self.application = application
-        self.agent = agent
-        self.threads = agent.threads
-        self.password = os.fsencode(agent.options.get("connect_password", ""))
+        self.channel = channel
+        self.threads = channel.threads
+        self.password = os.fsencode(channel.options.get("connect_password", ""))
         self.is_child = False
         self.kept = {}  # descriptor: connection
         # Forked children of the application share this set. So a connection leaves it before it is closed: the child may
         # hold the connection open, and the set would go on reporting it.
         self.poller = select.epoll()
         self.events = select.EPOLLIN | (select.EPOLLONESHOT if self.threads > 1 else 0)
-        self.main_listener = agent.listen("main", "wsgi", "session", self.threads)
-        self.kept_listener = agent.listen("kept", "kept", "kept_session", self.threads)
+        self.main_listener = channel.listen("main", "wsgi", "session", self.threads)
+        self.kept_listener = channel.listen("kept", "kept", "kept_session", self.threads)
         os.register_at_fork(after_in_child=self.become_child)
 
     def become_child(self):
@@ -588,7 +588,7 @@ class Server:
             self.work(control)
         except BaseException as error:
             # A forked child of the application has only this thread, and leaves it by SystemExit.
-            is_exit = isinstance(error, SystemExit) and not self.agent.is_own_process()
+            is_exit = isinstance(error, SystemExit) and not self.channel.is_own_process()
             if not is_exit:
                 traceback.print_exc()
             sys.stdout.flush()
@@ -705,7 +705,7 @@ class Server:
             body.conn = None  # the application may keep the body longer than the request
             if is_done:
                 kept.unread = body
-                # The agent waits for the end of the answer before it sends the next request.
+                # The server waits for the end of the answer before it sends the next request.
                 return not kept.discard(b"") or kept.unread is not None
         return is_done
 
@@ -718,12 +718,12 @@ class Server:
             response.send_body(result)
             response.finish()
             return True
-        except self.agent.Terminated:
+        except self.channel.Terminated:
             raise
         except ClientGone:
             pass
         except BaseException:  # sys.exit() in a request fails that request, and does not end the process
-            if not self.agent.is_own_process():
+            if not self.channel.is_own_process():
                 raise  # a forked child exits; connections and main loop belong to the parent
             traceback.print_exc()
             try:

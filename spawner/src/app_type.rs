@@ -25,7 +25,7 @@ pub struct AppType {
     pub name: &'static str,
     /// The signs of such an application. The first that is found names the startup file.
     pub clues: &'static [Clue],
-    /// The beginning of the process title that the agent asks for.
+    /// The beginning of the process title that the server asks for.
     pub title: &'static str,
     /// The variables that name the environment of such an application, in the order in which they count.
     pub environment_variables: &'static [&'static str],
@@ -117,7 +117,7 @@ impl Interpreter {
         }
     }
 
-    /// Returns the option of the agent that names another program.
+    /// Returns the option of the server that names another program.
     pub(crate) fn option(self) -> &'static str {
         match self {
             Interpreter::Ruby => "--ruby",

@@ -1,9 +1,9 @@
 //! All living application processes, in the pool or not.
 //!
-//! An agent that must end at once kills them. An agent that shuts down gracefully waits for the last. If
-//! the agent is killed, its [`watchdog`](crate::watchdog) does the rest.
+//! A server that must end at once kills them. A server that shuts down gracefully waits for the last. If
+//! the server is killed, its [`reaper`](crate::reaper) does the rest.
 
-use crate::watchdog::Watchdog;
+use crate::reaper::Reaper;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid,
 };
@@ -21,7 +21,7 @@ pub(crate) struct Children {
     /// Held while a child exists that is not in the sets.
     births: Mutex<()>,
     changed: Notify,
-    watchdog: Watchdog,
+    reaper: Reaper,
 }
 
 #[derive(Debug, Default)]
@@ -33,12 +33,12 @@ struct Sets {
 }
 
 impl Children {
-    pub(crate) fn new(watchdog: Watchdog) -> Self {
+    pub(crate) fn new(reaper: Reaper) -> Self {
         Children {
             sets: Mutex::default(),
             births: Mutex::default(),
             changed: Notify::new(),
-            watchdog,
+            reaper,
         }
     }
 
@@ -56,14 +56,14 @@ impl Children {
         sets.unreaped.insert(child.id());
         drop(sets);
         drop(birth);
-        self.watchdog.begun(child.id());
+        self.reaper.begun(child.id());
         Ok(child)
     }
 
-    /// Adds a process that a preloader has forked. It leads a group, and is a child of the agent.
+    /// Adds a process that a preloader has forked. It leads a group, and is a child of the server.
     ///
     /// # Errors
-    /// The process is not a child of the agent.
+    /// The process is not a child of the server.
     pub(crate) fn adopt(&self, pid: u32) -> io::Result<AppChild> {
         let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let raw = raw.ok_or_else(|| io::Error::other("no such pid"))?;
@@ -76,7 +76,7 @@ impl Children {
         sets.unreaped.insert(pid);
         drop(sets);
         drop(birth);
-        self.watchdog.begun(pid);
+        self.reaper.begun(pid);
         Ok(AppChild::Adopted(raw))
     }
 
@@ -87,7 +87,7 @@ impl Children {
         // The order matters: the system does not reuse the pid before `wait`.
         kill_group(child.id(), Signal::KILL);
         self.sets().groups.remove(&child.id());
-        self.watchdog.ended(child.id());
+        self.reaper.ended(child.id());
         let status = child.wait();
         self.sets().unreaped.remove(&child.id());
         self.changed.notify_waiters();
@@ -98,7 +98,7 @@ impl Children {
     pub(crate) fn unless_own(&self, pid: u32, reap: impl FnOnce()) -> Owner {
         let _no_birth = self.births.lock();
         if self.sets().unreaped.contains(&pid) {
-            return Owner::Agent;
+            return Owner::Server;
         }
         reap();
         Owner::Other
@@ -123,10 +123,10 @@ impl Children {
     }
 }
 
-/// A child of the agent that has not been reaped.
+/// A child of the server that has not been reaped.
 #[derive(Debug)]
 pub(crate) enum AppChild {
-    /// The agent has started it.
+    /// The server has started it.
     Started(Child),
     /// A preloader has forked it.
     Adopted(Pid),
@@ -157,7 +157,7 @@ impl AppChild {
 /// The process that started another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    Agent,
+    Server,
     Other,
 }
 

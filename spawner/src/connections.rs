@@ -3,7 +3,7 @@
 //! These connections are kept in the library's own resource pool, keyed by process and core: a connection is
 //! always used by the core that has opened it.
 //!
-//! A connection returns to the pool only after a complete exchange. The agent has read the answer to its
+//! A connection returns to the pool only after a complete exchange. The server has read the answer to its
 //! end, and the process has not announced that it will close. Every other end of an exchange closes the
 //! connection: an error, a client that leaves, a panic. So the rest of one answer cannot be taken for the
 //! next. [`Lent`] therefore reverses the pool's guard: dropping it closes the connection, and
@@ -67,9 +67,9 @@ impl Hash for ProcessKey {
 /// The side that closes idle connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleEnd {
-    /// The agent.
-    Agent,
-    /// The process, too, after a time that the agent does not know.
+    /// The server.
+    Server,
+    /// The process, too, after a time that the server does not know.
     Process,
 }
 
@@ -254,7 +254,7 @@ impl Lent {
         let Some(mut connection) = self.connection.take() else { return };
         connection.has_served = true;
         connection.idle_since = match self.endpoint.idle_end {
-            IdleEnd::Agent => None,
+            IdleEnd::Server => None,
             IdleEnd::Process => Some(Instant::now()),
         };
         drop(connection);

@@ -29,7 +29,7 @@ impl App {
         let listener = UnixListener::bind(&path).unwrap();
         let identifier = Identifier::from_u64(1);
         let connections = Connections { pool, cores: 2 };
-        let endpoint = connections.endpoint(identifier, Address::Unix(path), IdleEnd::Agent);
+        let endpoint = connections.endpoint(identifier, Address::Unix(path), IdleEnd::Server);
         App { endpoint, connections, clock, listener, _dir: dir }
     }
 
@@ -46,7 +46,7 @@ impl App {
     }
 }
 
-/// Asserts that the agent closes its side.
+/// Asserts that the server closes its side.
 async fn expect_closed(mut connection: UnixStream) {
     let read = tokio::time::timeout(Duration::from_secs(10), connection.read(&mut [0; 1])).await;
     assert_eq!(read.expect("the connection stays open").unwrap(), 0);
@@ -159,7 +159,7 @@ async fn a_connection_still_being_opened_for_a_client_that_left_does_not_count_a
     }
     let pool = &app.connections.pool;
     assert_eq!((app.idle(), pool.num_idle(), pool.num_total()), (0, 0, 2));
-    // The agent's runtime goes on opening it, for the next borrower.
+    // The server's runtime goes on opening it, for the next borrower.
     let _first = app.accept().await;
     while pool.num_idle() == 0 {
         tokio::task::yield_now().await;

@@ -1,7 +1,7 @@
 //! The thread that forks application processes.
 //!
 //! The kernel kills a process with a parent-death signal when the thread that forked it ends, not when
-//! the agent does. The pool's threads come and go, so one thread of its own forks, and never ends.
+//! the server does. The pool's threads come and go, so one thread of its own forks, and never ends.
 
 use crate::children::Children;
 use std::io;

@@ -1,10 +1,10 @@
-//! The dialogue between the agent and a loader while a process starts.
+//! The dialogue between the server and a loader while a process starts.
 //!
 //! ```text
 //! loader   !> I have control 1.0
-//! agent    You have control 1.0
-//! agent    key: value
-//! agent    (an empty line)
+//! server    You have control 1.0
+//! server    key: value
+//! server    (an empty line)
 //! loader   !> Ready                                    or   !> Error
 //! loader   !> socket: main;unix:/…/wsgi.1;session;1         !> html: true
 //! loader   !> socket: kept;unix:/…/wsgi.2;kept_session;1    !>

@@ -8,7 +8,7 @@ type Outcome = Result<(Ready, Vec<u8>), Refusal>;
 ///
 /// Returns the outcome, the application's output, and the text that the loader received.
 fn against(parts: &[&str]) -> (Outcome, Vec<String>, String) {
-    let (agent, mut loader) = UnixStream::pair().unwrap();
+    let (server, mut loader) = UnixStream::pair().unwrap();
     let parts: Vec<String> = parts.iter().map(|p| (*p).to_owned()).collect();
     let writer = std::thread::spawn(move || {
         for part in parts {
@@ -23,10 +23,10 @@ fn against(parts: &[&str]) -> (Outcome, Vec<String>, String) {
     let mut said = Vec::new();
     let keys = [("app_root", "/srv/a".to_owned()), ("app_type", "wsgi".to_owned())];
     let deadline = Instant::now() + Duration::from_secs(10);
-    let outcome = perform(&agent, &keys, deadline, |l| {
+    let outcome = perform(&server, &keys, deadline, |l| {
         said.push(String::from_utf8_lossy(l).into_owned());
     });
-    drop(agent);
+    drop(server);
     (outcome, said, writer.join().unwrap())
 }
 
@@ -105,12 +105,12 @@ fn the_output_of_a_loader_that_dies_is_kept() {
 
 #[test]
 fn the_last_words_of_a_loader_that_is_gone_before_the_greeting_are_kept() {
-    let (agent, mut loader) = UnixStream::pair().unwrap();
+    let (server, mut loader) = UnixStream::pair().unwrap();
     loader.write_all(b"!> I have control 1.0\nno memory").unwrap();
     drop(loader);
     let mut said = Vec::new();
     let deadline = Instant::now() + Duration::from_secs(10);
-    let outcome = perform(&agent, &[], deadline, |line| said.extend_from_slice(line));
+    let outcome = perform(&server, &[], deadline, |line| said.extend_from_slice(line));
     assert_eq!(outcome.unwrap_err(), Refusal::HungUp);
     assert_eq!(said, b"no memory");
 }
@@ -156,16 +156,16 @@ fn a_long_line_of_output_is_allowed() {
 
 #[test]
 fn the_deadline_covers_the_whole_exchange() {
-    let (agent, _loader) = UnixStream::pair().unwrap();
-    let outcome = perform(&agent, &[], Instant::now() + Duration::from_millis(20), |_| ());
+    let (server, _loader) = UnixStream::pair().unwrap();
+    let outcome = perform(&server, &[], Instant::now() + Duration::from_millis(20), |_| ());
     assert_eq!(outcome.unwrap_err(), Refusal::TimedOut);
 }
 
 #[test]
 fn a_value_cannot_inject_further_keys() {
-    let (agent, mut loader) = UnixStream::pair().unwrap();
+    let (server, mut loader) = UnixStream::pair().unwrap();
     loader.write_all(b"!> I have control 1.0\n").unwrap();
     let keys = [("environment", "x\nuser: root".to_owned())];
-    let outcome = perform(&agent, &keys, Instant::now() + Duration::from_secs(5), |_| ());
+    let outcome = perform(&server, &keys, Instant::now() + Duration::from_secs(5), |_| ());
     assert!(matches!(outcome, Err(Refusal::Protocol(_))));
 }

@@ -1,6 +1,6 @@
 //! The socket of a process, held open so that it stays reachable after its file is removed.
 //!
-//! Connecting to a path fails once the file is gone. The agent opens the file instead (`O_PATH`, which
+//! Connecting to a path fails once the file is gone. The server opens the file instead (`O_PATH`, which
 //! does not connect) and connects through the kernel's link to the open file, `/proc/self/fd/N`. So a
 //! cleaner of temporary files does not cut off running processes.
 

@@ -1,10 +1,10 @@
-//! The program's own binary as a helper: the steps between fork and exec, and the watchdog.
+//! The program's own binary as a helper: the steps between fork and exec, and the reaper.
 //!
 //! Few functions are safe to call between fork and exec, and a killed program runs no code. So the library
 //! executes the program's own binary for both, with a first argument that no user passes. Such a process
 //! must not run the program, so [`helper`] comes first in `main`.
 
-use crate::{prepare, watchdog};
+use crate::{prepare, reaper};
 
 /// The evidence that `main` has called [`helper`].
 ///
@@ -17,7 +17,7 @@ pub fn helper() -> Helper {
     let mut arguments = std::env::args_os().skip(1);
     let done = match arguments.next() {
         Some(first) if first == prepare::COMMAND => prepare::run(arguments),
-        Some(first) if first == watchdog::COMMAND => watchdog::run(arguments),
+        Some(first) if first == reaper::COMMAND => reaper::run(arguments),
         _ => return Helper(()),
     };
     std::process::exit(i32::from(!done))

@@ -1,15 +1,15 @@
 //! The instance directory: `<name>.<pid>.<random>` under `$XDG_RUNTIME_DIR` or the temporary directory.
 //!
 //! It holds the sockets of the application processes (`generation-0/backends/`), the loaders and the
-//! tools' socket (`admin`). The tools find a running agent by this directory. The agent locks the
+//! tools' socket (`admin`). The tools find a running server by this directory. The server locks the
 //! directory for as long as it lives: a directory without a lock is stale. The pid alone would not show
 //! that, because the system may have reused it. Other users cannot predict the name, so they cannot
 //! occupy it.
 //!
 //! # A directory that vanishes
 //! Cleaners of temporary files and the end of a login session remove directories that are in use. The
-//! agent notices that within a second, and creates another directory. Running processes stay reachable:
-//! the agent holds their sockets. If it cannot create another directory, it
+//! server notices that within a second, and creates another directory. Running processes stay reachable:
+//! the server holds their sockets. If it cannot create another directory, it
 //! says so every minute and tries again; only new processes and the tools have to wait.
 //!
 //! # Another user
@@ -35,18 +35,18 @@ const LONGEST_BELOW: usize = 23 + 24;
 /// The size of a Unix socket's address, with its final NUL.
 const SUN_PATH: usize = 108;
 
-/// The directory of this agent. Dropping it removes the directory.
+/// The directory of this server. Dropping it removes the directory.
 #[derive(Debug)]
 pub struct InstanceDir(Arc<Shared>);
 
-/// A reference to the agent's directory. The directory may have been removed.
+/// A reference to the server's directory. The directory may have been removed.
 pub type Instance = Arc<Shared>;
 
 /// The path of an [`InstanceDir`], which changes if the directory vanishes.
 #[derive(Debug)]
 pub struct Shared {
     name: &'static str,
-    /// The user of application processes, if it is not the agent's.
+    /// The user of application processes, if it is not the server's.
     user: Option<User>,
     current: Mutex<Current>,
 }
@@ -56,7 +56,7 @@ struct Current {
     path: PathBuf,
     /// The directory of the bodies and answers that do not fit into memory.
     buffered: Arc<Path>,
-    /// The open directory that holds the lock; `None` once the agent has removed it.
+    /// The open directory that holds the lock; `None` once the server has removed it.
     lock: Option<OwnedFd>,
 }
 
@@ -164,7 +164,7 @@ impl Shared {
     /// Creates the directory or parts of it again if they are gone. The function blocks.
     ///
     /// # Errors
-    /// No directory can be created, or the agent has removed its directory because it ends.
+    /// No directory can be created, or the server has removed its directory because it ends.
     pub fn restore(&self) -> io::Result<Restored> {
         let restored = self.restore_locked()?;
         if let Restored::Instead(vanished) = &restored {
@@ -180,7 +180,7 @@ impl Shared {
     fn restore_locked(&self) -> io::Result<Restored> {
         let mut current = self.current();
         let Some(lock) = &current.lock else {
-            return Err(io::Error::other("the agent is shutting down"));
+            return Err(io::Error::other("the server is shutting down"));
         };
         if is_at(lock, &current.path) {
             furnish(&current.path, self.user.as_ref())?;
@@ -200,7 +200,7 @@ impl Shared {
     }
 }
 
-/// Returns pid and directory of each running agent of this user, in order of pid. Root sees all agents.
+/// Returns pid and directory of each running server of this user, in order of pid. Root sees all servers.
 pub fn running(name: &str) -> Vec<(u32, PathBuf)> {
     let own = rustix::process::geteuid();
     let mut found: Vec<_> = bases(None)
@@ -326,13 +326,13 @@ fn found_in(name: &str, base: &Path) -> Vec<Found> {
         .collect()
 }
 
-/// Removes directories of this user whose agent has ended.
+/// Removes directories of this user whose server has ended.
 fn remove_stale(name: &str, base: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for Found { pid, path, .. } in found_in(name, base).into_iter().filter(|found| found.uid == own)
     {
         let Ok(_held) = lock(&path) else { continue };
-        // A new agent's directory is unlocked for a moment, between its creation and the lock.
+        // A new server's directory is unlocked for a moment, between its creation and the lock.
         let young = path
             .metadata()
             .and_then(|m| m.modified())
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_of_dead_agents_are_removed_and_those_of_living_agents_stay() {
+    fn directories_of_dead_servers_are_removed_and_those_of_living_servers_stay() {
         let base = tempfile::tempdir().unwrap();
         let stale = base.path().join("cabrank.4194304.abc"); // above the largest possible pid
         let alive = base.path().join("cabrank.4194305");
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn names_differ_between_agents_of_one_pid() {
+    fn names_differ_between_servers_of_one_pid() {
         let base = tempfile::tempdir().unwrap();
         let [one, other] =
             [(); 2].map(|()| InstanceDir::create_in("cabrank", base.path(), None).unwrap());
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_vanished_is_replaced_until_the_agent_removes_it() {
+    fn a_directory_that_vanished_is_replaced_until_the_server_removes_it() {
         let base = tempfile::tempdir().unwrap();
         let dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
         let shared = dir.shared();

@@ -1,9 +1,9 @@
 //! The frames of a kept session: how a connection carries one request after another.
 //!
 //! ```text
-//! agent    u32 length, name NUL value NUL …     the head, as in the session protocol
-//! agent    u32 length, bytes                    a part of the body, any number of times
-//! agent    u32 0                                the end of the request, also without a body
+//! server    u32 length, name NUL value NUL …     the head, as in the session protocol
+//! server    u32 length, bytes                    a part of the body, any number of times
+//! server    u32 0                                the end of the request, also without a body
 //!
 //! loader   'I' u24 length, head                 an interim answer (103), any number of times
 //! loader   'H' u24 length, head                 once, complete
@@ -115,7 +115,7 @@ pub enum BadFrame {
     OutOfPlace(u8),
     /// An end or abort frame has a length.
     HasLength(u8),
-    /// The head has more bytes than the agent accepts.
+    /// The head has more bytes than the server accepts.
     LongHead(usize),
 }
 
@@ -200,7 +200,7 @@ impl fmt::Display for BadFrame {
                 write!(f, "a frame of type {:?} with a length", char::from(kind))
             }
             Self::LongHead(size) => {
-                write!(f, "a head of {size} bytes; the agent accepts {MAX_REPLY_HEAD}")
+                write!(f, "a head of {size} bytes; the server accepts {MAX_REPLY_HEAD}")
             }
         }
     }

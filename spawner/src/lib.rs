@@ -113,7 +113,7 @@
 //!
 //! Afterwards a task waits for the end of the process, and reports an unexpected one to the pool by the [`Link`]. A
 //! process that is asked to leave gets 5 seconds, then SIGTERM, and 5 seconds later SIGKILL. If the program is killed, its
-//! watchdog kills what is left.
+//! reaper kills what is left.
 
 pub mod app_type;
 mod boot_error;
@@ -136,11 +136,11 @@ mod preloader;
 mod prepare;
 pub mod process;
 mod random;
+mod reaper;
 mod spawner;
 pub mod stream;
 mod supervisor;
 mod user;
-mod watchdog;
 
 pub use app_type::App;
 pub use boot_error::{BootError, Explanation, Frame};

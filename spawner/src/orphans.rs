@@ -1,6 +1,6 @@
-//! Reaps orphans: processes that lost their parent and became children of the agent.
+//! Reaps orphans: processes that lost their parent and became children of the server.
 //!
-//! The kernel gives orphans to process 1, which in a container is the agent, or to a *subreaper*. Nobody
+//! The kernel gives orphans to process 1, which in a container is the server, or to a *subreaper*. Nobody
 //! else can reap them, and each would occupy a pid for ever.
 
 use crate::children::{Children, Owner};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// The pause while no child exists, or while the agent has not reaped a child of its own.
+/// The pause while no child exists, or while the server has not reaped a child of its own.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts a thread that reaps orphans, if this process gets any.
@@ -38,7 +38,7 @@ pub(crate) fn gets_orphans() -> bool {
 fn next(children: &Children) -> Result<Owner, Errno> {
     // NOWAIT leaves the child unreaped: another thread may wait for it.
     let ended = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
-    let Some(pid) = ended.pid() else { return Ok(Owner::Agent) };
+    let Some(pid) = ended.pid() else { return Ok(Owner::Server) };
     Ok(children.unless_own(pid.as_raw().unsigned_abs(), || {
         let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
     }))

@@ -40,7 +40,7 @@ struct Place {
     version: u64,
     /// The number of times that a preloader was put here.
     uses: u64,
-    /// Whether this version of the application cannot be preloaded, or the agent ends.
+    /// Whether this version of the application cannot be preloaded, or the server ends.
     is_off: bool,
 }
 

@@ -1,19 +1,19 @@
 //! `cabrank __prepare`: prepares a child to become an application process.
 //!
-//! These steps belong between fork and exec, where only few functions are safe to call. So the agent
+//! These steps belong between fork and exec, where only few functions are safe to call. So the server
 //! executes itself in the child, and this code runs there, alone in a fresh process:
 //!
-//! 1. It closes all descriptors except the standard ones. The agent's parent may have left others open.
+//! 1. It closes all descriptors except the standard ones. The server's parent may have left others open.
 //! 2. It takes on the user of `--user`, if there is one.
-//! 3. It restores the limit of open files, which the agent raises for itself. Programs that use `select`, or close
+//! 3. It restores the limit of open files, which the server raises for itself. Programs that use `select`, or close
 //!    each possible descriptor, suffer from a high one.
-//! 4. It asks the kernel to kill this process as soon as the agent ends, however the agent ends. The
+//! 4. It asks the kernel to kill this process as soon as the server ends, however the server ends. The
 //!    request comes after step 2, because a change of the user cancels it, and an exec keeps it.
 //! 5. It executes the interpreter.
 //!
-//! The kernel takes the end of the *thread* that forked for the agent's end, so
+//! The kernel takes the end of the *thread* that forked for the server's end, so
 //! [`Forker`](crate::forker::Forker) forks on a thread that never ends. The request covers this process
-//! only; the [`watchdog`](crate::watchdog) kills the rest of its process group.
+//! only; the [`reaper`](crate::reaper) kills the rest of its process group.
 
 use crate::user::User;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
@@ -62,7 +62,7 @@ pub(crate) fn own_binary(command: &str) -> Command {
 /// Runs in the child. Returns false if a step fails; the message then goes to the program. Success does not return.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> bool {
     let Err(why) = prepare_and_execute(arguments);
-    // The agent reads this as the failed handshake of a loader.
+    // The server reads this as the failed handshake of a loader.
     let _ = io::stdout().write_all(format!("!> Error\n!> \n{FAILED}{why}").as_bytes());
     false
 }
@@ -71,7 +71,7 @@ fn prepare_and_execute(
     mut arguments: impl Iterator<Item = OsString>,
 ) -> Result<std::convert::Infallible, String> {
     let mut next = || arguments.next().ok_or("missing argument");
-    let [agent, open_files] = [next()?, next()?];
+    let [server, open_files] = [next()?, next()?];
     let [name, uid, gid, program] = [next()?, next()?, next()?, next()?];
     close_descriptors().map_err(|e| format!("cannot close inherited descriptors: {e}"))?;
     if !name.is_empty() {
@@ -86,11 +86,11 @@ fn prepare_and_execute(
     setrlimit(Resource::Nofile, Rlimit { current, maximum })
         .map_err(|e| format!("cannot restore the limit of open files: {e}"))?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|e| format!("cannot tie the process to the agent: {e}"))?;
-    // An agent that died before the request cannot trigger it any more.
-    if rustix::process::getppid().map(Pid::as_raw_pid).map(|p| p.to_string().into()) != Some(agent)
+        .map_err(|e| format!("cannot tie the process to the server: {e}"))?;
+    // A server that died before the request cannot trigger it any more.
+    if rustix::process::getppid().map(Pid::as_raw_pid).map(|p| p.to_string().into()) != Some(server)
     {
-        return Err("the agent has ended".into());
+        return Err("the server has ended".into());
     }
     let error = Command::new(&program).args(arguments).exec();
     Err(format!("cannot start {}: {error}", program.display()))

@@ -34,8 +34,8 @@ pub struct AppInfo {
     pub password: String,
     /// The process's Unix socket. The address in `endpoint` is valid as long as it is held.
     pub(crate) held: Option<HeldSocket>,
-    /// The agent's end of the socketpair that is a loader's standard input. The process exits when this end
-    /// closes, even if the agent was killed. `None`: a process without a loader, which a signal asks to leave.
+    /// The server's end of the socketpair that is a loader's standard input. The process exits when this end
+    /// closes, even if the server was killed. `None`: a process without a loader, which a signal asks to leave.
     pub(crate) control: Option<OwnedWriteHalf>,
     /// Whether it has been given a session.
     pub(crate) had_session: AtomicBool,

@@ -5,7 +5,7 @@
 //! that belong there run in [`prepare`], a process image before the loader's.
 //!
 //! A newline must come before the loader's first line, so that unfinished output of a start-up script
-//! cannot hide it. The agent writes this newline into the child's end of the socketpair before the child
+//! cannot hide it. The server writes this newline into the child's end of the socketpair before the child
 //! exists. So the newline comes first for certain, without a shell or a helper.
 
 use crate::app_type::{CustomLoader, ENVIRONMENT_VARIABLES, Launch, Loader};
@@ -56,7 +56,7 @@ pub struct AppSpawner {
     preloading: Option<Arc<Preloading>>,
     pool: Arc<OnceLock<WeakPool>>,
     runtime: Handle,
-    /// The soft limit of open files that the agent was started with, if there is one.
+    /// The soft limit of open files that the server was started with, if there is one.
     open_files: Option<u64>,
 }
 
@@ -212,7 +212,7 @@ impl AppSpawner {
         let root = &self.options.app.root;
         if e.kind() == io::ErrorKind::NotFound && !root.is_dir() {
             return BootError::plain(format!(
-                "the application's directory {} no longer exists. Restore it, or stop this agent.",
+                "the application's directory {} no longer exists. Restore it, or stop this server.",
                 root.display()
             ));
         }
@@ -317,7 +317,7 @@ impl AppSpawner {
                 must_speak(custom, &ready)?;
                 IdleEnd::Process
             }
-            None => IdleEnd::Agent,
+            None => IdleEnd::Server,
         };
         let Some(mut socket) = ready.preferred().cloned() else {
             return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
@@ -327,7 +327,7 @@ impl AppSpawner {
             return Ok(Serving::at(socket, None, idle_end));
         };
         let held = HeldSocket::open(path, uid).map_err(Refusal::Protocol)?;
-        // The agent never connects to the other sockets. A killed process would leave their files behind.
+        // The server never connects to the other sockets. A killed process would leave their files behind.
         for other in &ready.sockets {
             if let Address::Unix(other) = &other.address
                 && *other != *path

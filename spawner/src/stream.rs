@@ -45,7 +45,7 @@ pub fn open(address: &Address) -> Result<Opened, ConnectError> {
     }
 }
 
-/// Classifies an error: a lack of descriptors or memory is the agent's, any other error the process's.
+/// Classifies an error: a lack of descriptors or memory is the server's, any other error the process's.
 fn fault(e: io::Error) -> ConnectError {
     match Errno::from_io_error(&e) {
         Some(Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE) => ConnectError::local(e),
@@ -96,7 +96,7 @@ impl AppStream {
         ready.is_pending() || read.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Ends the agent's side of the stream.
+    /// Ends the server's side of the stream.
     pub fn end_output(&self) -> io::Result<()> {
         use rustix::net::{Shutdown, shutdown};
         let ended = match self {

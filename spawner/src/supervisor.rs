@@ -7,15 +7,15 @@ use crate::instance_dir::{Instance, InstanceDir};
 use crate::options::Options;
 use crate::orphans;
 use crate::preloader::Preloading;
+use crate::reaper::Reaper;
 use crate::spawner::AppSpawner;
 use crate::user::User;
-use crate::watchdog::Watchdog;
 use crate::{Error, Pool};
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// The directory, the watchdog and the connections of all application processes of a program.
+/// The directory, the reaper and the connections of all application processes of a program.
 ///
 /// Dropping it removes the directory. [Close](cabrank::ApplicationPool::close) the pools before.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Creates the directory `<name>.<pid>.<random>`, and starts the watchdog.
+    /// Creates the directory `<name>.<pid>.<random>`, and starts the reaper.
     ///
     /// The processes run as `user`. `cores` is the number of threads that have connections of their own.
     /// Timers and the output of processes use `runtime`.
@@ -43,8 +43,8 @@ impl Supervisor {
     ) -> Result<Supervisor, Error> {
         let dir = InstanceDir::create(name, user)?;
         let failed = |what: &str, e: io::Error| Error::other(format!("cannot start {what}: {e}."));
-        let watchdog = Watchdog::start(dir.shared()).map_err(|e| failed("the watchdog", e))?;
-        let children = Arc::new(Children::new(watchdog));
+        let reaper = Reaper::start(dir.shared()).map_err(|e| failed("the reaper", e))?;
+        let children = Arc::new(Children::new(reaper));
         orphans::reap(Arc::clone(&children)).map_err(|e| failed("threads", e))?;
         let connections = Connections::new(runtime.clone(), cores)
             .map_err(|e| Error::other(crate::chain::Chain(&e).to_string()))?;

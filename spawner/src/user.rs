@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::io;
 use std::path::PathBuf;
 
-/// A user of the system other than the agent's own.
+/// A user of the system other than the server's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The name.
@@ -21,10 +21,10 @@ pub struct User {
 }
 
 impl User {
-    /// Finds the user that `--user` names. Returns `None` for the agent's own user.
+    /// Finds the user that `--user` names. Returns `None` for the server's own user.
     ///
     /// # Errors
-    /// The user does not exist, or the agent has no right to change to another user.
+    /// The user does not exist, or the server has no right to change to another user.
     pub fn find(name: &str) -> Result<Option<User>, Error> {
         let found = nix::unistd::User::from_name(name)
             .map_err(|e| Error::other(format!("cannot look up the user {name}: {e}.")))?;

@@ -44,7 +44,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "loaders",
-        about: "the agent's loaders of Python, Ruby and Node applications",
+        about: "the server's loaders of Python, Ruby and Node applications",
         is_deep: false,
         lines: "timeout 180 python3 spawner/loaders/test_loaders.py
             timeout 60 python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py
@@ -150,10 +150,10 @@ const STEPS: &[Step] = &[
             done",
     },
     Step {
-        name: "soak",
+        name: "checks-pools",
         about: "both pools under crashes, cancels, resizes and clock jumps",
         is_deep: false,
-        lines: "timeout 300 cargo xtask soak 20",
+        lines: "timeout 300 cargo xtask checks-pools 20",
     },
     Step {
         name: "databases",
@@ -180,16 +180,16 @@ const STEPS: &[Step] = &[
         lines: "timeout 300 cargo xtask compare --quick",
     },
     Step {
-        name: "faults-e2e",
+        name: "checks-faults",
         about: "the server under the quick faults: no client fails, and nothing is left over",
         is_deep: false,
-        lines: "timeout 600 cargo xtask faults-e2e --quick",
+        lines: "timeout 600 cargo xtask checks-faults --quick",
     },
     Step {
-        name: "apps",
+        name: "checks-applications",
         about: "an application of Sinatra, Flask and Express, as their users would see it",
         is_deep: false,
-        lines: "timeout 400 cargo xtask apps --quick",
+        lines: "timeout 400 cargo xtask checks-applications --quick",
     },
     Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
     Step {
@@ -198,7 +198,7 @@ const STEPS: &[Step] = &[
         is_deep: false,
         lines: "
             timeout 1200 cargo test -p cabrank --profile shipped --lib --tests
-            timeout 900 cargo test -p cabrank-agent --profile shipped --test e2e costs::a_request_takes_few_allocations",
+            timeout 900 cargo test -p cabrank-server --profile shipped --test e2e costs::a_request_takes_few_allocations",
     },
     Step {
         // By name: whatever else is ignored some day gets its own place.
@@ -215,8 +215,8 @@ const STEPS: &[Step] = &[
             if ! command -v c++ >/dev/null; then
               apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ >/dev/null
             fi
-            (cd agent/fuzz && cargo fmt --check)
-            timeout 1500 agent/fuzz/run",
+            (cd server/fuzz && cargo fmt --check)
+            timeout 1500 server/fuzz/run",
     },
     Step {
         name: "preload",

@@ -69,12 +69,12 @@ const SCRIPTS: &[Script] = &[
         lines: "cargo bench -p cabrank-benches",
     },
     Script {
-        name: "soak",
+        name: "checks-pools",
         about: "works both pools for SECONDS (600), and looks whether anything is lost",
-        lines: "cargo run --quiet -p cabrank-soak --",
+        lines: "cargo run --quiet -p cabrank-checks-pools --",
     },
     Script {
-        name: "faults-e2e",
+        name: "checks-faults",
         about: "judges the server under faults, from the outside, and writes docs/faults.md; --help shows how",
         lines: "
             case \" $* \" in
@@ -82,21 +82,21 @@ const SCRIPTS: &[Script] = &[
                 python3 -m venv target/peers
                 target/peers/bin/pip install --quiet gunicorn uwsgi ;;
             esac
-            cargo build --quiet -p cabrank-agent
-            cargo run --quiet -p faults-e2e --",
+            cargo build --quiet -p cabrank-server
+            cargo run --quiet -p cabrank-checks-faults --",
     },
     Script {
-        name: "apps",
+        name: "checks-applications",
         about: "serves real applications of many frameworks, and looks at what their users would see; --write makes docs/applications.md",
         lines: "
-            cargo build --quiet -p cabrank-agent
-            python3 apps/run.py",
+            cargo build --quiet -p cabrank-server
+            python3 checks/applications/run.py",
     },
     Script {
         name: "preload",
         about: "measures memory and spawn time with a preloader and without; --write puts them into docs/preloaders.md",
         lines: "
-            cargo build --quiet --release -p cabrank-agent
+            cargo build --quiet --release -p cabrank-server
             python3 benches/preload.py",
     },
     Script {

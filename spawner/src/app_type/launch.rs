@@ -65,7 +65,7 @@ impl App {
         }
     }
 
-    /// Returns the interpreter that runs the loader, if an option of the agent names it.
+    /// Returns the interpreter that runs the loader, if an option of the server names it.
     pub fn interpreter(&self) -> Option<Interpreter> {
         match &self.launch {
             Launch::Loader { loader, .. } => Some(loader.interpreter),

@@ -9,7 +9,7 @@ use std::path::Path;
 pub(crate) struct Setup<'a> {
     /// The application's directory.
     pub(crate) root: &'a Path,
-    /// The kind of the interpreter, if an option of the agent names it.
+    /// The kind of the interpreter, if an option of the server names it.
     pub(crate) interpreter: Option<Interpreter>,
     /// The interpreter's program.
     pub(crate) program: &'a Path,

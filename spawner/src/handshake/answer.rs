@@ -63,7 +63,7 @@ impl Protocol {
 
 /// Parses `NAME;ADDRESS;PROTOCOL;CONCURRENCY`.
 ///
-/// Returns `None` for a socket beside `main` whose protocol the agent does not know: a loader may offer
+/// Returns `None` for a socket beside `main` whose protocol the server does not know: a loader may offer
 /// protocols of the future.
 pub(crate) fn parse_socket(value: &str) -> Result<Option<Socket>, String> {
     let parts: Vec<_> = value.split(';').collect();
@@ -72,7 +72,7 @@ pub(crate) fn parse_socket(value: &str) -> Result<Option<Socket>, String> {
     };
     let protocol = match protocol {
         "session" => Protocol::Session,
-        // Each agent must be able to serve `main`.
+        // Each server must be able to serve `main`.
         "kept_session" if name != "main" => Protocol::KeptSession,
         "http_session" => Protocol::HttpSession,
         _ if name != "main" => return Ok(None),

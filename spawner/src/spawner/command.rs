@@ -54,7 +54,7 @@ impl AppSpawner {
             }
         };
         let mut shell = self.command(Path::new(SHELL));
-        // A variable of the agent could otherwise be taken for the place.
+        // A variable of the server could otherwise be taken for the place.
         shell.env_remove("PORT").env_remove("SOCKET");
         match &target {
             Target::Port(port) => shell.env("PORT", port.to_string()),

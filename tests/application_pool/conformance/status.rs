@@ -1,5 +1,5 @@
-//! Passenger checks the text and XML of its status. Here: the snapshot from which the agent makes
-//! its status. The agent's own tests check the texts, and who may see which.
+//! Passenger checks the text and XML of its status. Here: the snapshot from which the server makes
+//! its status. The server's own tests check the texts, and who may see which.
 
 use crate::common::{Rig, SECOND, app};
 use cabrank::application_pool::ProcessState;

@@ -22,7 +22,7 @@ const HELP: &str = "cargo xtask compare [OPTION…]
 
   --quick        one short round with what is installed; prints the result only (CI)
   --other PATH   also this build of cabrank; may be repeated
-  --agent PATH   this build as cabrank, instead of a release build of this tree
+  --server PATH   this build as cabrank, instead of a release build of this tree
   --only KIND    wsgi, node, rack, asgi, wsgi-threads or rack-threads
   --rounds N     rounds (3)
   --seconds S    the length of each turn (2)
@@ -35,7 +35,7 @@ const CONNECTIONS: [usize; 2] = [16, 64];
 struct Options {
     quick: bool,
     install: bool,
-    agent: Option<PathBuf>,
+    server: Option<PathBuf>,
     others: Vec<PathBuf>,
     only: Option<Kind>,
     rounds: usize,
@@ -75,11 +75,11 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if options.install {
         place.install();
     }
-    let agent = match &options.agent {
-        Some(agent) => agent.clone(),
+    let server = match &options.server {
+        Some(server) => server.clone(),
         None => build(options.quick)?,
     };
-    let mut programs = vec![agent];
+    let mut programs = vec![server];
     programs.extend(options.others.iter().cloned());
     // A server that becomes a daemon stays a child of this process, which then finds and ends it.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -117,7 +117,7 @@ fn parse(args: &[String]) -> Result<Option<Options>, String> {
     let mut options = Options {
         quick: false,
         install: true,
-        agent: None,
+        server: None,
         others: Vec::new(),
         only: None,
         rounds: 3,
@@ -133,7 +133,7 @@ fn parse(args: &[String]) -> Result<Option<Options>, String> {
                 options.turn = Duration::from_millis(300);
             }
             "--no-install" => options.install = false,
-            "--agent" => options.agent = Some(absolute(value()?)?),
+            "--server" => options.server = Some(absolute(value()?)?),
             "--other" => options.others.push(absolute(value()?)?),
             "--only" => {
                 let name = value()?;
@@ -164,7 +164,7 @@ fn absolute(path: &str) -> Result<PathBuf, String> {
 
 fn build(quick: bool) -> Result<PathBuf, String> {
     let release = if quick { "" } else { " --release" };
-    shell(&format!("cargo build --quiet -p cabrank-agent{release}"), &[])?;
+    shell(&format!("cargo build --quiet -p cabrank-server{release}"), &[])?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
     let program = target.join(if quick { "debug" } else { "release" }).join("cabrank");
     program.canonicalize().map_err(|error| format!("{}: {error}", program.display()))

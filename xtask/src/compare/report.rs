@@ -32,12 +32,12 @@ const FOOT: &str = "
 
 `perf record` and `strace -c` show this, at 16 connections on 2 cores of a virtual machine.
 
-- The agent's own code takes a sixth of the agent's time, about 2 µs a request, and libc 4 %. The kernel takes the rest: 82 % for
+- The server's own code takes a sixth of the server's time, about 2 µs a request, and libc 4 %. The kernel takes the rest: 82 % for
   WSGI, 78 % for Node.
 - A request takes the four system calls that each proxy needs: a read and a write on the connection of the client, and on that of
   the process. None of them fails with EAGAIN. `epoll_wait` adds 0.7 calls a request for WSGI, and less for Node, whose
   processes answer several requests at each wake-up.
-- The largest part is waking other processes. For WSGI a fifth of the agent's time is the wake-up of the client and of the
+- The largest part is waking other processes. For WSGI a fifth of the server's time is the wake-up of the client and of the
   process by its two writes, and a quarter is the change of processes.
 - The loader for WSGI takes three system calls (epoll_wait, read, write), and about 4 µs in Python. A process works on one request
   at a time, so it sleeps and wakes for nearly every request.
@@ -52,7 +52,7 @@ connections, slow clients hold its processes, and each page needs a proxy before
 With threads, the application processes take nearly two thirds of the time: each sleep, read and write gives the interpreter's lock
 away and takes it back. Throughput is the same for all, as far as the threads go; granian and Puma spend less for the reason above.
 
-nginx as a proxy reads and writes the same two connections. Even an agent whose own code took no time would take about 0.8 of its
+nginx as a proxy reads and writes the same two connections. Even a server whose own code took no time would take about 0.8 of its
 present time, so the wanted 0.7 of nginx's time for Node is out of reach while each request passes the kernel four times.
 ";
 

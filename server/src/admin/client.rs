@@ -1,0 +1,188 @@
+//! The tools' side of the socket: `cabrank status`, `stop`, `restart`, `detach`, `disable`, `enable`.
+
+use super::report::Report;
+use super::{Reply, Request, render};
+use crate::config::cli::{InstanceArgs, ProcessArgs, StatusArgs};
+use crate::failure::Failure;
+use cabrank_spawner::instance_dir;
+use rustix::net::sockopt::{self, Timeout};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde_json::Value;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The longest wait for the server's answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest answer: the report of some ten thousand processes.
+const MAX_ANSWER: usize = 4 << 20;
+
+pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
+    match ask(&args.which, &Request::Status)? {
+        Reply::Status(report) => print(&if args.json {
+            json(&report)?
+        } else {
+            render::text(&report, std::io::stdout().is_terminal())
+        }),
+        other => Err(unexpected(other)),
+    }
+}
+
+pub(crate) fn stop(which: &InstanceArgs) -> Result<(), Failure> {
+    done(which, &Request::Stop)
+}
+
+pub(crate) fn restart(which: &InstanceArgs) -> Result<(), Failure> {
+    done(which, &Request::Restart)
+}
+
+pub(crate) fn detach(args: &ProcessArgs) -> Result<(), Failure> {
+    done(&args.which, &Request::Detach { pid: args.pid.0 })
+}
+
+pub(crate) fn disable(args: &ProcessArgs) -> Result<(), Failure> {
+    done(&args.which, &Request::Disable { pid: args.pid.0 })
+}
+
+pub(crate) fn enable(args: &ProcessArgs) -> Result<(), Failure> {
+    done(&args.which, &Request::Enable { pid: args.pid.0 })
+}
+
+fn json(report: &Report) -> Result<String, Failure> {
+    let mut text =
+        serde_json::to_string_pretty(report).map_err(|e| Failure::other(e.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Prints the text. Ignores a reader that has closed its end (`cabrank status | head -1`).
+fn print(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::other(e.to_string())),
+        _ => Ok(()),
+    }
+}
+
+fn done(which: &InstanceArgs, request: &Request) -> Result<(), Failure> {
+    match ask(which, request)? {
+        Reply::Done(message) => print(&format!("{message}\n")),
+        other => Err(unexpected(other)),
+    }
+}
+
+fn unexpected(reply: Reply) -> Failure {
+    match reply {
+        Reply::Refused(why) => Failure::other(why),
+        _ => Failure::other(
+            "the server gave an unexpected answer. Use the `cabrank` of the version that the server runs.",
+        ),
+    }
+}
+
+fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
+    let (pid, dir) = choose(instance_dir::running(super::NAME), which.instance.map(|pid| pid.0))?;
+    talk(&dir, request).map_err(|e| {
+        Failure::other(format!(
+            "the server {pid} does not answer: {e}. Try again, or look at its log."
+        ))
+    })
+}
+
+/// Chooses the server that the command addresses.
+fn choose(running: Vec<(u32, PathBuf)>, wanted: Option<u32>) -> Result<(u32, PathBuf), Failure> {
+    let pids = running.iter().map(|(pid, _)| pid.to_string()).collect::<Vec<_>>().join(", ");
+    let mut matching = running.into_iter().filter(|(pid, _)| wanted.is_none_or(|w| w == *pid));
+    match (matching.next(), matching.next(), wanted) {
+        (Some(one), None, _) => Ok(one),
+        (Some(_), Some(_), _) => Err(Failure::usage(format!(
+            "several servers are running: {pids}. Choose one with --instance PID."
+        ))),
+        (None, _, Some(pid)) if !pids.is_empty() => {
+            Err(Failure::not_found(format!("no server {pid} is running. Running servers: {pids}.")))
+        }
+        (None, ..) => Err(Failure::not_found(
+            "found no running server of this user. Start one with `cabrank start DIR`; server and tools \
+             need the same XDG_RUNTIME_DIR or TMPDIR.",
+        )),
+    }
+}
+
+fn talk(dir: &Path, request: &Request) -> io::Result<Reply> {
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    let stream = connect(dir)?;
+    let mut text = serde_json::to_string(request)?;
+    text.push('\n');
+    (&stream).write_all(text.as_bytes())?;
+    let line = read_line(&stream, deadline)?;
+    let mut answer: Value = serde_json::from_slice(&line)?;
+    replace_control_characters(&mut answer);
+    Ok(serde_json::from_value(answer)?)
+}
+
+/// Connects to a server, and checks that it runs as the owner of its directory.
+fn connect(dir: &Path) -> io::Result<UnixStream> {
+    let path = super::socket(dir);
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    // The time limit holds for connecting as well: the queue of the server may be full.
+    sockopt::set_socket_timeout(&socket, Timeout::Send, Some(ANSWER_TIMEOUT))?;
+    net::connect(&socket, &SocketAddrUnix::new(&path)?)?;
+    let owner = dir.symlink_metadata()?.uid();
+    if sockopt::socket_peercred(&socket)?.uid.as_raw() != owner {
+        return Err(io::Error::other(format!(
+            "another user than the owner of {} listens there",
+            dir.display()
+        )));
+    }
+    Ok(UnixStream::from(socket))
+}
+
+/// Reads a line of limited length in limited time.
+fn read_line(mut stream: &UnixStream, deadline: Instant) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut buffer = [0; 8192];
+    while !line.ends_with(b"\n") {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut buffer)? {
+            0 => break,
+            n => line.extend_from_slice(&buffer[..n]),
+        }
+        if line.len() > MAX_ANSWER {
+            return Err(io::Error::other(format!("its answer is longer than {MAX_ANSWER} bytes")));
+        }
+    }
+    Ok(line)
+}
+
+/// Replaces the control characters of all texts, which could change the state of a terminal.
+fn replace_control_characters(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = text.replace(char::is_control, "\u{fffd}"),
+        Value::Array(values) => values.iter_mut().for_each(replace_control_characters),
+        Value::Object(fields) => fields.values_mut().for_each(replace_control_characters),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_server_is_chosen_and_several_are_listed() {
+        let one = || vec![(5, PathBuf::from("/a"))];
+        let two = || vec![(5, PathBuf::from("/a")), (6, PathBuf::from("/b"))];
+        assert_eq!(choose(one(), None).unwrap().0, 5);
+        assert_eq!(choose(two(), Some(6)).unwrap().0, 6);
+        let message = choose(two(), None).unwrap_err().message;
+        assert!(message.contains("5, 6") && message.contains("--instance"), "{message}");
+        assert_eq!(choose(Vec::new(), None).unwrap_err().kind as u8, 3);
+        assert!(choose(one(), Some(9)).unwrap_err().message.contains("no server 9"));
+    }
+}

@@ -1,0 +1,166 @@
+//! The report of `cabrank status`: the pool's snapshot, and the data of its processes from `/proc`.
+
+use crate::config::Settings;
+use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
+use cabrank_spawner::Pool;
+use cabrank_spawner::connections::Connections;
+use procfs::process::Process as ProcProcess;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The report of one server. Times are in seconds, memory in bytes.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) version: String,
+    pub(crate) date: String,
+    pub(crate) instance: u32,
+    pub(crate) address: SocketAddr,
+    pub(crate) app_type: String,
+    pub(crate) environment: String,
+    pub(crate) uptime: f64,
+    pub(crate) memory: Option<u64>,
+    pub(crate) max_pool_size: usize,
+    pub(crate) processes: usize,
+    pub(crate) active: usize,
+    pub(crate) spawning: usize,
+    pub(crate) draining: usize,
+    pub(crate) requests_in_queue: usize,
+    pub(crate) groups: Vec<Group>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    pub(crate) app_root: String,
+    pub(crate) environment: String,
+    pub(crate) min_instances: usize,
+    pub(crate) requests_in_queue: usize,
+    pub(crate) spawning: bool,
+    pub(crate) restarting: bool,
+    /// The time until the next spawn attempt, after a failed one.
+    pub(crate) back_off: Option<f64>,
+    pub(crate) last_error: Option<String>,
+    pub(crate) processes: Vec<Process>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pub(crate) pid: Option<u32>,
+    pub(crate) identifier: u64,
+    pub(crate) state: String,
+    pub(crate) sessions: usize,
+    pub(crate) processed: usize,
+    /// The number of sessions that it takes at once; 0: any number.
+    pub(crate) concurrency: usize,
+    pub(crate) uptime: f64,
+    pub(crate) last_used: f64,
+    /// Percent of one processor, averaged over the process's life.
+    pub(crate) cpu: Option<f64>,
+    /// The proportional set size: shared pages count in proportion.
+    pub(crate) memory: Option<u64>,
+    /// The number of idle connections to the process.
+    #[serde(default)]
+    pub(crate) kept_connections: usize,
+    /// Whether the process runs the code from before the last restart.
+    pub(crate) outdated: bool,
+}
+
+/// The inputs of a report besides the pool.
+#[derive(Debug)]
+pub(crate) struct About<'a> {
+    pub(crate) connections: &'a Connections,
+    pub(crate) settings: &'a Settings,
+    pub(crate) address: SocketAddr,
+    pub(crate) since: Instant,
+}
+
+impl Report {
+    /// Takes a report. The function reads `/proc`, so it blocks.
+    pub(crate) fn of(pool: &Pool, about: &About<'_>) -> Report {
+        let Snapshot { max, count, active, spawning, draining, waiting, groups, .. } =
+            pool.snapshot();
+        let idle = about.connections.idle_counts();
+        Report {
+            version: env!("CARGO_PKG_VERSION").into(),
+            date: httpdate::fmt_http_date(SystemTime::now()),
+            instance: std::process::id(),
+            address: about.address,
+            app_type: about.settings.app.type_name.clone(),
+            environment: about.settings.environment.clone(),
+            uptime: about.since.elapsed().as_secs_f64(),
+            memory: memory_of(std::process::id()),
+            max_pool_size: max,
+            processes: count,
+            active,
+            spawning,
+            draining,
+            requests_in_queue: waiting,
+            groups: groups.into_iter().map(|g| group(g, &idle)).collect(),
+        }
+    }
+}
+
+/// The number of idle connections by process.
+type IdleCounts = HashMap<Identifier, usize>;
+
+fn group(g: GroupSnapshot, idle: &IdleCounts) -> Group {
+    Group {
+        name: g.name,
+        app_root: g.app_root.display().to_string(),
+        environment: g.environment,
+        min_instances: g.min_processes,
+        requests_in_queue: g.waiting,
+        spawning: g.spawning,
+        restarting: g.restarting,
+        back_off: g.backing_off.map(|d| d.as_secs_f64()),
+        last_error: g.last_error,
+        processes: g.processes.into_iter().map(|p| process(p, idle)).collect(),
+    }
+}
+
+fn process(p: ProcessSnapshot, idle: &IdleCounts) -> Process {
+    Process {
+        pid: p.pid,
+        identifier: p.identifier.as_u64(),
+        state: format!("{:?}", p.state).to_lowercase(),
+        sessions: p.sessions,
+        processed: p.processed,
+        concurrency: p.concurrency.unwrap_or(0),
+        uptime: p.age.as_secs_f64(),
+        last_used: p.last_used.as_secs_f64(),
+        cpu: p.pid.and_then(|pid| cpu_of(pid, p.age)),
+        memory: p.pid.and_then(memory_of),
+        kept_connections: idle.get(&p.identifier).copied().unwrap_or(0),
+        outdated: p.outdated,
+    }
+}
+
+fn proc_of(pid: u32) -> Option<ProcProcess> {
+    ProcProcess::new(i32::try_from(pid).ok()?).ok()
+}
+
+fn cpu_of(pid: u32, age: Duration) -> Option<f64> {
+    let stat = proc_of(pid)?.stat().ok()?;
+    let used = (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64;
+    Some(100.0 * used / age.as_secs_f64().max(0.01))
+}
+
+fn memory_of(pid: u32) -> Option<u64> {
+    let rollup = proc_of(pid)?.smaps_rollup().ok()?;
+    let map = rollup.memory_map_rollup.iter().next()?;
+    map.extension.map.get("Pss").copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proc_reports_this_process() {
+        assert!(memory_of(std::process::id()).unwrap() > 1000);
+        assert!(cpu_of(std::process::id(), Duration::from_secs(1)).unwrap() >= 0.0);
+        assert!(memory_of(u32::MAX).is_none());
+    }
+}

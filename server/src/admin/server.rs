@@ -1,0 +1,221 @@
+//! The server's side of the tools' socket.
+//!
+//! Only the same user and root may use it. The mode of its directory keeps other users out, and the
+//! server checks the credentials of each peer as well.
+
+use super::report::{About, Report};
+use super::{Reply, Request};
+use crate::config::Settings;
+use crate::regular_file;
+use cabrank::PoolOptions;
+use cabrank::application_pool::Identifier;
+use cabrank_spawner::Pool;
+use cabrank_spawner::connections::Connections;
+use cabrank_spawner::instance_dir::Instance;
+use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_NOW};
+use std::fs::{OpenOptions, Permissions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
+use tokio::time::MissedTickBehavior;
+
+/// The longest time for one dialogue.
+const DIALOGUE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The time between two looks at the instance directory.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The time between two reports that it cannot be restored.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The parts of the server that the tools can reach.
+pub(crate) struct Admin {
+    pub(crate) pool: Pool,
+    pub(crate) connections: Connections,
+    pub(crate) options: PoolOptions,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) address: SocketAddr,
+    pub(crate) since: Instant,
+    /// Notified to shut the server down.
+    pub(crate) stop: Arc<Notify>,
+}
+
+/// Opens the socket. Another user who connects before its mode is set fails the check of credentials.
+///
+/// The function blocks. The caller makes the listener one of tokio's.
+pub(crate) fn listen(path: &Path) -> io::Result<StdUnixListener> {
+    let listener = StdUnixListener::bind(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Answers tools until the server ends. Replaces an instance directory or socket that vanishes.
+pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin: Arc<Admin>) {
+    let ours = rustix::process::geteuid().as_raw();
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut reported: Option<Instant> = None;
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = look.tick() => {
+                match relisten(Arc::clone(&instance)).await {
+                    Ok(None) => {}
+                    Ok(Some(new)) => listener = new,
+                    Err(e) if reported.is_none_or(|then| then.elapsed() > REPORT_INTERVAL) => {
+                        tracing::error!(
+                            "the instance directory {} is gone, and no other can be created: {e}. \
+                             No process can start, and the tools cannot find this server.",
+                            instance.path().display()
+                        );
+                        reported = Some(Instant::now());
+                    }
+                    Err(_) => {}
+                }
+                continue;
+            }
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        match stream.peer_cred() {
+            Ok(peer) if peer.uid() == ours || peer.uid() == 0 => {}
+            _ => continue,
+        }
+        let admin = Arc::clone(&admin);
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(DIALOGUE_TIMEOUT, attend(stream, &admin)).await;
+        });
+    }
+}
+
+/// Restores the instance directory. Returns a new socket if the old one is gone.
+async fn relisten(instance: Instance) -> io::Result<Option<UnixListener>> {
+    let restored = tokio::task::spawn_blocking(move || {
+        instance.restore()?;
+        let socket = super::socket(&instance.path());
+        let is_there = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
+        (!is_there).then(|| listen(&socket)).transpose()
+    });
+    restored.await??.map(UnixListener::from_std).transpose()
+}
+
+async fn attend(mut stream: UnixStream, admin: &Arc<Admin>) -> io::Result<()> {
+    let mut line = String::new();
+    BufReader::new((&mut stream).take(4096)).read_line(&mut line).await?;
+    let reply = match serde_json::from_str(&line) {
+        Ok(request) => answer(admin, request).await,
+        Err(e) => Reply::Refused(format!(
+            "the server does not understand the request: {e}. Use the `cabrank` of the version that the server runs."
+        )),
+    };
+    let mut text = serde_json::to_string(&reply)?;
+    text.push('\n');
+    stream.write_all(text.as_bytes()).await
+}
+
+async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
+    match request {
+        Request::Status => {
+            let admin = Arc::clone(admin);
+            let report = tokio::task::spawn_blocking(move || {
+                let Admin { connections, settings, address, since, .. } = &*admin;
+                let about = About { connections, settings, address: *address, since: *since };
+                Report::of(&admin.pool, &about)
+            });
+            match report.await {
+                Ok(report) => Reply::Status(Box::new(report)),
+                Err(e) => Reply::Refused(e.to_string()),
+            }
+        }
+        Request::Stop => {
+            admin.stop.notify_one();
+            Reply::Done("The server is shutting down.".into())
+        }
+        Request::Restart => restart(admin).await,
+        Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, || {
+            format!("Process {pid} gets no more requests and shuts down.")
+        }),
+        Request::Disable { pid } => change(&admin.pool, pid, Pool::disable, || {
+            format!("Process {pid} gets no more requests until `cabrank enable {pid}`.")
+        }),
+        Request::Enable { pid } => {
+            change(&admin.pool, pid, Pool::enable, || format!("Process {pid} gets requests."))
+        }
+    }
+}
+
+/// Restarts the application: touches `tmp/restart.txt`, as an operator would, and lets the pool check it.
+async fn restart(admin: &Arc<Admin>) -> Reply {
+    let dir = admin.options.restart_dir();
+    let file = dir.join("restart.txt");
+    let touching = tokio::task::spawn_blocking({
+        let file = file.clone();
+        move || touch(&dir, &file)
+    });
+    if let Err(e) = touching.await.map_err(io::Error::from).flatten() {
+        return Reply::Refused(format!(
+            "cannot write {}: {e}. Move it away, or set --restart-dir to a directory that this user may \
+             write to.",
+            file.display()
+        ));
+    }
+    let admin = Arc::clone(admin);
+    tokio::spawn(async move {
+        // Wait until the pool checks the file again.
+        tokio::time::sleep(admin.settings.stat_throttle_rate + Duration::from_millis(5)).await;
+        let _ = admin.pool.get_async(&admin.options).await;
+    });
+    Reply::Done("The application is being restarted.".into())
+}
+
+/// Sets the time of the file, and creates it if it does not exist. Leaves its content alone.
+///
+/// The application's users may write to the directory. So the file may be a symbolic link to any file of
+/// the server's user, which must not change. The directory may be a link, as deployment tools make it.
+fn touch(dir: &Path, file: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(dir)?;
+    match file.symlink_metadata() {
+        Ok(found) => regular_file::check_type(found.file_type())?,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
+    }
+    // The file may change between check and opening, so the opening follows no link and waits for no peer.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(flags)
+        .open(file)?;
+    regular_file::check_type(file.metadata()?.file_type())?;
+    // The time of the system call, which every user who may write to the file may set.
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    rustix::fs::futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
+    Ok(())
+}
+
+/// Changes the process with this pid, and says so.
+fn change(
+    pool: &Pool,
+    pid: u32,
+    change: fn(&Pool, Identifier) -> bool,
+    done: impl Fn() -> String,
+) -> Reply {
+    let processes = pool.snapshot().groups.into_iter().flat_map(|group| group.processes);
+    let mut found = processes.filter(|process| process.pid == Some(pid));
+    match found.next() {
+        Some(process) if change(pool, process.identifier) => Reply::Done(done()),
+        _ => Reply::Refused(format!(
+            "the pool has no process {pid}. `cabrank status` lists its processes."
+        )),
+    }
+}

@@ -1,0 +1,108 @@
+//! ASGI applications: streams in both directions, WebSockets, the lifespan, and the files that identify them.
+
+use crate::http::Client;
+use crate::server::{Server, app, eventually, example, run, start_command, wsgi_text};
+use std::fs;
+use std::io::{Read, Write};
+
+/// Connects to the WebSocket `/echo` of the example.
+fn websocket(server: &Server) -> Client {
+    let mut client = server.client();
+    let fields = [
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    let reply = client.request("GET", "/echo", &fields, b"").unwrap();
+    assert_eq!(reply.status, 101);
+    assert_eq!(reply.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    client
+}
+
+/// Sends a text to the echo, and reads it back.
+fn echo(client: &mut Client, text: &[u8]) {
+    let stream = client.stream.get_mut();
+    // A mask of zeros leaves the text as it is.
+    stream.write_all(&[&[0x81, 0x80 | text.len() as u8, 0, 0, 0, 0], text].concat()).unwrap();
+    let mut frame = vec![0; 2 + text.len()];
+    client.stream.read_exact(&mut frame).unwrap();
+    assert_eq!((&frame[..2], &frame[2..]), (&[0x81, text.len() as u8][..], text));
+}
+
+#[test]
+fn websockets_pass_and_share_a_process_with_requests() {
+    let server = Server::start(&example("asgi"), &[]);
+    let mut sockets: Vec<Client> = (0..20).map(|_| websocket(&server)).collect();
+    for _ in 0..3 {
+        sockets.iter_mut().for_each(|socket| echo(socket, b"a text"));
+        assert!(server.get("/").contains("Process"));
+    }
+    assert_eq!(server.pids().len(), 1);
+    drop(sockets);
+    eventually("the sessions have ended", || {
+        let sessions = &server.status()["groups"][0]["processes"][0]["sessions"];
+        (sessions.as_u64() == Some(0)).then_some(())
+    });
+}
+
+#[test]
+fn a_large_upload_comes_back_while_it_is_sent() {
+    let server = Server::start(&example("asgi"), &["--buffer-request", "0"]);
+    let body: Vec<u8> = (0..20_000_000u32).map(|n| (n % 251) as u8).collect();
+    let reply = server.client().request("POST", "/upload", &[], &body).unwrap();
+    assert!(reply.status == 200 && reply.body == body);
+
+    let mut client = server.client();
+    client.send(b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\none").unwrap();
+    assert_eq!(client.head().unwrap().status, 200);
+    let mut answer = vec![0; 8];
+    client.stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"3\r\none\r\n");
+    client.stream.get_mut().write_all(b"two").unwrap();
+    client.stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"3\r\ntwo\r\n");
+}
+
+#[test]
+fn a_restart_ends_the_lifespan_and_a_crash_starts_another_process() {
+    let server = Server::start(&example("asgi"), &[]);
+    assert!(server.get("/").contains("ASGI"));
+    let old = server.pids();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    assert!(server.get("/").contains("ASGI"));
+    eventually("another process", || (server.pids() != old).then_some(()));
+    eventually("the end of the lifespan", || server.log().contains("shut down").then_some(()));
+    assert_eq!(server.client().request("POST", "/crash", &[], b"").unwrap().status, 502);
+    assert!(server.get("/").contains("ASGI"));
+}
+
+#[test]
+fn a_start_up_that_fails_is_a_boot_error() {
+    let dir = app(
+        "main.py",
+        "async def app(scope, receive, send):\n    await receive()\n    \
+         await send({'type': 'lifespan.startup.failed', 'message': 'no database'})\n",
+    );
+    let runtime = tempfile::tempdir().unwrap();
+    let output = start_command(runtime.path(), dir.path(), &[]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(5) && text.contains("no database"), "{text}");
+}
+
+#[test]
+fn what_the_callable_takes_decides_between_wsgi_and_asgi() {
+    let dir = app("app.py", &wsgi_text("", "return answer(environ['wsgi.version'])"));
+    let server = Server::start(dir.path(), &[]);
+    assert_eq!(server.get("/"), "(1, 0)");
+    drop(server);
+    fs::write(
+        dir.path().join("app.py"),
+        "async def app(scope, receive, send):\n    assert scope['type'] == 'http'\n    \
+         await send({'type': 'http.response.start', 'status': 200})\n    \
+         await send({'type': 'http.response.body', 'body': scope['client'][0].encode()})\n",
+    )
+    .unwrap();
+    let server = Server::start(dir.path(), &[]);
+    assert_eq!(server.get("/"), "127.0.0.1");
+}

@@ -1,0 +1,72 @@
+//! More clients than the server has descriptors for, and clients that come at the last moment.
+
+use crate::http::Client;
+use crate::server::{Server, eventually, wsgi};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[test]
+fn idle_connections_beyond_the_limit_are_closed_oldest_first() {
+    let dir = wsgi("", "return answer('served')");
+    let server = Server::start(dir.path(), &["--max-connections", "50", "--threads", "1"]);
+    let mut clients: Vec<Client> = Vec::new();
+    for _ in 0..150 {
+        let mut client = server.client();
+        assert_eq!(client.get("/").unwrap().text(), "served");
+        clients.push(client);
+    }
+    let oldest = clients.iter_mut().take(100).filter_map(|client| client.get("/").ok()).count();
+    assert_eq!(oldest, 0, "connections that were to be closed");
+    for client in &mut clients[110..] {
+        assert_eq!(client.get("/").unwrap().text(), "served");
+    }
+    assert_eq!(server.status()["max_pool_size"].as_u64().map(|_| ()), Some(()));
+    let lines = server.log().matches("limit of 50 connections").count();
+    assert_eq!(lines, 1, "{}", server.log());
+}
+
+#[test]
+fn a_connection_beyond_the_limit_is_refused_at_once_if_all_are_busy() {
+    let dir = wsgi("", "time.sleep(1)\nreturn answer('done')");
+    let server = Server::start(dir.path(), &["--max-connections", "2"]);
+    let mut busy = [server.client(), server.client()];
+    for client in &mut busy {
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    }
+    eventually("two requests", || {
+        let status = server.status();
+        let queued = status["requests_in_queue"].as_u64()?;
+        (queued + status["active"].as_u64()? == 2).then_some(())
+    });
+    let reply = server.client().reply("GET").unwrap();
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    for client in &mut busy {
+        assert_eq!(client.reply("GET").unwrap().status, 200);
+    }
+}
+
+#[test]
+fn a_graceful_stop_answers_every_client_that_has_connected() {
+    let dir = wsgi("", "time.sleep(0.005)\nreturn answer('answered')");
+    let options = ["--max-pool-size", "2", "--min-instances", "2", "--max-request-queue-size", "0"];
+    let mut server = Server::start(dir.path(), &options);
+    let (to, connected) = (server.address, &AtomicUsize::new(0));
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..200)
+            .map(|_| {
+                scope.spawn(move || {
+                    let mut client = Client::connect(to).unwrap();
+                    connected.fetch_add(1, Ordering::Relaxed);
+                    client.get("/").map(|reply| (reply.status, reply.text()))
+                })
+            })
+            .collect();
+        eventually("200 connections", || (connected.load(Ordering::Relaxed) == 200).then_some(()));
+        server.signal("TERM");
+        let ends = clients.into_iter().map(|client| client.join().unwrap());
+        ends.filter(|end| end.as_ref().ok() != Some(&(200, "answered".into())))
+            .map(|end| format!("{end:?}"))
+            .collect()
+    });
+    assert!(failed.is_empty(), "{} of 200 clients: {failed:?}", failed.len());
+    assert!(server.ended().success());
+}

@@ -1,0 +1,328 @@
+//! HTTP conformance: tables of what a client sends, and what it must get.
+//!
+//! Each case is one connection: a list of steps, of which each sends bytes or expects some. The sections stand in
+//! `conformance/`. `docs/http.md` shows them all; with `CABRANK_WRITE_DOCS=1`, the test writes that file.
+
+mod answers;
+mod apps;
+mod bodies;
+mod connections;
+mod heads;
+mod limits;
+mod smuggling;
+mod wire;
+
+use crate::server::Server;
+use std::fmt::Write as _;
+use std::path::Path;
+use wire::Wire;
+
+/// The application that a case asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum App {
+    Wsgi,
+    Node,
+}
+
+/// One step of a case.
+#[derive(Clone)]
+enum Step {
+    /// Sends bytes.
+    Send(Vec<u8>),
+    /// Sends bytes one by one.
+    SendEachByte(Vec<u8>),
+    /// Ends the client's side of the connection.
+    HalfClose,
+    /// Expects an answer.
+    Reply(Expected),
+    /// Expects these bytes, which are not an answer.
+    Bytes(&'static str),
+    /// Expects that the server closes the connection, and sends no byte more.
+    Closed,
+    /// Expects that another request on the connection gets its answer.
+    Open,
+    /// Accepts an end of the connection at any byte.
+    BreaksOff,
+}
+
+/// The answer that a case expects.
+#[derive(Clone, Default)]
+struct Expected {
+    /// The statuses that are right.
+    statuses: Vec<u16>,
+    to_head: bool,
+    /// The whole body. `None`: any.
+    body: Option<String>,
+    /// Fields that the answer has, with their values, or without a value the fields that it lacks.
+    fields: Vec<(&'static str, Option<&'static str>)>,
+}
+
+/// A named connection.
+#[derive(Clone)]
+struct Case {
+    name: &'static str,
+    app: App,
+    steps: Vec<Step>,
+}
+
+/// Cases on one subject.
+struct Section {
+    title: &'static str,
+    about: &'static str,
+    /// Options of `cabrank start` beside those that all sections have.
+    options: &'static [&'static str],
+    cases: Vec<Case>,
+}
+
+/// Returns a case that begins with these bytes.
+fn send(name: &'static str, bytes: impl AsRef<[u8]>) -> Case {
+    Case { name, app: App::Wsgi, steps: vec![Step::Send(bytes.as_ref().to_vec())] }
+}
+
+/// Returns a case that is asked of the Node application.
+fn send_node(name: &'static str, bytes: impl AsRef<[u8]>) -> Case {
+    Case { app: App::Node, ..send(name, bytes) }
+}
+
+/// Returns a request that the server refuses: one answer, and the end of the connection.
+fn refused(name: &'static str, bytes: impl AsRef<[u8]>, statuses: &[u16]) -> Case {
+    send(name, bytes).one_of(statuses).closed()
+}
+
+impl Case {
+    fn step(mut self, step: Step) -> Case {
+        self.steps.push(step);
+        self
+    }
+    fn expect(self, expected: Expected) -> Case {
+        self.step(Step::Reply(expected))
+    }
+    fn send(self, bytes: impl AsRef<[u8]>) -> Case {
+        self.step(Step::Send(bytes.as_ref().to_vec()))
+    }
+    /// Expects an answer of this status, whatever its body is.
+    fn gets(self, status: u16) -> Case {
+        self.one_of(&[status])
+    }
+    fn one_of(self, statuses: &[u16]) -> Case {
+        self.expect(Expected { statuses: statuses.to_vec(), ..Expected::default() })
+    }
+    /// Expects status 200 and this body.
+    fn text(self, body: &str) -> Case {
+        let body = Some(body.to_owned());
+        self.expect(Expected { statuses: vec![200], body, ..Expected::default() })
+    }
+    /// Expects an answer without a body to a HEAD request.
+    fn head(self, status: u16) -> Case {
+        self.expect(Expected { statuses: vec![status], to_head: true, ..Expected::default() })
+    }
+    /// The last answer has this field.
+    fn with(self, name: &'static str, value: &'static str) -> Case {
+        self.field(name, Some(value))
+    }
+    /// The last answer lacks this field.
+    fn without(self, name: &'static str) -> Case {
+        self.field(name, None)
+    }
+    fn field(mut self, name: &'static str, value: Option<&'static str>) -> Case {
+        let Some(Step::Reply(expected)) = self.steps.last_mut() else {
+            panic!("{}: a field of no answer", self.name)
+        };
+        expected.fields.push((name, value));
+        self
+    }
+    fn closed(self) -> Case {
+        self.step(Step::Closed)
+    }
+    fn open(self) -> Case {
+        self.step(Step::Open)
+    }
+
+    /// Plays the case, or says what went wrong.
+    fn play(&self, server: &Server) -> Result<(), String> {
+        let mut wire = Wire::connect(server.address).map_err(|e| format!("connect: {e}"))?;
+        for step in &self.steps {
+            match step {
+                Step::Send(bytes) => wire.send(bytes),
+                Step::SendEachByte(bytes) => bytes.iter().for_each(|byte| wire.send(&[*byte])),
+                Step::HalfClose => wire.half_close(),
+                Step::Reply(expected) => expected.check(&wire.reply(expected.to_head)?)?,
+                Step::Bytes(text) => wire.expect_bytes(text.as_bytes())?,
+                Step::Closed => wire.expect_end()?,
+                Step::BreaksOff => wire.drain()?,
+                Step::Open => {
+                    wire.send(b"GET /still/there HTTP/1.1\r\nHost: test\r\n\r\n");
+                    let reply = wire.reply(false).map_err(|e| format!("the next request: {e}"))?;
+                    if reply.status != 200 || reply.text() != "GET /still/there []" {
+                        return Err(format!("the next request gets {}", reply.describe()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns what the client sends and gets, for people.
+    fn describe(&self) -> (String, String) {
+        let (mut sends, mut gets) = (Vec::new(), Vec::new());
+        for step in &self.steps {
+            match step {
+                Step::Send(bytes) => sends.push(shown(bytes)),
+                Step::SendEachByte(bytes) => sends.push(format!("{} byte by byte", shown(bytes))),
+                Step::HalfClose => sends.push("end of input".to_owned()),
+                Step::Reply(expected) => gets.push(expected.describe()),
+                Step::Bytes(text) => gets.push(shown(text.as_bytes())),
+                Step::Closed => gets.push("closed".to_owned()),
+                Step::Open => gets.push("open".to_owned()),
+                Step::BreaksOff => gets.push("cut off".to_owned()),
+            }
+        }
+        // Ten equal answers are one word in the table.
+        let all = gets.len();
+        gets.dedup();
+        let more = if all > gets.len() + 1 { " (each)" } else { "" };
+        (sends.join(", then "), format!("{}{more}", gets.join(", ")))
+    }
+}
+
+impl Expected {
+    fn check(&self, reply: &wire::Reply) -> Result<(), String> {
+        let wrong = |what: String| Err(format!("{what}; got {}", reply.describe()));
+        if !self.statuses.contains(&reply.status) {
+            return wrong(format!("expected {:?}", self.statuses));
+        }
+        if let Some(body) = &self.body
+            && reply.text() != *body
+        {
+            return wrong(format!("expected the body {body:?}"));
+        }
+        for (name, value) in &self.fields {
+            let has = reply.field(name);
+            match value {
+                Some(value) if has.is_some_and(|has| has.eq_ignore_ascii_case(value)) => {}
+                None if has.is_none() => {}
+                _ => return wrong(format!("expected {name}: {value:?}, has {has:?}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let statuses: Vec<_> = self.statuses.iter().map(u16::to_string).collect();
+        let mut text = statuses.join(" or ");
+        for (name, value) in &self.fields {
+            let _ = match value {
+                Some(value) => write!(text, " with `{name}: {value}`"),
+                None => write!(text, " without `{name}`"),
+            };
+        }
+        text
+    }
+}
+
+/// Shows bytes within one cell of a table: escaped, and cut in the middle.
+fn shown(bytes: &[u8]) -> String {
+    let text: String =
+        bytes.iter().flat_map(|b| std::ascii::escape_default(*b)).map(char::from).collect();
+    let text = text.replace("\\\"", "\"").replace("\\'", "'").replace('|', "\\|").replace('`', "'");
+    let text = match text.len() {
+        ..=150 => text,
+        size => format!("{} … {}", &text[..100], &text[size - 40..]),
+    };
+    format!("`{text}`")
+}
+
+fn sections() -> Vec<Section> {
+    [
+        smuggling::sections(),
+        bodies::sections(),
+        heads::sections(),
+        connections::sections(),
+        answers::sections(),
+        limits::sections(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Plays each case of a section against the application that it names.
+fn play(sections: Vec<Section>) {
+    let mut failed = Vec::new();
+    for section in &sections {
+        for app in [App::Wsgi, App::Node] {
+            let cases: Vec<_> = section.cases.iter().filter(|case| case.app == app).collect();
+            if cases.is_empty() {
+                continue;
+            }
+            let dir = apps::write(app);
+            let server = Server::start(dir.path(), section.options);
+            for case in cases {
+                if let Err(why) = case.play(&server) {
+                    failed.push(format!("{}: {} ({app:?}): {why}", section.title, case.name));
+                }
+            }
+        }
+    }
+    let all: usize = sections.iter().map(|section| section.cases.len()).sum();
+    assert!(failed.is_empty(), "{} of {all} cases fail:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
+fn no_request_hides_in_another() {
+    play(smuggling::sections());
+}
+
+#[test]
+fn bodies_are_framed_as_the_head_says() {
+    play(bodies::sections());
+}
+
+#[test]
+fn heads_are_taken_or_refused() {
+    play(heads::sections());
+}
+
+#[test]
+fn connections_live_as_long_as_both_sides_want() {
+    play(connections::sections());
+}
+
+#[test]
+fn answers_are_framed_for_their_client() {
+    play(answers::sections());
+}
+
+#[test]
+fn limits_mean_what_they_say() {
+    play(limits::sections());
+}
+
+#[test]
+fn the_table_in_the_docs_is_this_one() {
+    let mut text = String::from(
+        "# HTTP/1.1, case by case\n\n\
+         Each row is one connection: the bytes that a client sends, and the statuses of the answers.\n\
+         `server/tests/e2e/conformance/` has the cases, and `cargo test -p cabrank-server conformance` plays them all against a running server.\n\
+         *Closed*: the server ends the connection. *Open*: the next request on it gets its answer.\n",
+    );
+    for section in sections() {
+        let _ = write!(text, "\n## {}\n\n{}\n", section.title, section.about);
+        if !section.options.is_empty() {
+            let _ = writeln!(text, "Options: `{}`.", section.options.join(" "));
+        }
+        text.push_str("\n| Case | The client sends | It gets |\n|---|---|---|\n");
+        for case in &section.cases {
+            let (sends, gets) = case.describe();
+            let node = if case.app == App::Node { " (Node)" } else { "" };
+            let _ = writeln!(text, "| {}{node} | {sends} | {gets} |", case.name);
+        }
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/http.md");
+    if std::env::var_os("CABRANK_WRITE_DOCS").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &text).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == text, "docs/http.md is out of date: CABRANK_WRITE_DOCS=1 writes it");
+}

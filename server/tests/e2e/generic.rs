@@ -1,0 +1,180 @@
+//! Applications that start by a command: the port or socket, readiness, boot errors, and the end of a process group.
+
+use crate::http::Load;
+use crate::server::{Server, app, eventually, is_alive, run};
+use crate::wrong_input::fails;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A server on the port, or on the Unix socket, in its first argument. `head` runs before it listens.
+fn server(head: &str) -> TempDir {
+    app(
+        "server.py",
+        &format!(
+            "import os, signal, socketserver, sys, time\n\
+             from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n\
+             class Handler(BaseHTTPRequestHandler):\n    \
+                 protocol_version = 'HTTP/1.1'\n    \
+                 def do_GET(self):\n        \
+                     body = str(os.getpid()).encode()\n        \
+                     self.send_response(200)\n        \
+                     self.send_header('Content-Length', str(len(body)))\n        \
+                     self.end_headers()\n        \
+                     self.wfile.write(body)\n    \
+                 def log_message(self, *arguments): pass\n    \
+                 def address_string(self): return 'someone'\n\
+             class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer): pass\n\
+             place = sys.argv[1] if len(sys.argv) > 1 else os.environ['PORT']\n\
+             {head}\n\
+             if place.isdigit():\n    server = ThreadingHTTPServer(('127.0.0.1', int(place)), Handler)\n\
+             else:\n    server = UnixServer(place, Handler)\n\
+             server.serve_forever()\n"
+        ),
+    )
+}
+
+fn start(dir: &Path, command: &str) -> Server {
+    Server::start(dir, &["--start-command", command])
+}
+
+/// Returns the processes of the group, except its leader.
+fn others_in_group(leader: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+    let group = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(2)?.parse::<u32>().ok()
+    };
+    pids.filter(|pid| *pid != leader && group(pid) == Some(leader)).collect()
+}
+
+#[test]
+fn a_command_serves_on_its_port_or_on_its_socket() {
+    let dir = server("");
+    for command in ["python3 server.py $PORT", "python3 server.py", "python3 server.py ${SOCKET}"] {
+        let server = start(dir.path(), command);
+        // The program has taken the place of the shell.
+        assert_eq!(server.get("/"), server.pids()[0].to_string(), "{command}");
+    }
+    std::fs::write(dir.path().join("Procfile"), "web: cd . && python3 server.py $PORT\n").unwrap();
+    let server = Server::start(dir.path(), &[]);
+    assert_ne!(server.get("/"), server.pids()[0].to_string());
+    assert_eq!(server.status()["app_type"], "generic");
+}
+
+#[test]
+fn a_crashed_command_is_started_again_and_a_restart_replaces_it() {
+    let dir = server("");
+    let server = start(dir.path(), "python3 server.py $PORT");
+    let first = server.get("/");
+    crate::server::signal(first.parse().unwrap(), "KILL");
+    let second = eventually("another process", || {
+        let reply = server.client().get("/").ok()?;
+        (reply.status == 200 && reply.text() != first).then(|| reply.text())
+    });
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("a new process", || (server.get("/") != second).then_some(()));
+    eventually("the old process ends", || (!is_alive(second.parse().unwrap())).then_some(()));
+}
+
+#[test]
+fn a_rolling_restart_of_a_command_fails_no_request() {
+    let dir = server("");
+    let options =
+        ["-e", "production", "--min-instances", "2", "--start-command", "python3 server.py $PORT"];
+    let server = Server::start(dir.path(), &options);
+    let old = eventually("two processes", || {
+        let pids = server.pids();
+        (pids.len() == 2).then_some(pids)
+    });
+    let load = Load::start(server.address, "/", 8);
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("only new processes", || {
+        let pids = server.pids();
+        (pids.len() == 2 && !pids.iter().any(|pid| old.contains(pid))).then_some(())
+    });
+    let seen = load.stop();
+    assert!(seen.failed.is_empty() && seen.answered > 0, "{:?}", seen.failed);
+}
+
+#[test]
+fn the_error_for_a_command_that_does_not_listen_shows_what_it_does() {
+    let (elsewhere, hidden, silent) = (server("place = '0'"), server(""), app("x", ""));
+    // Python needs some time to listen.
+    let (soon, later) = ("1", "4");
+    for (dir, timeout, command, parts) in [
+        (&elsewhere, later, "python3 server.py", ["it listens on 127.0.0.1:", "pass $PORT"]),
+        (
+            &hidden,
+            later,
+            "setsid --wait timeout 10 python3 server.py",
+            ["another program listens on its port", "process group"],
+        ),
+        (&silent, soon, "echo busy; sleep 600", ["does not listen on the port", "busy"]),
+        (&silent, soon, "echo $SOCKET; sleep 600", ["in the variable SOCKET", "--start-timeout"]),
+        (
+            &silent,
+            later,
+            "no-such-program $PORT",
+            ["exited before it was ready", "no-such-program"],
+        ),
+        (&silent, later, "sleep 600 &", ["exit status: 0", "stay in the foreground"]),
+    ] {
+        let options = ["--start-timeout", timeout, "--start-command", command];
+        fails(dir.path(), &options, 5, &parts);
+    }
+}
+
+#[test]
+fn a_start_command_that_cannot_be_used_is_refused() {
+    let dir = server("");
+    for (options, part) in [
+        (&["--start-command", " "][..], "empty"),
+        (&["--start-command", "x $PORT $SOCKET"], "both $PORT and $SOCKET"),
+        (&["--start-command", "x", "--app-type", "node"], "contradicts the application type node"),
+        (&["--start-command", "x", "--startup-file", "a.py"], "contradicts the startup file a.py"),
+    ] {
+        fails(dir.path(), options, 2, &[part, "--start-command"]);
+    }
+    fails(dir.path(), &["--app-type", "generic"], 3, &["--start-command", "Procfile"]);
+}
+
+#[test]
+fn no_child_of_the_shell_outlives_its_process() {
+    let dir = server("");
+    for name in ["TERM", "KILL"] {
+        let mut server = start(dir.path(), "sleep 600 & python3 server.py $PORT; true");
+        let leader = server.pids()[0];
+        let others = others_in_group(leader);
+        assert_eq!(others.len(), 2, "a sleep and a server");
+        assert!(others.contains(&server.get("/").parse().unwrap()));
+        server.signal(name);
+        server.ended();
+        for pid in others.into_iter().chain([leader]) {
+            eventually("the end of the group", || (!is_alive(pid)).then_some(()));
+        }
+    }
+}
+
+#[test]
+fn a_server_behind_a_shell_has_time_to_leave() {
+    let dir = server(
+        "def leave(signum, frame):\n    \
+             time.sleep(0.5)\n    print('said goodbye', flush=True)\n    os._exit(0)\n\
+         signal.signal(signal.SIGTERM, leave)",
+    );
+    let mut server = start(dir.path(), "python3 server.py $PORT; true");
+    server.get("/");
+    server.signal("TERM");
+    assert!(server.ended().success());
+    server.logs("said goodbye");
+    assert!(!server.log().contains("unexpectedly"), "{}", server.log());
+}
+
+#[test]
+fn a_program_that_listens_for_other_machines_is_reported() {
+    let dir = app("x", "");
+    let server = start(dir.path(), "python3 -m http.server --bind 0.0.0.0 $PORT");
+    server.get("/");
+    server.logs("Let it listen on 127.0.0.1");
+}

@@ -1,0 +1,171 @@
+//! The instance directory: what happens when it vanishes, and what the tools believe.
+
+use crate::server::{Server, command, eventually, node, run, signal, start_command, wsgi};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+fn instance_dir(server: &Server) -> PathBuf {
+    let dirs: Vec<_> = fs::read_dir(server.runtime.path()).unwrap().flatten().collect();
+    assert_eq!(dirs.len(), 1, "{dirs:?}");
+    dirs[0].path()
+}
+
+#[test]
+fn processes_stay_reachable_and_new_ones_start_after_the_directory_is_removed() {
+    let apps = [
+        wsgi("", "return answer(os.getpid())"),
+        node("http.createServer((q, s) => s.end(String(process.pid))).listen(0);"),
+    ];
+    for dir in apps {
+        let mut server = Server::start(dir.path(), &[]);
+        let first = server.get("/");
+        let old = instance_dir(&server);
+        fs::remove_dir_all(&old).unwrap();
+        // The running process answers new connections, so nothing has restarted it.
+        assert_eq!(server.get("/"), first);
+        server.logs("has been removed");
+        eventually("the tools find the server", || {
+            run(server.runtime.path(), &["status"]).status.success().then_some(())
+        });
+        assert_ne!(instance_dir(&server), old);
+        // At once after the next removal, before the server looks again, a process starts.
+        fs::remove_dir_all(instance_dir(&server)).unwrap();
+        signal(first.parse().unwrap(), "KILL");
+        assert_ne!(server.get("/"), first);
+        server.signal("TERM");
+        assert!(server.ended().success());
+        assert_eq!(fs::read_dir(server.runtime.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn the_server_serves_on_while_it_cannot_create_a_directory() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let mut server = Server::start(dir.path(), &[]);
+    let first = server.get("/");
+    let base = server.runtime.path().to_owned();
+    fs::remove_dir_all(&base).unwrap();
+    server.logs("no other can be created");
+    assert_eq!(server.get("/"), first);
+    fs::create_dir(&base).unwrap();
+    eventually("the tools find the server", || {
+        run(&base, &["status"]).status.success().then_some(())
+    });
+    server.signal("TERM");
+    assert!(server.ended().success());
+}
+
+#[test]
+fn a_directory_with_the_name_of_an_server_blocks_no_start() {
+    let dir = wsgi("", "return answer('ok')");
+    let runtime = tempfile::tempdir().unwrap();
+    // The pid of the server is that of the shell, which makes a directory of this name first.
+    let server = start_command(runtime.path(), dir.path(), &[]);
+    let mut shell = std::process::Command::new("sh");
+    let script = "mkdir \"$XDG_RUNTIME_DIR/cabrank.$$\" && touch \"$XDG_RUNTIME_DIR/cabrank.$$/x\" && \
+                  chmod 0 \"$XDG_RUNTIME_DIR/cabrank.$$\" && exec \"$@\"";
+    shell.args(["-c", script, "sh"]).arg(server.get_program()).args(server.get_args());
+    for (name, value) in server.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let server = Server::start_with(shell, runtime);
+    assert_eq!(server.get("/"), "ok");
+    server.status();
+}
+
+/// Makes a directory that looks like that of a running server, and answers tools with `reply`.
+fn impostor(runtime: &Path, reply: Vec<u8>) -> fs::File {
+    let dir = runtime.join(format!("cabrank.{}.impostor", std::process::id()));
+    fs::create_dir(&dir).unwrap();
+    let held = fs::File::open(&dir).unwrap();
+    held.lock().unwrap();
+    let listener = UnixListener::bind(dir.join("admin")).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // The tool gets an error if the connection closes before its request is read.
+            let _ = stream.and_then(|mut stream| {
+                let _ = stream.read(&mut [0; 4096])?;
+                stream.write_all(&reply)
+            });
+        }
+    });
+    held
+}
+
+#[test]
+fn the_tools_read_no_answer_without_end() {
+    let runtime = tempfile::tempdir().unwrap();
+    let _held = impostor(runtime.path(), vec![b'x'; 20 << 20]);
+    let out = run(runtime.path(), &["status"]);
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("longer than"), "{message}");
+}
+
+#[test]
+fn the_tools_print_no_control_characters_of_an_answer() {
+    let runtime = tempfile::tempdir().unwrap();
+    let _held = impostor(runtime.path(), b"{\"done\":\"a\\u001b[2Jb\"}\n".to_vec());
+    let out = run(runtime.path(), &["stop"]);
+    assert!(out.status.success());
+    assert_eq!(String::from_utf8(out.stdout).unwrap(), "a\u{fffd}[2Jb\n");
+}
+
+#[test]
+fn root_distrusts_an_answer_of_a_user_who_does_not_own_the_directory() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can give a directory to another user");
+        return;
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let _held = impostor(runtime.path(), b"{\"done\":\"stopped\"}\n".to_vec());
+    let dir = fs::read_dir(runtime.path()).unwrap().next().unwrap().unwrap().path();
+    std::os::unix::fs::chown(dir, Some(65534), None).unwrap();
+    let out = run(runtime.path(), &["stop"]);
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("another user"), "{message}");
+}
+
+#[test]
+fn a_restart_follows_no_link_and_keeps_the_content() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let server = Server::start(dir.path(), &[]);
+    let file = dir.path().join("tmp/restart.txt");
+    let precious = dir.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    std::os::unix::fs::symlink(&precious, &file).unwrap();
+    let out = command(server.runtime.path(), &["restart"]).output().unwrap();
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("restart.txt: it is a symbolic link"), "{message}");
+    fs::remove_file(&file).unwrap();
+    // A link to a file that does not exist is not followed either.
+    std::os::unix::fs::symlink(dir.path().join("new"), &file).unwrap();
+    assert!(!run(server.runtime.path(), &["restart"]).status.success());
+    assert!(!dir.path().join("new").exists());
+    fs::remove_file(&file).unwrap();
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+
+    let first = server.get("/");
+    fs::write(&file, "a note").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("a new process", || (server.get("/") != first).then_some(()));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a note");
+    // The file is created if it does not exist.
+    fs::remove_file(&file).unwrap();
+    let second = eventually("one process", || {
+        let pids = server.pids();
+        (pids.len() == 1).then(|| pids[0].to_string())
+    });
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("a new process", || (server.get("/") != second).then_some(()));
+    assert!(file.exists());
+}

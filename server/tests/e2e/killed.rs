@@ -1,0 +1,250 @@
+//! A killed server leaves nothing behind: no process, however busy, and no file.
+//!
+//! Also: what processes inherit from the server, and orphans that the server inherits.
+
+use crate::server::{
+    Server, children_of, command_line, eventually, is_alive, node, signal, start_command, wsgi,
+};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Waits until the processes and the files of a killed server are gone.
+#[track_caller]
+fn nothing_is_left(server: &Server, pids: &[u32]) {
+    for &pid in pids {
+        eventually(&format!("the end of {pid}: {}", command_line(pid)), || {
+            (!is_alive(pid)).then_some(())
+        });
+    }
+    eventually("an empty directory", || {
+        let left = fs::read_dir(server.runtime.path()).unwrap().count();
+        (left == 0).then_some(())
+    });
+}
+
+fn reaper_of(server: &Server) -> u32 {
+    find_reaper(server).expect("a reaper")
+}
+
+fn find_reaper(server: &Server) -> Option<u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+    let dir = server.runtime.path().to_str().unwrap();
+    let is_it = |pid: &u32| {
+        let line = command_line(*pid);
+        line.contains("__reaper") && line.contains(dir)
+    };
+    pids.into_iter().find(is_it)
+}
+
+#[test]
+fn no_busy_process_survives_a_killed_server() {
+    let apps = [
+        wsgi("", "if path == '/busy':\n    while True: pass\nreturn answer(os.getpid())"),
+        wsgi("", "if path == '/busy': time.sleep(600)\nreturn answer(os.getpid())"),
+        node(
+            "http.createServer((q, s) => { if (q.url == '/busy') for (;;); s.end('ok') }).listen(0);",
+        ),
+    ];
+    for dir in apps {
+        let mut server = Server::start(dir.path(), &["--min-instances", "2"]);
+        let pids = eventually("two processes", || {
+            let pids = server.children();
+            (server.pids().len() == 2 && pids.len() == 2).then_some(pids)
+        });
+        let mut client = server.client();
+        client.send(b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+        server.signal("KILL");
+        server.ended();
+        nothing_is_left(&server, &pids);
+    }
+}
+
+#[test]
+fn no_process_of_a_process_survives_a_killed_server() {
+    let dir = wsgi(
+        "import subprocess\nhelper = subprocess.Popen(['sleep', '600'])",
+        "return answer(helper.pid)",
+    );
+    // The leader of the group is a shell, and the interpreter is its child.
+    let python = dir.path().join("python");
+    fs::write(&python, "#!/bin/sh\npython3 \"$@\"\nexit $?\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&python, mode).unwrap();
+    let mut server = Server::start(dir.path(), &["--python", python.to_str().unwrap()]);
+    let helper: u32 = server.get("/").parse().unwrap();
+    let shell = server.children()[0];
+    let pids = [vec![helper, shell, reaper_of(&server)], children_of(shell)].concat();
+    assert_eq!(pids.len(), 4);
+    server.signal("KILL");
+    server.ended();
+    nothing_is_left(&server, &pids);
+}
+
+#[test]
+fn a_process_that_boots_does_not_survive_a_killed_server() {
+    let dir = wsgi("open('booting', 'w').close()\nwhile True: pass", "");
+    let runtime = tempfile::tempdir().unwrap();
+    let mut child = start_command(runtime.path(), dir.path(), &[]).spawn().unwrap();
+    eventually("a booting process", || dir.path().join("booting").exists().then_some(()));
+    let pids = children_of(child.id());
+    assert_eq!(pids.len(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("the end of the process", || (!is_alive(pids[0])).then_some(()));
+}
+
+#[test]
+fn processes_end_with_the_server_even_without_the_reaper() {
+    let dir = node(
+        "http.createServer((q, s) => { if (q.url == '/busy') for (;;); s.end('ok') }).listen(0);",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    // The server would replace a reaper that has ended.
+    let reaper = reaper_of(&server);
+    signal(reaper, "STOP");
+    assert_eq!(server.get("/"), "ok");
+    let pids = server.children();
+    let mut client = server.client();
+    client.send(b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+    server.signal("KILL");
+    server.ended();
+    eventually("the end of the process", || (!is_alive(pids[0])).then_some(()));
+    signal(reaper, "KILL");
+}
+
+#[test]
+fn another_reaper_takes_the_place_of_one_that_was_killed() {
+    let dir = wsgi(
+        "import subprocess\nhelper = subprocess.Popen(['sleep', '600'])",
+        "return answer(helper.pid)",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    let helper: u32 = server.get("/").parse().unwrap();
+    let first = fs::read_dir(server.runtime.path()).unwrap().next().unwrap().unwrap().path();
+    fs::remove_dir_all(&first).unwrap();
+    let current = eventually("another directory", || {
+        fs::read_dir(server.runtime.path())
+            .unwrap()
+            .flatten()
+            .map(|e| e.path())
+            .find(|p| *p != first)
+    });
+    signal(reaper_of(&server), "KILL");
+    let knows = |pid: u32| command_line(pid).contains(current.to_str().unwrap());
+    let reaper = eventually("another reaper", || {
+        find_reaper(&server).filter(|&pid| is_alive(pid) && knows(pid))
+    });
+    server.logs("another one takes its place");
+    server.signal("KILL");
+    server.ended();
+    nothing_is_left(&server, &[helper, reaper]);
+}
+
+#[test]
+fn the_reaper_ends_with_the_server_and_survives_other_signals() {
+    let dir = wsgi("", "return answer('ok')");
+    let mut server = Server::start(dir.path(), &[]);
+    let reaper = reaper_of(&server);
+    for name in ["TERM", "INT", "HUP", "QUIT"] {
+        signal(reaper, name);
+    }
+    assert_eq!(server.get("/"), "ok");
+    assert!(is_alive(reaper));
+    server.signal("TERM");
+    assert!(server.ended().success());
+    eventually("the end of the reaper", || (!is_alive(reaper)).then_some(()));
+}
+
+/// Returns a command that runs Python code and then executes `server`.
+fn after(code: &str, server: &Command) -> Command {
+    let mut command = Command::new("python3");
+    let code = format!("import os, sys\n{code}\nos.execv(sys.argv[1], sys.argv[1:])");
+    command.args(["-c", &code]).arg(server.get_program()).args(server.get_args());
+    for (name, value) in server.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+#[test]
+fn applications_inherit_no_descriptor_of_the_servers_parent() {
+    let runtime = tempfile::tempdir().unwrap();
+    let dir = wsgi(
+        "",
+        "links = [os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') \
+         if os.path.exists(f'/proc/self/fd/{n}')]\nreturn answer(links)",
+    );
+    let secret = runtime.path().join("secret");
+    fs::write(&secret, "").unwrap();
+    let open = format!(
+        "for fd in 5, 42: os.dup2(os.open({:?}, os.O_RDONLY), fd, inheritable=True)",
+        secret.to_str().unwrap()
+    );
+    let command = after(&open, &start_command(runtime.path(), dir.path(), &[]));
+    let server = Server::start_with(command, runtime);
+    let has_secret = |pid: u32| {
+        let links = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        links.into_iter().any(|l| fs::read_link(l.path()).is_ok_and(|to| to == secret))
+    };
+    assert!(has_secret(server.pid()), "the test passes no descriptor on");
+    assert!(!server.get("/").contains("secret"));
+    assert!(!has_secret(reaper_of(&server)));
+    fs::remove_file(secret).unwrap();
+}
+
+#[test]
+fn applications_have_the_limit_of_open_files_that_the_server_was_started_with() {
+    let runtime = tempfile::tempdir().unwrap();
+    let dir = wsgi(
+        "import resource",
+        "return answer((os.getpid(), resource.getrlimit(resource.RLIMIT_NOFILE)))",
+    );
+    let limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2048))";
+    let command = after(limit, &start_command(runtime.path(), dir.path(), &[]));
+    let server = Server::start_with(command, runtime);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let raised: Vec<_> = line.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(raised, ["2048", "2048"], "the server's own limits");
+    // The first process begins before the server raises its limit, and the second one afterwards.
+    for _ in 0..2 {
+        let pid = eventually("a process", || server.pids().first().copied());
+        assert_eq!(server.get("/"), format!("({pid}, (256, 2048))"));
+        signal(pid, "KILL");
+        server.logs(&format!("process {pid} ended unexpectedly: signal: 9"));
+    }
+}
+
+#[test]
+fn orphans_are_reaped_by_an_server_that_gets_them() {
+    // Python's `start_new_session` is `setsid`: the grandchild survives its parent.
+    let dir = wsgi(
+        "import subprocess",
+        "if path == '/orphan':\n    p = subprocess.run(['sh', '-c', \
+         'setsid sleep 0.2 >/dev/null 2>&1 & echo $!'], stdout=subprocess.PIPE)\n    \
+         return answer(int(p.stdout))\nreturn answer('ok')",
+    );
+    let runtime = tempfile::tempdir().unwrap();
+    // PR_SET_CHILD_SUBREAPER: the server gets orphans as process 1 of a container does.
+    let adopt = "import ctypes; assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0";
+    let command = after(adopt, &start_command(runtime.path(), dir.path(), &[]));
+    let mut server = Server::start_with(command, runtime);
+    for _ in 0..5 {
+        let orphan: u32 = server.get("/orphan").parse().unwrap();
+        eventually("no zombie", || (!Path::new(&format!("/proc/{orphan}")).exists()).then_some(()));
+    }
+    // The server's own children still have their exit status.
+    let pids = server.pids();
+    signal(pids[0], "KILL");
+    server.logs("ended unexpectedly: signal: 9");
+    assert_eq!(server.get("/"), "ok");
+    server.signal("TERM");
+    assert!(server.ended().success());
+}

@@ -1,0 +1,40 @@
+//! End-to-end tests of the server: the real binary, real applications, real signals.
+//!
+//! Each test has its own server, on a free port, with its own instance directory. A test that expects a
+//! change polls for it until a deadline.
+
+mod app_threads;
+mod asgi;
+mod http;
+mod server;
+
+mod abandoned;
+mod boot_errors;
+mod budget;
+mod conformance;
+mod connections;
+mod costs;
+mod crashes;
+mod custom_types;
+mod disk_full;
+mod environments;
+mod generic;
+mod hosts;
+mod instance_dirs;
+mod kept;
+mod killed;
+mod logs;
+mod node;
+mod preloading;
+mod protocol;
+mod proxies;
+mod rack;
+mod requests;
+mod restarts;
+mod runtime_threads;
+mod serving;
+mod shutdown;
+mod slow_clients;
+mod types;
+mod users;
+mod wrong_input;

@@ -1,0 +1,113 @@
+//! Ruby applications: the sample, and what differs from other languages.
+
+use crate::server::{Server, app, eventually, example, run};
+use crate::wrong_input::fails;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use tempfile::TempDir;
+
+/// Copies the sample, so that a restart of one test does not reach the others.
+fn sample() -> TempDir {
+    app("config.ru", &fs::read_to_string(example("rack").join("config.ru")).unwrap())
+}
+
+fn rack(body: &str) -> TempDir {
+    app("config.ru", &format!("run(lambda do |env|\n{body}\nend)\n"))
+}
+
+fn pid_of(server: &Server) -> u32 {
+    let text = server.get("/slow?ms=0");
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_sample_answers_streams_and_takes_uploads() {
+    let dir = sample();
+    let server = Server::start(dir.path(), &[]);
+    assert!(server.get("/").contains("Ruby"));
+    assert_eq!(server.get("/stream").lines().count(), 10);
+    let env = server.get("/env?a=b%20c");
+    for part in [
+        "\"QUERY_STRING\": \"a=b%20c\"",
+        "\"PATH_INFO\": \"/env\"",
+        "\"rack.url_scheme\": \"http\"",
+    ] {
+        assert!(env.contains(part), "{env}");
+    }
+    let body: Vec<u8> = (0..20_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let mut client = server.client();
+    for _ in 0..2 {
+        let reply = client.request("POST", "/upload", &[], &body).unwrap();
+        assert_eq!(reply.status, 200);
+        assert!(reply.body == body, "the upload differs");
+    }
+    assert_eq!(client.get("/nowhere").unwrap().status, 404);
+}
+
+#[test]
+fn the_sample_restarts_and_survives_a_crash() {
+    let dir = sample();
+    let server = Server::start(dir.path(), &[]);
+    let first = pid_of(&server);
+    assert_eq!(server.client().request("POST", "/crash", &[], b"").unwrap().status, 502);
+    let second = pid_of(&server);
+    assert_ne!(first, second);
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("another process", || (pid_of(&server) != second).then_some(()));
+}
+
+#[test]
+fn a_path_reaches_the_application_as_the_client_wrote_it() {
+    let dir =
+        rack("[200, {}, [env.values_at('SCRIPT_NAME', 'PATH_INFO', 'QUERY_STRING').join(' ')]]");
+    let server = Server::start(dir.path(), &[]);
+    assert_eq!(server.get("/a%2Fb%20c/?d=%20"), " /a%2Fb%20c/ d=%20");
+}
+
+#[test]
+fn an_application_that_cannot_boot_shows_rubys_message() {
+    let dir = app("config.ru", "require 'no_such_library'\n");
+    let parts = ["config.ru:1:in", "no_such_library (LoadError)"];
+    fails(dir.path(), &[], 5, &parts);
+}
+
+#[test]
+fn a_missing_interpreter_names_its_option() {
+    fails(sample().path(), &["--ruby", "/no/such/ruby"], 5, &["/no/such/ruby", "--ruby"]);
+}
+
+#[test]
+fn a_request_that_takes_too_long_leaves_a_backtrace() {
+    let dir = rack("env['PATH_INFO'] == '/stuck' ? sleep : [200, {}, [Process.pid.to_s]]");
+    let server = Server::start(dir.path(), &["--max-request-time", "1"]);
+    assert_eq!(server.client().get("/stuck").unwrap().status, 504);
+    server.logs("config.ru:2:in `sleep'");
+    server.get("/");
+}
+
+#[test]
+fn early_hints_reach_clients_that_know_them() {
+    let dir = rack(
+        "env['rack.early_hints']&.call('link' => '</a.css>; rel=preload'); [200, {}, ['answer']]",
+    );
+    let ask = |server: &Server, version: &str| {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        write!(stream, "GET / HTTP/{version}\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let server = Server::start(dir.path(), &["--early-hints"]);
+    // The second request comes over the connection to the process that the first one has left.
+    for _ in 0..2 {
+        let answer = ask(&server, "1.1");
+        let rest = answer
+            .strip_prefix("HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n")
+            .expect(&answer);
+        assert!(rest.starts_with("HTTP/1.1 200 OK\r\n") && rest.ends_with("answer"), "{rest}");
+        assert!(!ask(&server, "1.0").contains("103"));
+    }
+    let without = Server::start(dir.path(), &[]);
+    assert!(!ask(&without, "1.1").contains("103"));
+}

@@ -1,0 +1,118 @@
+//! Deploying new code: rolling and immediate restarts, and code that does not boot.
+
+use crate::http::Load;
+use crate::server::{Server, eventually, wsgi, wsgi_text};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+fn deploy(dir: &Path, head: &str, body: &str) {
+    fs::write(dir.join("passenger_wsgi.py"), wsgi_text(head, body)).unwrap();
+    // Time stamps of files change with the kernel's tick, so a second touch within one tick is invisible.
+    std::thread::sleep(Duration::from_millis(20));
+    fs::write(dir.join("tmp/restart.txt"), "").unwrap();
+}
+
+#[test]
+fn a_rolling_restart_under_load_neither_fails_nor_delays_requests() {
+    let dir = wsgi("", "return answer('old')");
+    let server = Server::start(dir.path(), &["-e", "production", "--max-pool-size", "3"]);
+    let load = Load::start(server.address, "/", 16);
+    eventually("a full pool", || (server.pids().len() == 3).then_some(()));
+    load.stop();
+    // For comparison, measure the load without a restart: undisturbed, and beside three unrelated
+    // interpreters, which take as much processor time to start as three new processes.
+    let load = Load::start(server.address, "/", 16);
+    std::thread::sleep(Duration::from_secs(2));
+    let quiet = load.stop().longest;
+    let load = Load::start(server.address, "/", 16);
+    for _ in 0..3 {
+        let imports = "import hmac, selectors, traceback, wsgiref.util, importlib.util";
+        let started = std::process::Command::new("python3").args(["-c", imports]).status();
+        assert!(started.unwrap().success());
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let busy = load.stop().longest;
+    let load = Load::start(server.address, "/", 16);
+    deploy(dir.path(), "time.sleep(2)", "return answer('new')");
+    eventually("new code", || (server.get("/") == "new").then_some(()));
+    eventually("only new code", || {
+        (!server.status()["groups"][0]["restarting"].as_bool()?).then_some(())
+    });
+    let seen = load.stop();
+    println!(
+        "rolling restart: {} answered, {} failed, longest stall {:?} ({quiet:?} without, {busy:?} beside unrelated interpreters)",
+        seen.answered,
+        seen.failed.len(),
+        seen.longest
+    );
+    assert!(seen.failed.is_empty(), "{:?}", seen.failed);
+    assert!(seen.texts.contains("old") && seen.texts.contains("new"));
+    // The application takes 2 s to boot, and requests must not wait for that. Other tests share the
+    // processors, so the limit is generous; run this test alone to measure the longest stall.
+    assert!(seen.longest < Duration::from_millis(1000), "{:?}", seen.longest);
+}
+
+#[test]
+fn a_restart_is_noticed_under_load() {
+    let dir = wsgi("", "return answer('old')");
+    let server = Server::start(dir.path(), &["-e", "production"]);
+    let load = Load::start(server.address, "/", 2);
+    deploy(dir.path(), "", "return answer('new')");
+    let touched = std::time::Instant::now();
+    server.logs("restarting");
+    println!("the restart was noticed after {:?}", touched.elapsed());
+    load.stop();
+}
+
+#[test]
+fn a_version_that_does_not_boot_is_not_deployed() {
+    let dir = wsgi("", "return answer('old')");
+    let server = Server::start(dir.path(), &["-e", "production"]);
+    let load = Load::start(server.address, "/", 16);
+    deploy(dir.path(), "raise RuntimeError('no database')", "return answer('new')");
+    server.logs("no database");
+    let error = eventually("the error in `status`", || {
+        server.status()["groups"][0]["last_error"].as_str().map(str::to_owned)
+    });
+    assert!(error.contains("no database"), "{error}");
+    let seen = load.stop();
+    println!("broken deployment: {} answered, {} failed", seen.answered, seen.failed.len());
+    assert!(seen.failed.is_empty(), "{:?}", seen.failed);
+    assert_eq!(seen.texts.into_iter().collect::<Vec<_>>(), ["old"]);
+
+    deploy(dir.path(), "", "return answer('fixed')");
+    eventually("fixed code", || (server.get("/") == "fixed").then_some(()));
+}
+
+#[test]
+fn in_development_a_restart_is_immediate_and_the_page_shows_the_error() {
+    let dir = wsgi("", "return answer('old')");
+    let server = Server::start(dir.path(), &[]);
+    assert_eq!(server.get("/"), "old");
+    deploy(dir.path(), "", "return answer('new')");
+    eventually("new code", || (server.get("/") == "new").then_some(()));
+
+    deploy(dir.path(), "raise RuntimeError('<no database>')", "");
+    let page = eventually("an error page", || {
+        let reply = server.client().request("GET", "/", &[("Accept", "text/html")], b"").unwrap();
+        (reply.status == 500).then(|| reply.text())
+    });
+    assert!(page.contains("RuntimeError: &lt;no database&gt;") && page.contains("<html"), "{page}");
+    let plain = server.client().get("/").unwrap();
+    assert!(plain.text().contains("RuntimeError: <no database>"), "{}", plain.text());
+    server.logs("RuntimeError: <no database>");
+}
+
+#[test]
+fn in_production_the_error_page_shows_no_details() {
+    let dir = wsgi("", "return answer('old')");
+    let server = Server::start(dir.path(), &["-e", "production", "--no-rolling-restarts"]);
+    deploy(dir.path(), "raise RuntimeError('SECRET')", "");
+    let page = eventually("an error page", || {
+        let reply = server.client().get("/").unwrap();
+        (reply.status == 500).then(|| reply.text())
+    });
+    assert!(!page.contains("SECRET"), "{page}");
+    server.logs("SECRET");
+}

@@ -1,0 +1,165 @@
+//! The end of a server, graceful and forced. Neither leaves a process or a file behind.
+
+use crate::server::{Server, eventually, is_alive, run, start_command, wsgi};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Asserts that the instance directory and the processes are gone.
+fn assert_clean(server: &Server, pids: &[u32]) {
+    let left: Vec<_> = fs::read_dir(server.runtime.path()).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    for &pid in pids {
+        assert!(!is_alive(pid), "process {pid} is still alive");
+    }
+}
+
+#[test]
+fn every_signal_to_stop_lets_a_slow_request_finish() {
+    for signal in ["TERM", "INT", "HUP", "QUIT"] {
+        let dir = wsgi("", "time.sleep(0.7)\nreturn answer('finished')");
+        let (command, runtime) = with_sighup("SIG_DFL", dir.path());
+        let mut server = Server::start_with(command, runtime);
+        let pids = server.pids();
+        let mut idle = server.client();
+        let mut client = server.client();
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+        server.signal(signal);
+        assert_eq!(client.reply("GET").unwrap().text(), "finished");
+        assert!(server.ended().success());
+        assert!(idle.get("/").is_err(), "an idle connection stayed open");
+        assert_clean(&server, &pids);
+    }
+}
+
+#[test]
+fn a_head_that_never_ends_does_not_delay_the_shutdown() {
+    let dir = wsgi("", "return answer('here')");
+    let mut server = Server::start(dir.path(), &[]);
+    let mut halves = [server.client(), server.client()];
+    halves[0].get("/").unwrap();
+    for client in &mut halves {
+        client.send(b"GET / HTTP/1.1\r\nHo").unwrap();
+    }
+    // The server accepted this request after those two, so it is reading them by now.
+    server.get("/");
+    let asked = std::time::Instant::now();
+    server.signal("TERM");
+    assert!(server.ended().success());
+    // --shutdown-timeout and --header-timeout are 60 s.
+    assert!(asked.elapsed().as_secs() < 20, "{:?}", asked.elapsed());
+}
+
+/// Returns the command of a server that starts with this disposition of SIGHUP, whatever the tests inherited.
+fn with_sighup(action: &str, dir: &Path) -> (Command, TempDir) {
+    let runtime = tempfile::tempdir().unwrap();
+    let server = start_command(runtime.path(), dir, &[]);
+    let script = format!(
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.{action}); \
+         os.execv(sys.argv[1], sys.argv[1:])"
+    );
+    let mut command = Command::new("python3");
+    command.args(["-c", &script]).arg(server.get_program()).args(server.get_args());
+    for (name, value) in server.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    (command, runtime)
+}
+
+#[test]
+fn an_server_started_with_sighup_ignored_ignores_it() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let (command, runtime) = with_sighup("SIG_IGN", dir.path());
+    let mut server = Server::start_with(command, runtime);
+    let pids = server.pids();
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap().trim();
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 1, 1, "SigIgn: {ignored}");
+    server.signal("HUP");
+    assert_eq!(server.get("/"), pids[0].to_string());
+    server.signal("TERM");
+    assert!(server.ended().success());
+    assert_clean(&server, &pids);
+}
+
+#[test]
+fn a_request_that_exceeds_the_shutdown_timeout_is_cut_off() {
+    let dir = wsgi("", "time.sleep(30)\nreturn answer('never')");
+    let mut server = Server::start(dir.path(), &["--shutdown-timeout", "0.3"]);
+    let pids = server.pids();
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+    server.signal("TERM");
+    assert!(server.ended().success());
+    server.logs("--shutdown-timeout");
+    assert_clean(&server, &pids);
+}
+
+#[test]
+fn two_signals_in_quick_succession_count_as_one() {
+    let dir = wsgi("", "time.sleep(0.7)\nreturn answer('finished')");
+    let mut server = Server::start(dir.path(), &[]);
+    let pids = server.pids();
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+    // `timeout` signals the process and then its group. The signals differ here, because the kernel may
+    // merge two equal ones.
+    let both = format!("kill -s TERM {0}; kill -s INT {0}", server.pid());
+    assert!(Command::new("sh").args(["-c", &both]).status().unwrap().success());
+    assert_eq!(client.reply("GET").unwrap().text(), "finished");
+    assert!(server.ended().success());
+    assert_clean(&server, &pids);
+}
+
+#[test]
+fn a_later_second_signal_ends_the_server_at_once() {
+    let dir = wsgi("", "time.sleep(30)\nreturn answer('never')");
+    let mut server = Server::start(dir.path(), &[]);
+    let pids = server.pids();
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+    server.signal("TERM");
+    server.logs("shutting down");
+    // Repeat the signal until it comes late enough.
+    let end = eventually("the server exits", || {
+        server.signal("TERM");
+        server.has_ended()
+    });
+    assert_eq!(end.code(), Some(1));
+    server.logs("ended at once by a second signal");
+    eventually("the end of the processes", || pids.iter().all(|p| !is_alive(*p)).then_some(()));
+    assert_clean(&server, &pids);
+}
+
+#[test]
+fn the_stop_command_shuts_the_server_down() {
+    let dir = wsgi("", "return answer('ok')");
+    let mut server = Server::start(dir.path(), &[]);
+    let pids = server.pids();
+    assert!(run(server.runtime.path(), &["stop"]).status.success());
+    assert!(server.ended().success());
+    assert_clean(&server, &pids);
+}
+
+#[test]
+fn a_process_that_ignores_sigterm_is_killed() {
+    let dir = wsgi(
+        "import signal, threading",
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
+         threading.Thread(target=time.sleep, args=(60,)).start()\nreturn answer('ok')",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    server.get("/");
+    let pids = server.pids();
+    server.signal("TERM");
+    assert!(server.ended().success());
+    assert_clean(&server, &pids);
+}

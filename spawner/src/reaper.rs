@@ -1,0 +1,239 @@
+//! `cabrank __reaper`: ends application processes after a server that was killed.
+//!
+//! A killed server runs no code, so another process has to clean up. The server writes each process group
+//! that begins or ends to a pipe. When the server ends, for whatever reason, the pipe ends, and the
+//! reaper kills the groups that are left and removes the instance directory.
+//!
+//! A thread of the server starts another reaper if one ends, and reports each new instance directory to it. Both
+//! take up to a second.
+//!
+//! The kernel kills the leaders of the groups by itself (see [`prepare`]), even if the
+//! reaper is killed too. The reaper is for the processes that the leaders have started: neither a
+//! parent-death signal nor the end of standard input reaches a helper that is busy or hangs.
+
+use crate::children::kill_group;
+use crate::instance_dir::Instance;
+use crate::prepare;
+use rustix::fs::OFlags;
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, PipeWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The first argument of the command.
+pub(crate) const COMMAND: &str = "__reaper";
+
+/// How often the server looks after the reaper.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The server's end of the pipe. It stays open until the server ends, because the thread holds it, too.
+#[derive(Debug)]
+pub(crate) struct Reaper(Arc<Mutex<State>>);
+
+/// The knowledge of the reaper, for the next one.
+#[derive(Debug)]
+struct State {
+    pipe: PipeWriter,
+    dir: PathBuf,
+    groups: BTreeSet<u32>,
+}
+
+impl Reaper {
+    /// Starts the reaper of this server, and a thread that looks after it.
+    pub(crate) fn start(instance: Instance) -> io::Result<Reaper> {
+        let dir = instance.path();
+        let (mut child, pipe) = launch(&dir)?;
+        let state = Arc::new(Mutex::new(State { pipe, dir, groups: BTreeSet::new() }));
+        let reaper = Reaper(Arc::clone(&state));
+        let look_after = move || {
+            loop {
+                thread::sleep(PAUSE);
+                reaper.look_after(&mut child, instance.path());
+            }
+        };
+        thread::Builder::new().name("reaper".into()).spawn(look_after)?;
+        Ok(Reaper(state))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Code under this lock does not panic, so a poisoned lock still guards a valid state.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports a new directory, and replaces a reaper that has ended.
+    fn look_after(&self, child: &mut Child, dir: PathBuf) {
+        // Process 1 may have reaped it as an orphan: an error means that it has ended.
+        let ended =
+            child.try_wait().map_or_else(|e| Some(e.to_string()), |s| s.map(|s| s.to_string()));
+        let mut state = self.state();
+        let Some(how) = ended else {
+            if state.dir != dir {
+                state.note(&Note::Dir(&dir));
+                state.dir = dir;
+            }
+            return;
+        };
+        drop(state);
+        let Ok((another, pipe)) = launch(&dir) else { return };
+        *child = another;
+        state = self.state();
+        (state.pipe, state.dir) = (pipe, dir);
+        for &group in &state.groups {
+            state.note(&Note::Begun(group));
+        }
+        drop(state);
+        tracing::warn!("the reaper has ended ({how}); another one takes its place");
+    }
+
+    /// Notes that a process group has begun.
+    pub(crate) fn begun(&self, group: u32) {
+        let mut state = self.state();
+        state.groups.insert(group);
+        state.note(&Note::Begun(group));
+    }
+
+    /// Notes that a process group has ended.
+    pub(crate) fn ended(&self, group: u32) {
+        let mut state = self.state();
+        state.groups.remove(&group);
+        state.note(&Note::Ended(group));
+    }
+}
+
+/// Starts a reaper.
+fn launch(dir: &Path) -> io::Result<(Child, PipeWriter)> {
+    let (reader, writer) = io::pipe()?;
+    // A reaper that is stopped must not block the server.
+    rustix::fs::fcntl_setfl(&writer, OFlags::NONBLOCK)?;
+    let mut command = prepare::own_binary(COMMAND);
+    command.arg(dir).current_dir("/");
+    command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
+    // Signals to the server's group, such as those of a terminal, must not end the reaper.
+    Ok((command.process_group(0).spawn()?, writer))
+}
+
+/// One line of the pipe.
+#[derive(Debug, PartialEq, Eq)]
+enum Note<'a> {
+    Begun(u32),
+    Ended(u32),
+    /// The instance directory from now on.
+    Dir(&'a Path),
+}
+
+impl Note<'_> {
+    fn line(&self) -> Vec<u8> {
+        match self {
+            Note::Begun(group) => format!("+{group}\n").into_bytes(),
+            Note::Ended(group) => format!("-{group}\n").into_bytes(),
+            // A rest of a line could name another directory.
+            Note::Dir(dir) if dir.as_os_str().as_bytes().contains(&b'\n') => Vec::new(),
+            Note::Dir(dir) => [b"=", dir.as_os_str().as_bytes(), b"\n"].concat(),
+        }
+    }
+
+    fn parse(line: &[u8]) -> Option<Note<'_>> {
+        let (sign, rest) = line.split_first()?;
+        let group = || str::from_utf8(rest).ok()?.parse().ok();
+        match sign {
+            b'+' => Some(Note::Begun(group()?)),
+            b'-' => Some(Note::Ended(group()?)),
+            b'=' => Some(Note::Dir(Path::new(OsStr::from_bytes(rest)))),
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    fn note(&self, note: &Note<'_>) {
+        // A pipe takes so short a line in one piece. An error means that the reaper has ended.
+        let mut pipe = &self.pipe;
+        let _ = pipe.write(&note.line());
+    }
+}
+
+/// Runs the reaper until the end of the program. Returns whether it had a directory to watch.
+pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    let Some(mut dir) = arguments.next().map(PathBuf::from) else { return false };
+    let _ = prepare::close_descriptors();
+    let _ignored = ignored_signals();
+    let left = outlast(io::stdin().lock(), &mut dir);
+    for group in left {
+        kill_group(group, Signal::KILL);
+    }
+    remove(&dir);
+    true
+}
+
+/// Ignores the signals that ask a process to end, until the result is dropped.
+///
+/// Service managers signal all processes of a service at once. The server then shuts down gracefully, and
+/// may still be killed.
+fn ignored_signals() -> io::Result<impl Drop> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let entered = runtime.enter();
+    for kind in
+        [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate()]
+    {
+        drop(signal(kind)?); // the handler stays
+    }
+    drop(entered);
+    Ok(runtime)
+}
+
+/// Reads to the end of the pipe. Returns the groups that have not ended.
+///
+/// `dir` becomes the last directory that was reported.
+fn outlast(pipe: impl BufRead, dir: &mut PathBuf) -> BTreeSet<u32> {
+    let mut groups = BTreeSet::new();
+    for line in pipe.split(b'\n').map_while(Result::ok) {
+        match Note::parse(&line) {
+            Some(Note::Begun(group)) => drop(groups.insert(group)),
+            Some(Note::Ended(group)) => drop(groups.remove(&group)),
+            Some(Note::Dir(new)) => *dir = new.to_owned(),
+            None => {}
+        }
+    }
+    groups
+}
+
+/// Removes the instance directory. Processes that are being killed may still add files.
+fn remove(dir: &Path) {
+    for _ in 0..50 {
+        match std::fs::remove_dir_all(dir) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_that_have_ended_are_left_alone() {
+        let mut dir = PathBuf::from("/first");
+        let left = outlast(&b"+5\n+6\n-5\nnoise\n+\n\n=/second\n+7\n"[..], &mut dir);
+        assert_eq!((left, dir), (BTreeSet::from([6, 7]), "/second".into()));
+    }
+
+    #[test]
+    fn a_line_names_one_directory_or_is_left_out() {
+        for note in [Note::Begun(1), Note::Ended(2), Note::Dir(Path::new("/a b"))] {
+            let line = note.line();
+            assert_eq!(Note::parse(line.strip_suffix(b"\n").unwrap()), Some(note));
+        }
+        assert!(Note::Dir(Path::new("/a\nb")).line().is_empty());
+    }
+}
