@@ -27,6 +27,8 @@ use tokio::runtime::Handle;
 ///
 /// It exceeds the time in which the lifeline ends a process.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(12);
+/// How long the server waits for clients of upgraded connections, at least, after the processes have ended.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Runs a server until a request to stop.
 pub(crate) fn run(args: Box<StartArgs>, helper: Helper) -> Result<(), Failure> {
@@ -123,7 +125,7 @@ impl Server {
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         announce(&self.settings, address);
-        let acceptors = Acceptors::start(&listener, Arc::new(front)).map_err(|e| {
+        let mut acceptors = Acceptors::start(&listener, Arc::new(front)).map_err(|e| {
             Failure::other(format!(
                 "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
             ))
@@ -133,7 +135,7 @@ impl Server {
         tracing::info!("shutting down: finishing open requests");
         let deadline = Instant::now() + self.settings.shutdown_timeout;
         acceptors.stop();
-        let finished = tokio::time::timeout_at(deadline.into(), acceptors.all_closed());
+        let finished = tokio::time::timeout_at(deadline.into(), acceptors.all_served());
         tokio::select! {
             finished = finished => if finished.is_err() {
                 tracing::warn!(
@@ -143,12 +145,17 @@ impl Server {
             },
             () = signals.next() => return Err(self.end_at_once()),
         }
-        if self.end(deadline, signals).await {
-            tracing::info!("shut down");
-            Ok(())
-        } else {
-            Err(Failure::other("ended at once by a second signal."))
+        if !self.end(deadline, signals).await {
+            return Err(Failure::other("ended at once by a second signal."));
         }
+        // Upgraded connections end with their processes. Their clients get the last bytes.
+        let last = deadline.max(Instant::now() + FAREWELL);
+        tokio::select! {
+            _ = tokio::time::timeout_at(last.into(), acceptors.all_closed()) => {}
+            () = signals.next() => {}
+        }
+        tracing::info!("shut down");
+        Ok(())
     }
 
     /// Ends the processes and removes the directory. Returns false if a second signal cut it short.

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 
 /// An end of input this soon after the request's last byte is a half-close: the client waits for its answer.
 /// A later one means that the client has left.
@@ -32,6 +33,8 @@ pub(crate) struct Client {
     last_byte: Instant,
     /// Whether the end of the client's input has arrived.
     pub(crate) has_ended: bool,
+    /// A stop waits until this is gone: while the connection carries requests. `None` after an upgrade.
+    pub(crate) counts_as_request: Option<mpsc::Sender<()>>,
 }
 
 /// The client has closed its connection and does not wait for an answer.
@@ -39,9 +42,22 @@ pub(crate) struct Client {
 pub(crate) struct Left;
 
 impl Client {
-    pub(crate) fn new(core: Arc<Core>, stream: TcpStream, peer: Peer) -> Self {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        stream: TcpStream,
+        peer: Peer,
+        counts: mpsc::Sender<()>,
+    ) -> Self {
         let watch = core.sweep.watch();
-        Client { core, stream, peer, watch, last_byte: Instant::now(), has_ended: false }
+        Client {
+            core,
+            stream,
+            peer,
+            watch,
+            last_byte: Instant::now(),
+            has_ended: false,
+            counts_as_request: Some(counts),
+        }
     }
 
     /// Returns whether the server is stopping, so that the connection closes after this answer.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 
 /// How long a stop waits for the first request of a connection. It may be on its way.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
@@ -19,8 +20,15 @@ const FIRST_REQUEST: Duration = Duration::from_secs(1);
 const NEXT_REQUEST: Duration = Duration::from_millis(200);
 
 /// Serves a connection until one side closes it.
-pub(crate) async fn serve(core: Arc<Core>, stream: TcpStream, peer: Peer) {
-    let mut client = Client::new(Arc::clone(&core), stream, peer);
+///
+/// `counts` is dropped as soon as the connection carries no more requests.
+pub(crate) async fn serve(
+    core: Arc<Core>,
+    stream: TcpStream,
+    peer: Peer,
+    counts: mpsc::Sender<()>,
+) {
+    let mut client = Client::new(Arc::clone(&core), stream, peer, counts);
     let mut has_served = false;
     while next_request(&mut client, has_served).await {
         match Box::pin(request::serve(&mut client, has_served)).await {

@@ -45,7 +45,8 @@ pub(crate) fn listen(at: SocketAddr) -> io::Result<TcpListener> {
 pub(crate) struct Acceptors {
     cores: Vec<Arc<Core>>,
     stop: Vec<Arc<Notify>>,
-    open: mpsc::Receiver<()>,
+    requests: mpsc::Receiver<()>,
+    connections: mpsc::Receiver<()>,
 }
 
 /// An accepted connection on its way to its core.
@@ -60,7 +61,8 @@ impl Acceptors {
         let cores: Vec<_> = (0..front.settings.threads)
             .map(|index| Arc::new(Core::new(Arc::clone(&front), index)))
             .collect();
-        let (open, all) = mpsc::channel(1);
+        let (serving, requests) = mpsc::channel(1);
+        let (open, connections) = mpsc::channel(1);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             cores.iter().map(|_| mpsc::unbounded_channel()).unzip();
         let mut stop = Vec::new();
@@ -71,7 +73,7 @@ impl Acceptors {
                 core: Arc::clone(core),
                 cores: cores.clone(),
                 senders: senders.clone(),
-                open: open.clone(),
+                counts: (serving.clone(), open.clone()),
             };
             let listener = listener.try_clone()?;
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -83,7 +85,7 @@ impl Acceptors {
                 runtime.block_on(acceptor.serve(listener, receiver, &stopped));
             })?;
         }
-        Ok(Acceptors { cores, stop, open: all })
+        Ok(Acceptors { cores, stop, requests, connections })
     }
 
     /// Stops accepting. Idle connections close. The requests in the listener's backlog are still served.
@@ -95,10 +97,15 @@ impl Acceptors {
         }
     }
 
+    /// Waits until no connection carries requests. Upgraded connections may be open still.
+    pub(crate) async fn all_served(&mut self) {
+        // The channel carries no messages. It closes when the last connection drops its sender.
+        while self.requests.recv().await.is_some() {}
+    }
+
     /// Waits until all connections are closed.
-    pub(crate) async fn all_closed(mut self) {
-        // The channel carries no messages. It closes when the last connection's task drops its sender.
-        while self.open.recv().await.is_some() {}
+    pub(crate) async fn all_closed(&mut self) {
+        while self.connections.recv().await.is_some() {}
     }
 }
 
@@ -107,7 +114,8 @@ struct Acceptor {
     core: Arc<Core>,
     cores: Vec<Arc<Core>>,
     senders: Vec<mpsc::UnboundedSender<Accepted>>,
-    open: mpsc::Sender<()>,
+    /// Each connection has a clone of the first while it carries requests, and of the second while it is open.
+    counts: (mpsc::Sender<()>, mpsc::Sender<()>),
 }
 
 impl Acceptor {
@@ -142,9 +150,9 @@ impl Acceptor {
             }
         }
         drop(listener);
-        let Acceptor { core, cores, senders, open } = self;
+        let Acceptor { core, cores, senders, counts } = self;
         drop(senders);
-        let rest = Acceptor { core, cores, senders: Vec::new(), open };
+        let rest = Acceptor { core, cores, senders: Vec::new(), counts };
         // Ends when all cores have taken their backlog.
         while let Some(accepted) = handed.recv().await {
             rest.take(accepted);
@@ -250,9 +258,9 @@ impl Acceptor {
             Err(e) => return self.lost(&e),
         };
         let peer = Peer { remote, local, scheme: Scheme::Http };
-        let (core, open) = (Arc::clone(&self.core), self.open.clone());
+        let (core, (counts, open)) = (Arc::clone(&self.core), self.counts.clone());
         tokio::spawn(async move {
-            connection::serve(core, stream, peer).await;
+            connection::serve(core, stream, peer, counts).await;
             drop(open);
         });
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Read, Write};
 
 /// Connects to the WebSocket `/echo` of the example.
-fn websocket(server: &Server) -> Client {
+pub(crate) fn websocket(server: &Server) -> Client {
     let mut client = server.client();
     let fields = [
         ("Connection", "Upgrade"),

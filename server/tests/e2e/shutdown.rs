@@ -1,7 +1,9 @@
 //! The end of a server, graceful and forced. Neither leaves a process or a file behind.
 
-use crate::server::{Server, eventually, is_alive, run, start_command, wsgi};
+use crate::asgi::websocket;
+use crate::server::{Server, eventually, example, is_alive, node, run, start_command, wsgi};
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -72,7 +74,7 @@ fn with_sighup(action: &str, dir: &Path) -> (Command, TempDir) {
 }
 
 #[test]
-fn an_server_started_with_sighup_ignored_ignores_it() {
+fn a_server_started_with_sighup_ignored_ignores_it() {
     let dir = wsgi("", "return answer(os.getpid())");
     let (command, runtime) = with_sighup("SIG_IGN", dir.path());
     let mut server = Server::start_with(command, runtime);
@@ -162,4 +164,55 @@ fn a_process_that_ignores_sigterm_is_killed() {
     server.signal("TERM");
     assert!(server.ended().success());
     assert_clean(&server, &pids);
+}
+
+#[test]
+fn websockets_are_told_of_a_stop_while_open_requests_finish() {
+    let mut server = Server::start(&example("asgi"), &[]);
+    let pids = server.pids();
+    let mut socket = websocket(&server);
+    let mut slow = server.client();
+    slow.send(b"GET /slow?1 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("two sessions", || {
+        (server.status()["groups"][0]["processes"][0]["sessions"] == 2).then_some(())
+    });
+    let asked = std::time::Instant::now();
+    server.signal("TERM");
+    assert_eq!(slow.reply("GET").unwrap().status, 200);
+    let mut frame = [0; 4];
+    socket.stream.read_exact(&mut frame).unwrap();
+    assert_eq!((frame[0], u16::from_be_bytes([frame[2], frame[3]])), (0x88, 1012));
+    // The client answers with the same frame, masked by zeros.
+    socket.send(&[&[0x88, 0x82, 0, 0, 0, 0], &frame[2..]].concat()).unwrap();
+    assert!(server.ended().success());
+    // --shutdown-timeout is 60 s.
+    assert!(asked.elapsed().as_secs() < 30, "{:?}", asked.elapsed());
+    assert_clean(&server, &pids);
+}
+
+/// An application that ends its upgraded connections itself, and one that leaves them to its end.
+#[test]
+fn an_upgraded_connection_ends_with_its_process() {
+    for (farewell, last) in [("socket.end('bye'); process.exitCode = 0;", "bye"), ("", "")] {
+        let dir = node(&format!(
+            "const server = http.createServer((q, s) => s.end('ok')).listen(0);\n\
+             server.on('upgrade', (q, socket) => {{\n\
+               socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: echo\\r\\nConnection: Upgrade\\r\\n\\r\\n');\n\
+               socket.on('error', () => {{}});\n\
+               socket.on('data', (d) => socket.write(d));\n\
+               process.on('SIGTERM', () => {{ {farewell} }}); }});"
+        ));
+        let mut server = Server::start(dir.path(), &[]);
+        let pids = server.pids();
+        let mut client = server.client();
+        let upgrade = [("Connection", "Upgrade"), ("Upgrade", "echo")];
+        assert_eq!(client.request("GET", "/", &upgrade, b"").unwrap().status, 101);
+        server.signal("TERM");
+        server.logs("shutting down");
+        let mut seen = String::new();
+        client.stream.read_to_string(&mut seen).unwrap();
+        assert_eq!(seen, last);
+        assert!(server.ended().success());
+        assert_clean(&server, &pids);
+    }
 }
