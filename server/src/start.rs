@@ -7,8 +7,9 @@ use crate::admin::{self, server::Admin};
 use crate::config::Settings;
 use crate::config::cli::StartArgs;
 use crate::failure::{Failure, Kind};
-use crate::front::Front;
+use crate::front::admission::Admission;
 use crate::front::server::{self, Acceptors};
+use crate::front::{Front, budget};
 use crate::logging;
 use crate::signals::Signals;
 use cabrank::ApplicationPool;
@@ -59,6 +60,10 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
         Supervisor::start(helper, admin::NAME, user, settings.threads, Handle::current())?;
     let (pool, link) = build_pool(&settings, &supervisor)?;
     let options = settings.pool_options();
+    // After the spawner: applications get the limit of open files that the server was started with.
+    let shares = budget::raise();
+    let max_in_progress = settings.max_requests_in_progress.unwrap_or(shares.requests);
+    let admission = Arc::new(Admission::new(max_in_progress, &settings));
     let instance = supervisor.instance();
     let at = admin::socket(&instance.path());
     let admin_socket =
@@ -72,6 +77,7 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
             pool: pool.clone(),
             connections: supervisor.connections().clone(),
             options: options.clone(),
+            admission: Arc::clone(&admission),
             settings: Arc::clone(&settings),
             address,
             since: Instant::now(),
@@ -92,8 +98,10 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
                 options,
                 Arc::clone(&server.settings),
                 server.supervisor.instance(),
+                shares,
+                admission,
             );
-            front.progress.learn(concurrency);
+            front.admission.learn(concurrency);
             server.serve(listener, address, front, &mut signals).await
         }
         None => {

@@ -72,6 +72,8 @@ pub(crate) struct Process {
 pub(crate) struct About<'a> {
     pub(crate) connections: &'a Connections,
     pub(crate) settings: &'a Settings,
+    /// The number of requests that wait before they may ask the pool.
+    pub(crate) waiting_outside: usize,
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
 }
@@ -96,8 +98,8 @@ impl Report {
             active,
             spawning,
             draining,
-            requests_in_queue: waiting,
-            groups: groups.into_iter().map(|g| group(g, &idle)).collect(),
+            requests_in_queue: waiting + about.waiting_outside,
+            groups: groups.into_iter().map(|g| group(g, &idle, about.waiting_outside)).collect(),
         }
     }
 }
@@ -105,13 +107,13 @@ impl Report {
 /// The number of idle connections by process.
 type IdleCounts = HashMap<Identifier, usize>;
 
-fn group(g: GroupSnapshot, idle: &IdleCounts) -> Group {
+fn group(g: GroupSnapshot, idle: &IdleCounts, waiting_outside: usize) -> Group {
     Group {
         name: g.name,
         app_root: g.app_root.display().to_string(),
         environment: g.environment,
         min_instances: g.min_processes,
-        requests_in_queue: g.waiting,
+        requests_in_queue: g.waiting + waiting_outside,
         spawning: g.spawning,
         restarting: g.restarting,
         back_off: g.backing_off.map(|d| d.as_secs_f64()),

@@ -39,6 +39,7 @@ pub(crate) struct Admin {
     pub(crate) pool: Pool,
     pub(crate) connections: Connections,
     pub(crate) options: PoolOptions,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
@@ -127,8 +128,15 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Status => {
             let admin = Arc::clone(admin);
             let report = tokio::task::spawn_blocking(move || {
-                let Admin { connections, settings, address, since, .. } = &*admin;
-                let about = About { connections, settings, address: *address, since: *since };
+                let Admin { connections, settings, admission, address, since, .. } = &*admin;
+                let waiting_outside = admission.waiting_outside();
+                let about = About {
+                    connections,
+                    settings,
+                    waiting_outside,
+                    address: *address,
+                    since: *since,
+                };
                 Report::of(&admin.pool, &about)
             });
             match report.await {

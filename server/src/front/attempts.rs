@@ -22,25 +22,13 @@ pub(crate) async fn answer(client: &mut Client, scratch: &mut Scratch, body: &mu
     let mut tries = Tries::default();
     let mut in_progress = None;
     loop {
-        if in_progress.is_none() {
-            in_progress = match front.progress.try_begin() {
-                Some(begun) => begun,
-                None => {
-                    match client.unless_left(&mut scratch.input, front.progress.begin()).await {
-                        Err(Left) => return End::Close,
-                        Ok(Err(error)) => return End::Trouble(Trouble::Get(error)),
-                        Ok(Ok(begun)) => Some(begun),
-                    }
-                }
-            };
-        }
-        let get = front.pool.get_async(&front.options);
+        let get = front.admission.session(&front.pool, &front.options, &mut in_progress);
         let session = match client.unless_left(&mut scratch.input, get).await {
             Err(Left) => return End::Close,
             Ok(Err(error)) => return End::Trouble(Trouble::Get(error)),
             Ok(Ok(session)) => session,
         };
-        front.progress.learn(session.process.concurrency);
+        front.admission.learn(session.process.concurrency);
         let process = Arc::clone(&session.process);
         let Scratch { input, head, to_app, .. } = &mut *scratch;
         let peer = client.peer;

@@ -6,7 +6,7 @@
 //! - [`core`] has the data of one core: the [`sweep`] of time-outs and recycled buffers ([`input`]);
 //! - [`connection`] is the life of a [`client`]'s connection, and [`request`] that of one request;
 //! - [`request_body`] reads the body before a process is taken, at a [`pace`] that the server limits;
-//! - [`attempts`] takes the request to a process, within the bound of [`progress`], and to another one if that is safe;
+//! - [`attempts`] takes the request to a process, within the bound of [`admission`], and to another one if that is safe;
 //! - [`exchange`] carries the request to the process and the [`answer`] back, over a [`work`];
 //! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
 //! - [`tunnel`] connects client and application after an upgrade;
@@ -14,6 +14,7 @@
 //! - [`rare`] limits log lines.
 
 pub(crate) mod abandoned;
+pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod attempts;
 pub(crate) mod budget;
@@ -25,7 +26,6 @@ pub(crate) mod exchange;
 pub(crate) mod input;
 pub(crate) mod overtime;
 pub(crate) mod pace;
-pub(crate) mod progress;
 pub(crate) mod rare;
 pub(crate) mod request;
 pub(crate) mod request_body;
@@ -36,11 +36,11 @@ pub(crate) mod work;
 
 use crate::config::Settings;
 use crate::http::spool::SpoolLimits;
-use budget::Budget;
+use admission::Admission;
+use budget::{Budget, Shares};
 use cabrank::PoolOptions;
 use cabrank_spawner::Pool;
 use cabrank_spawner::instance_dir::Instance;
-use progress::Progress;
 use rare::Rare;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -58,7 +58,7 @@ pub(crate) struct Front {
     full: Rare,
     /// Becomes true when the server shuts down.
     pub(crate) is_closing: AtomicBool,
-    pub(crate) progress: Progress,
+    pub(crate) admission: Arc<Admission>,
 }
 
 impl Front {
@@ -67,11 +67,10 @@ impl Front {
         options: PoolOptions,
         settings: Arc<Settings>,
         instance: Instance,
+        shares: Shares,
+        admission: Arc<Admission>,
     ) -> Self {
-        let shares = budget::raise();
         let budget = Budget::new(settings.max_connections.unwrap_or(shares.connections));
-        let max_in_progress = settings.max_requests_in_progress.unwrap_or(shares.requests);
-        let progress = Progress::new(max_in_progress, &settings);
         Front {
             pool,
             options,
@@ -80,7 +79,7 @@ impl Front {
             instance,
             full: Rare::default(),
             is_closing: AtomicBool::new(false),
-            progress,
+            admission,
         }
     }
 

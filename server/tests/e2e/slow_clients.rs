@@ -1,7 +1,7 @@
 //! Clients that are slow, or leave: a process is held only while it works.
 
 use crate::http::Client;
-use crate::server::{HALF_CLOSE, Server, eventually, node, wsgi};
+use crate::server::{HALF_CLOSE, Server, eventually, node, run, wsgi};
 use std::time::{Duration, Instant};
 
 /// Sends a GET without reading its answer.
@@ -147,6 +147,38 @@ fn requests_beyond_the_bound_on_those_in_progress_wait_in_a_queue() {
     });
     ends.sort();
     assert_eq!(ends, [(200, None), (503, Some("1".into()))]);
+    assert_eq!(first.reply("GET").unwrap().status, 200);
+}
+
+#[test]
+fn requests_that_wait_for_those_in_progress_are_in_the_queue_of_status() {
+    let dir = node("http.createServer((q, s) => setTimeout(() => s.end('done'), 3000)).listen(0);");
+    let server = Server::start(dir.path(), &["--max-requests-in-progress", "1"]);
+    let mut clients: Vec<_> = (0..6).map(|_| begin(&server, "/")).collect();
+    eventually("five requests in the queue", || {
+        let status = server.status();
+        let queues = [&status["requests_in_queue"], &status["groups"][0]["requests_in_queue"]];
+        queues.iter().all(|queue| queue.as_u64() == Some(5)).then_some(())
+    });
+    drop(clients.split_off(1));
+    eventually("an empty queue", || (server.status()["requests_in_queue"] == 0).then_some(()));
+    assert_eq!(clients[0].reply("GET").unwrap().status, 200);
+}
+
+/// One request waits in the pool for a process, and the other for the first one.
+#[test]
+fn the_size_of_the_queue_holds_for_both_waits_together() {
+    let dir = node("setTimeout(() => http.createServer((q, s) => s.end('done')).listen(0), 2000);");
+    let options = ["--max-requests-in-progress", "1", "--max-request-queue-size", "1"];
+    let server = Server::start(dir.path(), &options);
+    let old = server.pids();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("no process", || (!server.pids().iter().any(|pid| old.contains(pid))).then_some(()));
+    let mut first = begin(&server, "/");
+    eventually("the first in the queue", || {
+        (server.status()["requests_in_queue"] == 1).then_some(())
+    });
+    assert_eq!(server.client().get("/").unwrap().status, 503);
     assert_eq!(first.reply("GET").unwrap().status, 200);
 }
 
