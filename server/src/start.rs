@@ -209,7 +209,6 @@ fn build_pool(settings: &Settings, supervisor: &Supervisor) -> Result<(Pool, Lin
         .spawner(settings.spawner_options())
         .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let link = spawner.link();
-    let (log, restarting) = (log_event(), link.clone());
     let pool = ApplicationPool::builder(spawner)
         .max(settings.max_pool_size)
         .max_per_app(settings.max_instances_per_app)
@@ -217,12 +216,7 @@ fn build_pool(settings: &Settings, supervisor: &Supervisor) -> Result<(Pool, Lin
         .drain_timeout(settings.shutdown_timeout)
         .stat_throttle(settings.stat_throttle_rate)
         .restart_files(|path| path.metadata()?.modified())
-        .observer(move |event: &Event| {
-            if let Event::Restarting { .. } = event {
-                restarting.restarting();
-            }
-            log(event);
-        })
+        .observer(log_event())
         .build()
         .map_err(|e| Failure::caused_by(&e))?;
     link.set(&pool);

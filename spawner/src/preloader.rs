@@ -40,8 +40,24 @@ struct Place {
     version: u64,
     /// The number of times that a preloader was put here.
     uses: u64,
-    /// Whether this version of the application cannot be preloaded, or the server ends.
-    is_off: bool,
+    mode: Mode,
+}
+
+/// Whether preloaders are used.
+///
+/// The pool asks for a reload before each spawn of a restart until a process is ready. So a version that does not boot
+/// at all would be tried twice for each failed spawn: by a preloader, and directly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Mode {
+    #[default]
+    On,
+    /// A preloader could not load the application. Processes start directly.
+    Off {
+        /// A direct start has failed since then, too. The next one that succeeds turns preloaders on again.
+        is_broken: bool,
+    },
+    /// The server ends.
+    Closed,
 }
 
 /// A preloader that is free for a spawn. Dropping it asks the process to leave.
@@ -68,7 +84,7 @@ impl Preloading {
     /// Takes the preloader, if one lives, and returns the version of the code. `None`: preloading is off.
     pub(crate) fn take(&self) -> Option<(Option<Preloader>, u64)> {
         let mut place = self.place();
-        if place.is_off {
+        if place.mode != Mode::On {
             return None;
         }
         let (taken, version) = (place.preloader.take(), place.version);
@@ -80,7 +96,7 @@ impl Preloading {
     /// Puts a preloader back, unless its code is outdated.
     pub(crate) fn put_back(self: &Arc<Self>, preloader: Preloader) {
         let mut place = self.place();
-        if place.is_off || place.version != preloader.version {
+        if place.mode != Mode::On || place.version != preloader.version {
             drop(place);
             return;
         }
@@ -111,14 +127,28 @@ impl Preloading {
     /// Notes that this version of the code cannot be preloaded.
     pub(crate) fn failed(&self, version: u64) {
         let mut place = self.place();
-        place.is_off |= place.version == version;
+        if place.mode == Mode::On && place.version == version {
+            place.mode = Mode::Off { is_broken: false };
+        }
     }
 
-    /// Ends the preloader, because its code is outdated.
-    pub(crate) fn restart(&self) {
+    /// Notes whether a process that was started without a preloader has become ready.
+    pub(crate) fn started_directly(&self, is_ready: bool) {
+        let mut place = self.place();
+        place.mode = match (place.mode, is_ready) {
+            (Mode::Off { .. }, false) => Mode::Off { is_broken: true },
+            (Mode::Off { is_broken: true }, true) => Mode::On,
+            (mode, _) => mode,
+        };
+    }
+
+    /// Ends the preloader, because its code is outdated, and lets another one begin.
+    pub(crate) fn reload(&self) {
         let mut place = self.place();
         place.version += 1;
-        place.is_off = false;
+        if place.mode == (Mode::Off { is_broken: false }) {
+            place.mode = Mode::On;
+        }
         let outdated = place.preloader.take();
         drop(place);
         drop(outdated);
@@ -128,7 +158,7 @@ impl Preloading {
     pub(crate) fn close(&self) {
         let mut place = self.place();
         place.version += 1;
-        place.is_off = true;
+        place.mode = Mode::Closed;
         let last = place.preloader.take();
         drop(place);
         drop(last);
@@ -248,5 +278,61 @@ async fn hold(
         tracing::debug!(pid, "preloader {pid} has exited: {status}");
     } else {
         tracing::warn!(pid, "preloader {pid} ended unexpectedly: {status}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn preloading() -> (tokio::runtime::Runtime, Arc<Preloading>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let preloading = Preloading::new(None, runtime.handle().clone());
+        (runtime, preloading)
+    }
+
+    /// Returns the version that a spawn would preload, if it would.
+    fn version(preloading: &Preloading) -> Option<u64> {
+        preloading.take().map(|(_, version)| version)
+    }
+
+    #[test]
+    fn an_application_that_cannot_be_preloaded_starts_directly_until_the_next_restart() {
+        let (_runtime, preloading) = preloading();
+        preloading.failed(0);
+        preloading.started_directly(true);
+        assert_eq!(version(&preloading), None);
+        preloading.reload();
+        assert_eq!(version(&preloading), Some(1));
+    }
+
+    #[test]
+    fn a_version_that_does_not_boot_is_preloaded_again_after_it_has_booted_directly() {
+        let (_runtime, preloading) = preloading();
+        preloading.failed(0);
+        for _ in 0..3 {
+            preloading.started_directly(false);
+            preloading.reload(); // the pool asks before each spawn of a restart
+            assert_eq!(version(&preloading), None);
+        }
+        preloading.started_directly(true);
+        assert_eq!(version(&preloading), Some(3));
+    }
+
+    #[test]
+    fn a_failure_of_outdated_code_says_nothing_about_the_new_code() {
+        let (_runtime, preloading) = preloading();
+        preloading.reload();
+        preloading.failed(0);
+        assert_eq!(version(&preloading), Some(1));
+    }
+
+    #[test]
+    fn after_the_end_no_preloader_begins() {
+        let (_runtime, preloading) = preloading();
+        preloading.close();
+        preloading.reload();
+        preloading.started_directly(true);
+        assert_eq!(version(&preloading), None);
     }
 }

@@ -24,6 +24,7 @@ use crate::prepare;
 use crate::process::{AppInfo, AppProcess};
 use crate::random;
 use crate::{Link, WeakPool};
+use cabrank::PoolOptions;
 use cabrank::application_pool::{SpawnError, SpawnRequest, Spawner};
 use rustix::process::{Resource, Signal, getrlimit};
 use std::io::{self, Write};
@@ -273,23 +274,38 @@ impl AppSpawner {
 
     fn boot(&self, request: &SpawnRequest) -> Result<AppProcess, BootError> {
         match &self.options.app.launch {
-            Launch::Loader { .. } => self.load(request, None),
-            Launch::Custom(custom) => self.load(request, Some(custom)),
+            Launch::Loader { .. } => self.boot_loader(request, None),
+            Launch::Custom(custom) => self.boot_loader(request, Some(custom)),
             Launch::Command(command) => self.boot_command(command, request),
         }
     }
 
     /// Boots a process whose loader loads the startup file.
-    fn load(
+    fn boot_loader(
         &self,
         request: &SpawnRequest,
         custom: Option<&CustomLoader>,
     ) -> Result<AppProcess, BootError> {
+        if let Some(forked) = self.fork(request) {
+            return self.load(forked, request, custom);
+        }
+        let booted = self.start(Role::Loader).and_then(|begun| self.load(begun, request, custom));
+        if let Some(preloading) = &self.preloading
+            && !request.cancel().is_cancelled()
+        {
+            preloading.started_directly(booted.is_ok());
+        }
+        booted
+    }
+
+    /// Performs the handshake with a loader that has begun.
+    fn load(
+        &self,
+        (starting, control): Started,
+        request: &SpawnRequest,
+        custom: Option<&CustomLoader>,
+    ) -> Result<AppProcess, BootError> {
         let password = random::characters(43);
-        let (starting, control) = match self.fork(request) {
-            Some(forked) => forked,
-            None => self.start(Role::Loader)?,
-        };
         let deadline = Instant::now() + self.options.start_timeout;
         shut_down_on_cancel(request, &control);
         let keys = self.keys(&password);
@@ -468,6 +484,13 @@ impl Spawner for AppSpawner {
 
     fn spawn(&self, request: &SpawnRequest) -> Result<AppProcess, SpawnError> {
         self.boot(request).map_err(SpawnError::new)
+    }
+
+    /// Ends the preloader, which has loaded the outdated code.
+    fn reload(&self, _: &PoolOptions) {
+        if let Some(preloading) = &self.preloading {
+            preloading.reload();
+        }
     }
 }
 

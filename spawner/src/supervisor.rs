@@ -109,13 +109,6 @@ impl Link {
         let _ = self.pool.set(pool.downgrade());
     }
 
-    /// Ends the preloader of outdated code. The pool's observer calls it when a restart begins.
-    pub fn restarting(&self) {
-        if let Some(preloading) = &self.preloading {
-            preloading.restart();
-        }
-    }
-
     /// Ends the preloader, and lets no other one begin. Call it before the pool closes.
     pub fn close(&self) {
         if let Some(preloading) = &self.preloading {

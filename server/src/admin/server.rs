@@ -6,17 +6,16 @@
 use super::report::{About, Report};
 use super::{Reply, Request};
 use crate::config::Settings;
-use crate::regular_file;
+use crate::front::admission::Admission;
 use cabrank::PoolOptions;
 use cabrank::application_pool::Identifier;
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::instance_dir::Instance;
-use rustix::fs::{OFlags, Timespec, Timestamps, UTIME_NOW};
-use std::fs::{OpenOptions, Permissions};
+use std::fs::Permissions;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -148,7 +147,7 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
             admin.stop.notify_one();
             Reply::Done("The server is shutting down.".into())
         }
-        Request::Restart => restart(admin).await,
+        Request::Restart => restart(admin),
         Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, || {
             format!("Process {pid} gets no more requests and shuts down.")
         }),
@@ -161,54 +160,13 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
     }
 }
 
-/// Restarts the application: touches `tmp/restart.txt`, as an operator would, and lets the pool check it.
-async fn restart(admin: &Arc<Admin>) -> Reply {
-    let dir = admin.options.restart_dir();
-    let file = dir.join("restart.txt");
-    let touching = tokio::task::spawn_blocking({
-        let file = file.clone();
-        move || touch(&dir, &file)
-    });
-    if let Err(e) = touching.await.map_err(io::Error::from).flatten() {
-        return Reply::Refused(format!(
-            "cannot write {}: {e}. Move it away, or set --restart-dir to a directory that this user may \
-             write to.",
-            file.display()
-        ));
+/// Restarts the application, as a new `restart.txt` would.
+fn restart(admin: &Admin) -> Reply {
+    let mode = admin.options.restart_mode();
+    match admin.pool.restart_group(admin.options.app_group_name(), mode) {
+        true => Reply::Done("The application is being restarted.".into()),
+        false => Reply::Refused("the pool is closed. Look at the server's log.".into()),
     }
-    let admin = Arc::clone(admin);
-    tokio::spawn(async move {
-        // Wait until the pool checks the file again.
-        tokio::time::sleep(admin.settings.stat_throttle_rate + Duration::from_millis(5)).await;
-        let _ = admin.pool.get_async(&admin.options).await;
-    });
-    Reply::Done("The application is being restarted.".into())
-}
-
-/// Sets the time of the file, and creates it if it does not exist. Leaves its content alone.
-///
-/// The application's users may write to the directory. So the file may be a symbolic link to any file of
-/// the server's user, which must not change. The directory may be a link, as deployment tools make it.
-fn touch(dir: &Path, file: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    match file.symlink_metadata() {
-        Ok(found) => regular_file::check_type(found.file_type())?,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-        Err(e) => return Err(e),
-    }
-    // The file may change between check and opening, so the opening follows no link and waits for no peer.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .custom_flags(flags)
-        .open(file)?;
-    regular_file::check_type(file.metadata()?.file_type())?;
-    // The time of the system call, which every user who may write to the file may set.
-    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    rustix::fs::futimens(&file, &Timestamps { last_access: now, last_modification: now })?;
-    Ok(())
 }
 
 /// Changes the process with this pid, and says so.

@@ -93,6 +93,7 @@ tests! {
         a_preloader_that_is_killed_is_replaced_without_a_failed_request
         a_preloader_that_hangs_is_killed_and_replaced
         a_restart_loads_the_new_code
+        a_version_that_does_not_boot_is_not_preloaded_again_and_again
         an_unused_preloader_leaves_and_another_one_comes
         an_application_that_cannot_be_preloaded_starts_directly
         forked_processes_end_with_a_killed_server
@@ -102,6 +103,7 @@ tests! {
         a_preloader_that_is_killed_is_replaced_without_a_failed_request
         a_preloader_that_hangs_is_killed_and_replaced
         a_restart_loads_the_new_code
+        a_version_that_does_not_boot_is_not_preloaded_again_and_again
         an_unused_preloader_leaves_and_another_one_comes
         an_application_that_cannot_be_preloaded_starts_directly
         forked_processes_end_with_a_killed_server
@@ -180,6 +182,28 @@ fn a_restart_loads_the_new_code(language: &Language) {
     assert!(run(server.runtime.path(), &["restart"]).status.success());
     eventually("the new code", || (server.get("/") == "new").then_some(()));
     eventually("the end of the preloader", || (!is_alive(first)).then_some(()));
+}
+
+/// The pool starts a process again and again. Only the first time, a preloader is tried before.
+fn a_version_that_does_not_boot_is_not_preloaded_again_and_again(language: &Language) {
+    let dir = language.loaded_by();
+    let file = dir.path().join(language.startup_file);
+    let code = fs::read_to_string(&file).unwrap();
+    let server = Server::start(dir.path(), &[&SMART[..], &["-e", "production"]].concat());
+    let (old, _) = pids(&server);
+    fs::write(&file, "this is no program (").unwrap();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    let failures = || server.log().matches("next attempt in").count();
+    eventually("three failures", || (failures() >= 3).then_some(()));
+    assert_eq!(server.log().matches("cannot be preloaded").count(), 1, "{}", server.log());
+    assert_eq!(pids(&server).0, old);
+    fs::write(&file, code).unwrap();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("forked processes of the new code", || {
+        let all = server.pids();
+        let (loaded, own) = pids(&server);
+        (loaded != old && loaded != own && !all.contains(&loaded)).then_some(())
+    });
 }
 
 fn an_unused_preloader_leaves_and_another_one_comes(language: &Language) {

@@ -1,7 +1,7 @@
 //! Deploying new code: rolling and immediate restarts, and code that does not boot.
 
 use crate::http::Load;
-use crate::server::{Server, eventually, wsgi, wsgi_text};
+use crate::server::{Server, eventually, run, wsgi, wsgi_text};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -115,4 +115,24 @@ fn in_production_the_error_page_shows_no_details() {
     });
     assert!(!page.contains("SECRET"), "{page}");
     server.logs("SECRET");
+}
+
+#[test]
+fn the_restart_command_writes_nothing_into_the_applications_directory() {
+    for environment in ["development", "production"] {
+        let dir = wsgi("", "return answer(os.getpid())");
+        fs::remove_dir(dir.path().join("tmp")).unwrap();
+        let server = Server::start(dir.path(), &["-e", environment]);
+        let files = || fs::read_dir(dir.path()).unwrap().flatten().map(|f| f.file_name());
+        let (old, before) = (server.get("/"), files().collect::<Vec<_>>());
+        let out = run(server.runtime.path(), &["restart"]);
+        assert_eq!(String::from_utf8_lossy(&out.stdout), "The application is being restarted.\n");
+        // No request is necessary: the pool keeps its minimum.
+        eventually("another process", || {
+            let pids = server.pids();
+            (!pids.is_empty() && !pids.iter().any(|pid| pid.to_string() == old)).then_some(())
+        });
+        assert_ne!(server.get("/"), old);
+        assert_eq!(files().filter(|f| f != "__pycache__").collect::<Vec<_>>(), before);
+    }
 }
