@@ -40,6 +40,7 @@ use tokio::runtime::Handle;
 
 mod command;
 mod explain;
+mod keys;
 mod smart;
 
 /// The longest wait for the rest of the output of a process that failed to boot.
@@ -97,7 +98,7 @@ impl AppSpawner {
         let program = self.program(role)?;
         let (ours, theirs) = UnixStream::pair().map_err(broken)?;
         (&theirs).write_all(b"\n").map_err(broken)?;
-        let mut command = match self.interpreter() {
+        let mut command = match keys::interpreter(&self.options) {
             Some(interpreter) => {
                 let mut command = self.command(interpreter);
                 command.arg(program);
@@ -165,15 +166,6 @@ impl AppSpawner {
         self.options.user.as_ref().map_or_else(own, |user| user.uid)
     }
 
-    /// Returns the program that runs the loader, unless the loader is executable.
-    fn interpreter(&self) -> Option<&Path> {
-        match &self.options.app.launch {
-            Launch::Loader { .. } => Some(&self.options.interpreter),
-            Launch::Custom(custom) => custom.interpreter.as_deref(),
-            Launch::Command(_) => None,
-        }
-    }
-
     /// Returns the file of the loader or the preloader, which exists.
     fn program(&self, role: Role) -> Result<PathBuf, BootError> {
         self.instance.restore().map_err(broken)?;
@@ -236,40 +228,9 @@ impl AppSpawner {
         error
     }
 
-    /// Returns the keys that the handshake sends, in the order of the protocol.
+    /// Returns the keys that the handshake sends.
     fn keys(&self, password: &str) -> Vec<(&'static str, String)> {
-        let s = &self.options;
-        let loader = match &s.app.launch {
-            Launch::Loader { loader, .. } => self.instance.path().join(loader.entry()),
-            Launch::Custom(custom) => custom.loader.clone(),
-            Launch::Command(_) => PathBuf::new(),
-        };
-        let interpreter = self.interpreter().map(|i| format!("{}\t", i.display()));
-        let minutes = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs() / 60);
-        let mut keys = vec![
-            ("passenger_root", self.instance.path().display().to_string()),
-            ("passenger_version", env!("CARGO_PKG_VERSION").into()),
-            ("generation_dir", self.instance.generation().display().to_string()),
-            ("gupid", format!("{minutes:x}-{}", random::characters(11))),
-            ("connect_password", password.into()),
-            ("app_root", s.app.root.display().to_string()),
-            ("app_group_name", s.group_name.clone()),
-            ("app_type", s.app.type_name.clone()),
-            ("start_command", format!("{}{}", interpreter.unwrap_or_default(), loader.display())),
-            ("startup_file", s.app.start().into()),
-            ("process_title", format!("{}: {}", s.app.title, s.app.root.display())),
-            ("log_level", s.log_level.clone()),
-            ("start_timeout", s.start_timeout.as_millis().to_string()),
-            ("environment", s.environment.clone()),
-            ("spawn_method", if self.preloading.is_some() { "smart" } else { "direct" }.into()),
-            ("restart_dir", s.restart_dir.display().to_string()),
-        ];
-        // A busy Node process runs no signal handler: its loader watches the time itself.
-        let threads = s.app_threads.get();
-        keys.extend((threads > 1).then(|| ("app_threads", threads.to_string())));
-        keys.extend(s.early_hints.then(|| ("early_hints", "true".into())));
-        keys.extend(s.max_request_time.map(|t| ("max_request_time", t.as_millis().to_string())));
-        keys
+        keys::keys(&self.options, &self.instance, password)
     }
 
     fn boot(&self, request: &SpawnRequest) -> Result<AppProcess, BootError> {

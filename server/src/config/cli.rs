@@ -235,7 +235,7 @@ pub(crate) struct Options {
     pub(crate) start_timeout: Option<Seconds>,
 
     /// How processes start: each loads the application (direct), or a preloader loads it once and forks
-    /// them (smart; Ruby only) [default: direct]
+    /// them (smart; for Ruby and Python, and types with a preloader) [default: direct]
     #[arg(long, env = "CABRANK_SPAWN_METHOD", value_name = "METHOD", help_heading = "Application")]
     pub(crate) spawn_method: Option<SpawnMethod>,
     /// The time after which an unused preloader leaves; 0: never [default: 300]

@@ -37,7 +37,7 @@ pub(crate) fn abandon(front: &Arc<Front>, mut work: Work, rest: Input, answer: A
     }
     let _ = work.link.stream().end_output();
     let front = Arc::clone(front);
-    let limit = front.settings.max_request_time;
+    let limit = front.settings.timeouts.request;
     tokio::spawn(async move {
         let left = limit.map(|limit| limit.saturating_sub(work.since.elapsed()));
         let finish = finish(&mut work, rest, answer);

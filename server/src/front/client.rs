@@ -80,7 +80,7 @@ impl Client {
 
     fn limits(&self, window: Duration) -> Limits {
         let settings = &self.core.front.settings;
-        Limits { pause: settings.client_timeout, rate: settings.min_client_rate, window }
+        Limits { pause: settings.timeouts.client, rate: settings.min_client_rate, window }
     }
 
     /// Reads once. 0: the end of the input.

@@ -47,7 +47,7 @@ async fn next_request(client: &mut Client, has_served: bool) -> bool {
         client.watch.set_idle();
     }
     let begun = client.watch.now();
-    let limit = client.core.front.settings.keep_alive_timeout;
+    let limit = client.core.front.settings.timeouts.keep_alive;
     let waited = poll_fn(|cx| {
         client.watch.register(cx);
         if client.stream.poll_read_ready(cx).is_ready() {

@@ -40,7 +40,7 @@ pub(crate) struct Scratch {
 
 impl Core {
     pub(crate) fn new(front: Arc<Front>, index: usize) -> Self {
-        let sweep = Arc::new(Sweep::new(front.settings.sweep_pause()));
+        let sweep = Arc::new(Sweep::new(front.settings.timeouts.sweep_pause()));
         let (connections, recycled) = Default::default();
         Core { front, index, sweep, connections, recycled }
     }

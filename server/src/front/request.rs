@@ -114,7 +114,7 @@ async fn more(client: &mut Client, scratch: &mut Scratch) -> More {
 }
 
 async fn more_since(client: &mut Client, scratch: &mut Scratch, begun: super::sweep::Tick) -> More {
-    let limit = client.core.front.settings.header_timeout;
+    let limit = client.core.front.settings.timeouts.header;
     let mut stops_since = None;
     poll_fn(|cx| {
         client.watch.register(cx);
@@ -188,9 +188,9 @@ async fn read_head(client: &mut Client, scratch: &mut Scratch) -> Head {
 /// Serves one request. Returns whether the connection can carry another one.
 async fn serve_one(client: &mut Client, scratch: &mut Scratch) -> bool {
     let front = Arc::clone(&client.core.front);
-    let mut body = Body::new(&scratch.head, front.settings.max_body, front.request_spool());
+    let mut body = Body::new(&scratch.head, front.settings.max_body, || front.request_spool());
     let mut asked = false;
-    let end = match acceptable(&scratch.head, &body, front.settings.max_body) {
+    let end = match acceptable(&body, front.settings.max_body) {
         Err(trouble) => End::Trouble(trouble),
         Ok(()) => match receive(client, scratch, &mut body, &mut asked).await {
             Ok(()) => attempts::answer(client, scratch, &mut body).await,
@@ -236,14 +236,7 @@ pub(crate) enum End {
     Trouble(Trouble),
 }
 
-fn acceptable(
-    head: &crate::http::request_head::RequestHead,
-    body: &Body,
-    max_body: u64,
-) -> Result<(), Trouble> {
-    if head.method() == "CONNECT" {
-        return Err(Trouble::Refused(405, "this server is not a proxy".into()));
-    }
+fn acceptable(body: &Body, max_body: u64) -> Result<(), Trouble> {
     if body.declares_too_much() {
         return Err(Trouble::Refused(413, format!("the limit for a body is {max_body} bytes")));
     }

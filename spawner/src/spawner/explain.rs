@@ -1,6 +1,6 @@
 //! Adds to the error of a failed boot where it happened, what to try, and how the process was started.
 
-use super::AppSpawner;
+use super::{AppSpawner, keys};
 use crate::app_type::{Launch, Place};
 use crate::boot_error::{BootError, Explanation, Frame, Setup, advise};
 use std::collections::BTreeSet;
@@ -37,7 +37,8 @@ impl AppSpawner {
             Launch::Custom(custom) => custom.loader.clone(),
             Launch::Command(command) => return command.text().into(),
         };
-        let program = self.interpreter().map(|program| format!("{} ", program.display()));
+        let program =
+            keys::interpreter(&self.options).map(|program| format!("{} ", program.display()));
         let startup_file = self.options.app.start();
         format!("{}{} (for {startup_file})", program.unwrap_or_default(), loader.display())
     }

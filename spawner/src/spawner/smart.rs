@@ -2,6 +2,7 @@
 //!
 //! Each failure of the preloader ends in a process that starts directly, so that no request depends on it.
 
+use super::keys::OF_ONE_PROCESS;
 use super::{AppSpawner, Role, Started, Starting, broken, nonblocking, shut_down_on_cancel};
 use crate::boot_error::BootError;
 use crate::handshake::{self, Refusal};
@@ -66,7 +67,7 @@ impl AppSpawner {
         let (starting, control) = self.start(Role::Preloader)?;
         shut_down_on_cancel(request, &control);
         let mut keys = self.keys("");
-        keys.retain(|(name, _)| !matches!(*name, "gupid" | "connect_password"));
+        keys.retain(|(name, _)| !OF_ONE_PROCESS.contains(name));
         let answer = handshake::perform(&control, &keys, deadline, |line| {
             starting.output.line("stdout", line);
         });

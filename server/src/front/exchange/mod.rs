@@ -177,7 +177,7 @@ impl<'a> Exchange<'a> {
     fn check_times(&mut self) -> Result<(), Outcome> {
         let settings = &self.client.core.front.settings;
         let has_session = self.work.as_ref().is_some_and(|work| work.session.is_some());
-        if let Some(limit) = settings.max_request_time.filter(|_| has_session)
+        if let Some(limit) = settings.timeouts.request.filter(|_| has_session)
             && self.client.watch.has_passed(limit, self.begun)
         {
             return Err(Outcome::TooLong);
