@@ -1,8 +1,8 @@
 //! The tools' side of the socket: `cabrank status`, `stop`, `restart`, `detach`, `disable`, `enable`.
 
-use super::report::Report;
-use super::{Reply, Request, render};
-use crate::config::cli::{InstanceArgs, ProcessArgs, StatusArgs};
+use crate::admin::report::Report;
+use crate::admin::{Reply, Request, render};
+use crate::configuration::cli::{InstanceArgs, ProcessArgs, StatusArgs};
 use crate::failure::Failure;
 use cabrank_spawner::instance_dir;
 use rustix::net::sockopt::{self, Timeout};
@@ -82,7 +82,8 @@ fn unexpected(reply: Reply) -> Failure {
 }
 
 fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
-    let (pid, dir) = choose(instance_dir::running(super::NAME), which.instance.map(|pid| pid.0))?;
+    let (pid, dir) =
+        choose(instance_dir::running(crate::admin::NAME), which.instance.map(|pid| pid.0))?;
     talk(&dir, request).map_err(|e| {
         Failure::other(format!(
             "the server {pid} does not answer: {e}. Try again, or look at its log."
@@ -123,7 +124,7 @@ fn talk(dir: &Path, request: &Request) -> io::Result<Reply> {
 
 /// Connects to a server, and checks that it runs as the owner of its directory.
 fn connect(dir: &Path) -> io::Result<UnixStream> {
-    let path = super::socket(dir);
+    let path = crate::admin::socket(dir);
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     // The time limit holds for connecting as well: the queue of the server may be full.

@@ -1,6 +1,6 @@
 //! The text of `cabrank status`.
 
-use super::report::{Group, Process, Report};
+use crate::admin::report::{Group, Process, Report};
 use std::fmt::Write;
 
 /// Formats the report for people, in colour if `colour`.

@@ -1,6 +1,6 @@
 //! The report of `cabrank status`: the pool's snapshot, and the data of its processes from `/proc`.
 
-use crate::config::Settings;
+use crate::configuration::Settings;
 use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;

@@ -3,10 +3,10 @@
 //! Only the same user and root may use it. The mode of its directory keeps other users out, and the
 //! server checks the credentials of each peer as well.
 
-use super::report::{About, Report};
-use super::{Reply, Request};
-use crate::config::Settings;
-use crate::front::admission::Admission;
+use crate::admin::report::{About, Report};
+use crate::admin::{Reply, Request};
+use crate::configuration::Settings;
+use crate::exchange::admission::Admission;
 use cabrank::PoolOptions;
 use cabrank::application_pool::Identifier;
 use cabrank_spawner::Pool;
@@ -101,7 +101,7 @@ pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin:
 async fn relisten(instance: Instance) -> io::Result<Option<UnixListener>> {
     let restored = tokio::task::spawn_blocking(move || {
         instance.restore()?;
-        let socket = super::socket(&instance.path());
+        let socket = crate::admin::socket(&instance.path());
         let is_there = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
         (!is_there).then(|| listen(&socket)).transpose()
     });

@@ -1,9 +1,8 @@
 //! The instance directory: what happens when it vanishes, and what the tools believe.
 
-use crate::server::{Server, command, eventually, node, run, signal, start_command, wsgi};
+use crate::server::{Server, eventually, node, run, signal, start_command, wsgi};
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
@@ -59,7 +58,7 @@ fn the_server_serves_on_while_it_cannot_create_a_directory() {
 }
 
 #[test]
-fn a_directory_with_the_name_of_an_server_blocks_no_start() {
+fn a_directory_with_the_name_of_a_server_blocks_no_start() {
     let dir = wsgi("", "return answer('ok')");
     let runtime = tempfile::tempdir().unwrap();
     // The pid of the server is that of the shell, which makes a directory of this name first.

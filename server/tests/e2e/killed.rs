@@ -223,7 +223,7 @@ fn applications_have_the_limit_of_open_files_that_the_server_was_started_with() 
 }
 
 #[test]
-fn orphans_are_reaped_by_an_server_that_gets_them() {
+fn orphans_are_reaped_by_a_server_that_gets_them() {
     // Python's `start_new_session` is `setsid`: the grandchild survives its parent.
     let dir = wsgi(
         "import subprocess",

@@ -1,0 +1,200 @@
+//! The bytes of heads that the server sends.
+
+use super::*;
+use crate::request::head::{Limits, MAX_FIELDS};
+use crate::request::networks::Networks;
+use crate::request::origin::Scheme;
+
+fn request(input: &str) -> RequestHead {
+    let mut head = RequestHead::default();
+    head.parse(input.as_bytes(), &Limits { size: 8192, fields: MAX_FIELDS }).unwrap().unwrap();
+    head
+}
+
+fn text(out: Vec<u8>) -> String {
+    String::from_utf8(out).unwrap()
+}
+
+/// Encodes a reply of an application for a client. `DATE` stands for the current date.
+#[track_caller]
+fn replied(input: &str, framing: ReplyFraming, connection: ConnectionField) -> String {
+    let mut head = ReplyHead::default();
+    head.parse_http(input.as_bytes(), AnswerTo::Other).unwrap().unwrap();
+    let mut out = Vec::new();
+    reply_head(&mut out, &head, framing, connection);
+    let out = text(out);
+    match out.split_once("Date: ") {
+        Some((before, after)) if !input.contains("Date") => {
+            assert!(after[..DATE].ends_with(" GMT"), "{after}");
+            format!("{before}DATE{}", &after[DATE..])
+        }
+        _ => out,
+    }
+}
+
+use ConnectionField::{Absent, Close, KeepAlive};
+
+#[test]
+fn replies_keep_the_applications_fields_and_lose_its_framing() {
+    for (input, framing, connection, expected) in [
+        (
+            "HTTP/1.1 200 Fine\r\nX-One: 1\r\nset-cookie: a\r\nset-cookie: b\r\nContent-Length: 5\r\n\r\n",
+            ReplyFraming::Length(5),
+            Absent,
+            "HTTP/1.1 200 Fine\r\nX-One: 1\r\nset-cookie: a\r\nset-cookie: b\r\nContent-Length: 5\r\nDATE\r\n\r\n",
+        ),
+        (
+            "HTTP/1.1 404\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\
+             Connection: X-Hop, content-length\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nStatus: 200\r\n\r\n",
+            ReplyFraming::Chunked,
+            Absent,
+            "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\nDATE\r\n\r\n",
+        ),
+        (
+            "HTTP/1.1 299 \r\nDate: yesterday\r\nUpgrade: h2c\r\n\r\n",
+            ReplyFraming::UntilClose,
+            Close,
+            "HTTP/1.1 299 \r\nDate: yesterday\r\nConnection: close\r\n\r\n",
+        ),
+        // The length of a reply to HEAD, and of one that has not changed.
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
+            ReplyFraming::None,
+            KeepAlive,
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nDATE\r\nConnection: keep-alive\r\n\r\n",
+        ),
+        (
+            "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
+            ReplyFraming::None,
+            Absent,
+            "HTTP/1.1 204 No Content\r\nDATE\r\n\r\n",
+        ),
+        (
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nContent-Length: 5\r\n\r\n",
+            ReplyFraming::None,
+            Close,
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
+        ),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+            ReplyFraming::None,
+            Close,
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        ),
+    ] {
+        assert_eq!(replied(input, framing, connection), expected);
+    }
+}
+
+#[test]
+fn a_body_of_unknown_length_goes_in_chunks_or_until_the_end() {
+    let [new, old] = ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"].map(request);
+    for (input, to_new, to_old) in [
+        ("Content-Length: 3", ReplyFraming::Length(3), ReplyFraming::Length(3)),
+        ("Transfer-Encoding: chunked", ReplyFraming::Chunked, ReplyFraming::UntilClose),
+        ("X: 1", ReplyFraming::Chunked, ReplyFraming::UntilClose),
+    ] {
+        let mut reply = ReplyHead::default();
+        let input = format!("HTTP/1.1 200 OK\r\n{input}\r\n\r\n");
+        reply.parse_http(input.as_bytes(), AnswerTo::Other).unwrap().unwrap();
+        assert_eq!((client_framing(&reply, &new), client_framing(&reply, &old)), (to_new, to_old));
+    }
+    assert_eq!((ConnectionField::as_asked(&new), ConnectionField::as_asked(&old)), (Absent, Close));
+    let asks = request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    assert_eq!(ConnectionField::as_asked(&asks), KeepAlive);
+}
+
+/// Encodes a request for an application, as it comes from this address, and returns its lines.
+fn requested(input: &str, from: &str, body: RequestFraming) -> Vec<String> {
+    let head = request(input);
+    let peer = Peer {
+        remote: format!("{from}:5555").parse().unwrap(),
+        local: "127.0.0.1:3000".parse().unwrap(),
+        scheme: Scheme::Http,
+    };
+    let trusted: Networks = "10.0.0.0/8".parse().unwrap();
+    let forwarded = Forwarded::of(&head, &peer, &trusted);
+    let mut out = Vec::new();
+    http_request(&mut out, &head, &peer, &forwarded, body);
+    let out = text(out);
+    out.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
+}
+
+#[test]
+fn an_application_gets_the_request_without_hop_by_hop_fields() {
+    let input = "POST http://b.example/x?y HTTP/1.0\r\nhost: a\r\nCookie: a=1\r\nProxy: evil\r\n\
+                 cookie: b=2\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n\
+                 Expect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    assert_eq!(
+        requested(input, "192.0.2.9", RequestFraming::Length(5)),
+        [
+            "POST /x?y HTTP/1.1",
+            "Host: b.example",
+            "Cookie: a=1",
+            "cookie: b=2",
+            "X-Forwarded-For: 192.0.2.9",
+            "X-Forwarded-Proto: http",
+            "Content-Length: 5",
+        ]
+    );
+    let lines = requested("GET / HTTP/1.0\r\n\r\n", "[::ffff:192.0.2.9]", RequestFraming::None);
+    assert_eq!(lines[1..3], ["Host: 127.0.0.1:3000", "X-Forwarded-For: 192.0.2.9"]);
+    let input = "POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let lines = requested(input, "192.0.2.9", RequestFraming::Chunked);
+    assert_eq!((&*lines[1], &**lines.last().unwrap()), ("Host: ", "Transfer-Encoding: chunked"));
+}
+
+#[test]
+fn an_application_sees_the_fields_of_proxies_only_from_proxies() {
+    let input = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\n\
+                 X-Forwarded-Host: h\r\nForwarded: for=1.1.1.1\r\nX_Forwarded_Proto: https\r\n\r\n";
+    assert_eq!(
+        requested(input, "192.0.2.9", RequestFraming::None)[2..],
+        ["X-Forwarded-For: 1.1.1.1, 192.0.2.9", "X-Forwarded-Proto: http"]
+    );
+    assert_eq!(
+        requested(input, "10.0.0.9", RequestFraming::None)[2..],
+        [
+            "X-Forwarded-Proto: https",
+            "X-Forwarded-Host: h",
+            "Forwarded: for=1.1.1.1",
+            "X-Forwarded-For: 1.1.1.1, 10.0.0.9",
+        ]
+    );
+    let input = "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=1.1.1.1;proto=https\r\n\r\n";
+    let lines = requested(input, "10.0.0.9", RequestFraming::None);
+    assert_eq!(lines.last().unwrap(), "X-Forwarded-Proto: https");
+}
+
+#[test]
+fn an_upgrade_is_passed_on_only_if_the_client_asks_for_it() {
+    let ask = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    let lines = requested(ask, "192.0.2.9", RequestFraming::None);
+    assert_eq!(lines[lines.len() - 2..], ["Connection: upgrade", "Upgrade: websocket"]);
+    let none = ask.replace("keep-alive, Upgrade", "keep-alive");
+    let lines = requested(&none, "192.0.2.9", RequestFraming::None);
+    assert!(!lines.iter().any(|line| line.contains("pgrade")), "{lines:?}");
+}
+
+#[test]
+fn an_own_reply_has_its_body_unless_it_answers_head() {
+    let reply = OwnReply {
+        status: 503,
+        content_type: "text/plain",
+        body: b"later",
+        fields: &[("Retry-After", "1")],
+    };
+    for (to, body) in [(AnswerTo::Other, "later"), (AnswerTo::Head, "")] {
+        let mut out = b"before".to_vec();
+        own_reply(&mut out, &reply, Close, to);
+        let out = text(out);
+        assert!(
+            out.starts_with(
+                "beforeHTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\n\
+                 Retry-After: 1\r\nContent-Length: 5\r\nDate: "
+            ),
+            "{out}"
+        );
+        assert!(out.ends_with(&format!("GMT\r\nConnection: close\r\n\r\n{body}")), "{out}");
+    }
+}

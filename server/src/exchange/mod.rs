@@ -1,0 +1,18 @@
+//! One request, from its head to the end of its answer.
+//!
+//! - [`stages`] reads head and body, and ends the answer;
+//! - [`attempts`] takes the request to a process, within the bound of [`admission`], and to another one if that is safe;
+//! - [`pump`] carries the request to the process and the answer back, over a [`work`];
+//! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
+//! - [`tunnel`] connects client and application after an upgrade;
+//! - [`error_page`] is the response if there is no answer.
+
+pub(crate) mod abandoned;
+pub(crate) mod admission;
+pub(crate) mod attempts;
+pub(crate) mod error_page;
+pub(crate) mod overtime;
+pub(crate) mod pump;
+pub(crate) mod stages;
+pub(crate) mod tunnel;
+pub(crate) mod work;

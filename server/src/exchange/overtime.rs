@@ -1,0 +1,38 @@
+//! The end of a request that takes longer than `--max-request-time`.
+//!
+//! The pool takes the process out, so that it gets no more requests. Then the process writes a backtrace on its
+//! log, which is the loaders' answer to SIGQUIT, and ends. A process with other requests may finish them first.
+
+use crate::exchange::work::Work;
+use crate::front::Front;
+use cabrank_spawner::kill_group;
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::Duration;
+
+/// The time for the backtrace.
+const BACKTRACE: Duration = Duration::from_millis(500);
+
+/// Takes the process out of the pool, asks it for a backtrace, and then ends it.
+pub(crate) fn end(front: &Front, work: Work) {
+    let Work { session, process, link, .. } = work;
+    let Some(session) = session else { return };
+    let pid = process.pid;
+    // The session stays open during the backtrace: the pool ends the process when it has no session.
+    front.pool.process_has_failed(process.endpoint.identifier);
+    tracing::warn!(
+        pid,
+        "App {pid}: a request took longer than --max-request-time: asking for a backtrace, and ending the process"
+    );
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::QUIT);
+    }
+    tokio::spawn(async move {
+        tokio::time::sleep(BACKTRACE).await;
+        drop(link);
+        // The pid is not reused: the lifeline reaps the process after its session has ended.
+        drop(session);
+        if process.concurrency == 1 {
+            kill_group(pid, Signal::KILL);
+        }
+    });
+}

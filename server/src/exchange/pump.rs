@@ -1,0 +1,250 @@
+//! The exchange of one request with its process: body to the application, answer to the client.
+//!
+//! One state machine moves bytes in all directions, as far as each goes without a wait:
+//!
+//! 1. the rest of the body from the client, if the body is too large to be read before;
+//! 2. the request to the application;
+//! 3. the answer from the application, at the application's pace: what the client does not take waits in
+//!    memory, then in a file;
+//! 4. the answer to the client.
+//!
+//! As soon as the application has finished, its session and connection are given back, whatever the client
+//! still has to read.
+//!
+//! [`upload`] does 1 and 2, [`download`] does 3, and [`outbox`] does 4.
+
+use crate::front::Reached;
+mod download;
+mod outbox;
+mod upload;
+
+use crate::connection::client::Client;
+use crate::connection::core::Scratch;
+use crate::connection::pace::{Pace, Slow};
+use crate::connection::sweep::Tick;
+use crate::exchange::pump::download::Answer;
+use crate::exchange::pump::outbox::Outbox;
+use crate::exchange::pump::upload::Upload;
+use crate::exchange::work::Work;
+use crate::lane::reply_head::ReplyFraming;
+use crate::request::body::Body;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// The number of bytes of an answer, or of a body on its way to the application, that wait in memory.
+pub(crate) const IN_MEMORY: usize = 64 * 1024;
+/// How long an application that has answered may go on reading the request.
+const REST: Duration = Duration::from_secs(10);
+
+/// The end of an exchange, or a reason to interrupt it.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The client has the whole answer.
+    Done,
+    /// There is no answer. The client has got no byte of one.
+    Failed(Reached, String),
+    /// The answer ended early, after the client has got a part of it.
+    Cut(String),
+    /// The connection of an answer without a length has ended. If the process is alive, that is the
+    /// answer's end: [`Exchange::end_with_connection`].
+    Closed,
+    /// The client has left.
+    Left,
+    /// The client is too slow, or its body is malformed. The client has got no byte of an answer.
+    Refused(u16, String),
+    /// The client is too slow, or its body is malformed. The client has got a part of the answer.
+    Broken(String),
+    /// The request takes longer than `--max-request-time`.
+    TooLong,
+    /// The connection speaks another protocol now.
+    Switched,
+}
+
+/// One attempt to answer a request.
+#[derive(Debug)]
+pub(crate) struct Exchange<'a> {
+    client: &'a mut Client,
+    scratch: &'a mut Scratch,
+    body: &'a mut Body,
+    /// `None` once the application has finished, and everything was given back.
+    pub(crate) work: Option<Work>,
+    upload: Upload,
+    /// The number of bytes of `to_app` that the application got.
+    written: usize,
+    /// The bytes at the start of `from_app` that are data for the client, and those behind them that are not.
+    ready: usize,
+    after: usize,
+    /// The part of the answer that the client has not taken.
+    outbox: Outbox,
+    answer: Answer,
+    framing: ReplyFraming,
+    reader: Pace,
+    sender: Pace,
+    begun: Tick,
+    answered: Option<Tick>,
+}
+
+type Moved = Result<bool, Outcome>;
+
+impl<'a> Exchange<'a> {
+    pub(crate) fn new(
+        client: &'a mut Client,
+        scratch: &'a mut Scratch,
+        body: &'a mut Body,
+        work: Work,
+    ) -> Self {
+        let (reader, sender) = (Pace::new(client.answer_limits()), Pace::new(client.body_limits()));
+        let begun = client.watch.now();
+        scratch.from_app.clear();
+        scratch.to_client.clear();
+        Exchange {
+            client,
+            scratch,
+            body,
+            work: Some(work),
+            upload: Upload::Body,
+            written: 0,
+            ready: 0,
+            after: 0,
+            outbox: Outbox::default(),
+            answer: Answer::Awaited,
+            framing: ReplyFraming::None,
+            reader,
+            sender,
+            begun,
+            answered: None,
+        }
+    }
+
+    /// Returns whether the connection can carry another request after [`Outcome::Done`].
+    pub(crate) fn client_stays(&self) -> bool {
+        self.framing != ReplyFraming::UntilClose
+    }
+
+    /// Runs the exchange to its end, or to the next decision.
+    pub(crate) async fn run(&mut self) -> Outcome {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+        self.client.watch.register(cx);
+        loop {
+            match self.turn(cx) {
+                Ok(true) => {}
+                Ok(false) if self.is_done() => return Poll::Ready(Outcome::Done),
+                Ok(false) => break,
+                Err(outcome) => return Poll::Ready(outcome),
+            }
+        }
+        match self.check_times() {
+            Ok(()) => Poll::Pending,
+            Err(outcome) => Poll::Ready(outcome),
+        }
+    }
+
+    /// Moves bytes in each direction once. Returns whether any have moved.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Moved {
+        let mut moved = false;
+        if self.work.is_some() {
+            moved |= self.fill(cx)?;
+            moved |= self.upload(cx)?;
+            moved |= self.download(cx)?;
+        }
+        let to_client = &mut self.scratch.to_client;
+        moved |= self.outbox.deliver(cx, to_client, self.client, &mut self.reader)?;
+        if !moved && !self.is_done() {
+            moved = self.listen(cx)?;
+        }
+        Ok(moved)
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer == Answer::Whole && self.work.is_none() && !self.has_output()
+    }
+
+    fn has_output(&self) -> bool {
+        !self.outbox.is_empty(&self.scratch.to_client)
+    }
+
+    /// Ends the answer with the connection that it came over.
+    pub(crate) fn end_with_connection(&mut self) {
+        if let Some(work) = &mut self.work {
+            work.decoder.end();
+        }
+    }
+
+    /// Looks at the limits of time. Asks for wake-ups when they will have passed.
+    fn check_times(&mut self) -> Result<(), Outcome> {
+        let settings = &self.client.core.front.settings;
+        let has_session = self.work.as_ref().is_some_and(|work| work.session.is_some());
+        if let Some(limit) = settings.timeouts.request.filter(|_| has_session)
+            && self.client.watch.has_passed(limit, self.begun)
+        {
+            return Err(Outcome::TooLong);
+        }
+        if self.has_output() {
+            let slow = self.reader.wait(&self.client.watch);
+            slow.map_err(|slow| Outcome::Broken(slow.of_reader().into()))?;
+        } else {
+            self.reader.stop(self.client.watch.now());
+        }
+        let starves =
+            !self.body.is_received() && self.body.has_room() && self.body.next().is_empty();
+        if starves {
+            let slow = self.sender.wait(&self.client.watch);
+            slow.map_err(|slow| self.refuse(408, slow.of_sender().into()))?;
+        } else {
+            self.sender.stop(self.client.watch.now());
+        }
+        if let Some(answered) = self.answered
+            && self.work.is_some()
+            && self.client.watch.has_passed(REST, answered)
+        {
+            self.work = None; // closes the connection
+            self.upload = Upload::Refused;
+            if self.is_done() {
+                return Err(Outcome::Done);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the exchange because of the client.
+    fn refuse(&self, status: u16, why: String) -> Outcome {
+        match self.answer {
+            Answer::Awaited => Outcome::Refused(status, why),
+            _ => Outcome::Broken(why),
+        }
+    }
+
+    fn no_space(&self, e: &std::io::Error) -> Outcome {
+        self.client.core.front.no_space("a request", e);
+        self.refuse(503, format!("the request cannot be buffered: {e}"))
+    }
+
+    /// Returns whether the client has got a part of the answer.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.answer != Answer::Awaited
+    }
+
+    /// Takes the application's side.
+    pub(crate) fn into_work(self) -> Option<Work> {
+        self.work
+    }
+}
+
+impl Slow {
+    fn of_reader(self) -> &'static str {
+        match self {
+            Slow::Pauses => "the client does not read its response",
+            Slow::Trickles => "the client reads its response too slowly",
+        }
+    }
+
+    pub(crate) fn of_sender(self) -> &'static str {
+        match self {
+            Slow::Pauses => "the client sent no byte of the body for too long",
+            Slow::Trickles => "the client sent the body too slowly",
+        }
+    }
+}

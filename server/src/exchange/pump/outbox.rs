@@ -1,0 +1,145 @@
+//! The bytes of an answer that the client has not taken.
+
+use crate::connection::client::Client;
+use crate::connection::pace::Pace;
+use crate::exchange::pump::{IN_MEMORY, Moved, Outcome};
+use crate::lane::reply_head::ReplyFraming;
+use crate::request::chunked;
+use crate::request::spool::{Spool, SpoolLimits};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
+
+/// The part of an answer that waits for the client: first `to_client`, then `overflow`, then `staged`.
+///
+/// `to_client` is the buffer of the request's scratch. Each method gets it from its caller.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// The number of bytes of `to_client` that the client got.
+    sent: usize,
+    /// The bytes that do not fit into `to_client`.
+    overflow: Option<Spool>,
+    /// The bytes that do not fit into `overflow` now.
+    staged: Vec<u8>,
+}
+
+impl Outbox {
+    /// Returns whether the client has all bytes.
+    pub(crate) fn is_empty(&self, to_client: &[u8]) -> bool {
+        self.sent == to_client.len()
+            && self.staged.is_empty()
+            && self.overflow.as_ref().is_none_or(Spool::is_empty)
+    }
+
+    /// Returns whether the answer must wait until the client takes bytes.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
+    /// Appends a part of the answer's body. The caller checks [`is_full`](Self::is_full) before.
+    pub(crate) fn push(
+        &mut self,
+        to_client: &mut Vec<u8>,
+        data: &[u8],
+        framing: ReplyFraming,
+        limits: impl FnOnce() -> SpoolLimits,
+    ) {
+        if self.overflow.is_none() && to_client.len() - self.sent >= IN_MEMORY {
+            self.overflow = Some(Spool::new(limits()));
+        }
+        let to = self.end(to_client);
+        if framing == ReplyFraming::Chunked {
+            chunked::size_line(to, data.len());
+            to.extend_from_slice(data);
+            to.extend_from_slice(chunked::CHUNK_END);
+        } else {
+            to.extend_from_slice(data);
+        }
+        self.push_staged();
+    }
+
+    /// Appends the mark that ends a chunked answer.
+    pub(crate) fn push_end(&mut self, to_client: &mut Vec<u8>) {
+        self.end(to_client).extend_from_slice(chunked::END);
+    }
+
+    fn end<'a>(&'a mut self, to_client: &'a mut Vec<u8>) -> &'a mut Vec<u8> {
+        match &self.overflow {
+            None => to_client,
+            // The queue may take a part of the bytes only.
+            Some(_) => &mut self.staged,
+        }
+    }
+
+    /// Moves bytes to the queue, as far as there is room. Returns whether any have moved.
+    pub(crate) fn push_staged(&mut self) -> bool {
+        if self.staged.is_empty() {
+            return false;
+        }
+        let pushed = self.overflow.as_mut().map_or(0, |overflow| overflow.push(&self.staged));
+        self.staged.drain(..pushed);
+        pushed > 0
+    }
+
+    /// Writes as much as the client takes. Returns whether any bytes have moved.
+    pub(crate) fn deliver(
+        &mut self,
+        cx: &mut Context<'_>,
+        to_client: &mut Vec<u8>,
+        client: &mut Client,
+        reader: &mut Pace,
+    ) -> Moved {
+        let mut moved = false;
+        loop {
+            moved |= self.push_staged();
+            moved |= self.advance_file(cx, client)?;
+            let is_overflow = self.sent == to_client.len();
+            let bytes = if is_overflow {
+                to_client.clear();
+                self.sent = 0;
+                self.overflow.as_ref().map_or(&[][..], Spool::front)
+            } else {
+                &to_client[self.sent..]
+            };
+            if bytes.is_empty() {
+                break;
+            }
+            match Pin::new(&mut client.stream).poll_write(cx, bytes) {
+                Poll::Pending => return Ok(moved),
+                Poll::Ready(Err(_)) => return Err(Outcome::Left),
+                Poll::Ready(Ok(count)) => {
+                    moved = true;
+                    reader.moved(count, client.watch.now());
+                    match &mut self.overflow {
+                        Some(overflow) if is_overflow => overflow.consume(count),
+                        _ => self.sent += count,
+                    }
+                }
+            }
+        }
+        if let Some(overflow) = &self.overflow
+            && self.staged.is_empty()
+            && overflow.is_empty()
+            && !overflow.has_work()
+        {
+            self.overflow = None;
+        }
+        Ok(moved)
+    }
+
+    /// Moves bytes between the queue's memory and its file. Returns whether a step has ended.
+    fn advance_file(&mut self, cx: &mut Context<'_>, client: &Client) -> Moved {
+        let Some(overflow) = self.overflow.as_mut().filter(|overflow| overflow.has_work()) else {
+            return Ok(false);
+        };
+        let Poll::Ready(progress) = overflow.poll_progress(cx) else { return Ok(false) };
+        if let Err(e) = progress {
+            client.core.front.no_space("an answer", &e);
+            // With a full disk, the application waits for the client. A read that failed has lost bytes.
+            if !overflow.is_unwritable() {
+                return Err(Outcome::Broken(format!("the buffer cannot be read: {e}")));
+            }
+        }
+        Ok(true)
+    }
+}

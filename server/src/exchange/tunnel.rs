@@ -1,0 +1,134 @@
+//! The connection between client and application after an upgrade to another protocol, such as WebSocket.
+//!
+//! A tunnel holds its session until the server stops. Then it gives the session up, so that the pool asks the
+//! process to leave, and goes on: the application may say farewell (WebSocket: close code 1012). So a tunnel
+//! ends with its process, within the process's own time to leave.
+
+use crate::connection::client::Client;
+use crate::connection::core::Scratch;
+use crate::connection::input::Input;
+use crate::exchange::work::{Link, Work};
+use cabrank_spawner::Session;
+use cabrank_spawner::process::AppInfo;
+use cabrank_spawner::stream::AppStream;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+
+/// The pause between two looks whether the process has ended, once the application's output has.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Copies bytes both ways until both sides have closed, or the process has ended.
+pub(crate) async fn run(client: &mut Client, scratch: &mut Scratch, work: Work) {
+    let Work { link, session, process, .. } = work;
+    let app = match link {
+        Link::Own(stream) => Some(stream),
+        Link::Lent(lent) => lent.detach(),
+    };
+    let Some(app) = app else { return };
+    client.counts_as_request = None;
+    let mut tunnel = Tunnel { app, session, process, up: Way::default(), down: Way::default() };
+    // The head of the answer.
+    let begun = client.stream.write_all(&scratch.to_client).await;
+    let ended = match begun {
+        Ok(()) => poll_fn(|cx| tunnel.poll(cx, client, scratch)).await,
+        Err(e) => Err(e),
+    };
+    if let Err(e) = ended {
+        tracing::debug!("an upgraded connection ended: {e}");
+    }
+}
+
+/// The application's side of a tunnel, and how far each direction has come.
+struct Tunnel {
+    app: AppStream,
+    /// `None` once the server stops.
+    session: Option<Session>,
+    process: Arc<AppInfo>,
+    /// From the client to the application.
+    up: Way,
+    /// From the application to the client.
+    down: Way,
+}
+
+/// One direction. Its bytes wait in a buffer of the request.
+#[derive(Default)]
+struct Way {
+    /// The sender has ended its output.
+    has_ended: bool,
+    /// The receiver knows it.
+    is_done: bool,
+}
+
+/// The side that failed.
+enum Broken {
+    Sender(io::Error),
+    Receiver,
+}
+
+impl Tunnel {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &mut Client,
+        scratch: &mut Scratch,
+    ) -> Poll<io::Result<()>> {
+        client.watch.register(cx);
+        if client.is_closing() {
+            self.session = None;
+        }
+        // A client that fails is gone. An application that fails may have sent its last bytes before.
+        match self.up.copy(cx, &mut client.stream, &mut scratch.input, &mut self.app) {
+            Err(Broken::Sender(e)) => return Poll::Ready(Err(e)),
+            Err(Broken::Receiver) => self.up.is_done = true,
+            Ok(()) => {}
+        }
+        loop {
+            match self.down.copy(cx, &mut self.app, &mut scratch.from_app, &mut client.stream) {
+                Err(Broken::Sender(_)) => self.down.has_ended = true,
+                Err(Broken::Receiver) => return Poll::Ready(Ok(())),
+                Ok(()) => break,
+            }
+        }
+        if self.down.is_done {
+            if self.up.is_done || self.process.endpoint.has_exited() {
+                return Poll::Ready(Ok(()));
+            }
+            let _ = client.watch.has_passed(LOOK, client.watch.now());
+        }
+        Poll::Pending
+    }
+}
+
+impl Way {
+    /// Copies as much as both sides allow without a wait.
+    fn copy(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut (impl AsyncRead + Unpin),
+        waiting: &mut Input,
+        mut to: impl AsyncWrite + Unpin,
+    ) -> Result<(), Broken> {
+        while !self.is_done {
+            let step = if !waiting.is_empty() {
+                let written = Pin::new(&mut to).poll_write(cx, waiting.unread());
+                written.map_ok(|count| waiting.consume(count)).map_err(|_| Broken::Receiver)
+            } else if self.has_ended {
+                let ended = Pin::new(&mut to).poll_shutdown(cx);
+                ended.map_ok(|()| self.is_done = true).map_err(|_| Broken::Receiver)
+            } else {
+                let read = waiting.poll_read(cx, from);
+                read.map_ok(|count| self.has_ended = count == 0).map_err(Broken::Sender)
+            };
+            match step {
+                Poll::Pending => break,
+                Poll::Ready(done) => done?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! Requests of the session protocols: names and values, as CGI names them (RFC 3875).
+//!
+//! A field `X-Name` becomes the variable `HTTP_X_NAME`, and fields of one name become one variable. A name with
+//! `_` could pass for another field, so such fields are left out.
+
+use crate::request::fields::{Field, Name, Place};
+use crate::request::head::{BadRequest, RequestHead};
+use crate::request::host::without_port;
+use crate::request::origin::{Forwarded, Peer, Scheme};
+use std::fmt::Display;
+use std::io::Write;
+
+const SOFTWARE: &str = concat!("cabrank/", env!("CARGO_PKG_VERSION"));
+
+/// Appends a request's head: a big-endian u32 length, then names and values, each ended by NUL.
+///
+/// The caller says the body's length, because it may have read a chunked body already; `None`: unknown.
+///
+/// # Errors
+/// The protocol cannot express the request: its decoded path has a NUL. `out` is then as it was.
+pub(crate) fn session_pairs(
+    out: &mut Vec<u8>,
+    head: &RequestHead,
+    peer: &Peer,
+    forwarded: &Forwarded,
+    password: &str,
+    content_length: Option<u64>,
+) -> Result<(), BadRequest> {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let mut pairs = Pairs(out);
+    pairs.put("REQUEST_URI", head.target());
+    pairs.put("SCRIPT_NAME", b"");
+    if let Err(bad) = pairs.path_info(head.path()) {
+        out.truncate(start);
+        return Err(bad);
+    }
+    pairs.put("QUERY_STRING", head.query().unwrap_or_default());
+    pairs.put("REQUEST_METHOD", head.method().as_bytes());
+    pairs.put("SERVER_PROTOCOL", head.version().name().as_bytes());
+    pairs.put("SERVER_SOFTWARE", SOFTWARE.as_bytes());
+    match without_port(head.host()) {
+        [] => pairs.show("SERVER_NAME", peer.local.ip().to_canonical()),
+        name => pairs.put("SERVER_NAME", name),
+    }
+    pairs.show("SERVER_PORT", peer.local.port());
+    pairs.show("REMOTE_ADDR", forwarded.remote);
+    if forwarded.remote_port != 0 {
+        pairs.show("REMOTE_PORT", forwarded.remote_port);
+    }
+    if forwarded.scheme == Scheme::Https {
+        pairs.put("HTTPS", b"on");
+    }
+    if let Some(length) = content_length {
+        pairs.show("CONTENT_LENGTH", length);
+    }
+    for (i, field) in head.fields.iter().enumerate() {
+        if is_passed_on(field, forwarded) {
+            pairs.field(head, i);
+        }
+    }
+    pairs.put("PASSENGER_CONNECT_PASSWORD", password.as_bytes());
+    // The limit of a request's head is far below 4 GiB.
+    let size = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+    Ok(())
+}
+
+/// Returns whether this field begins a variable.
+fn is_passed_on(field: &Field, forwarded: &Forwarded) -> bool {
+    let is_of_proxy =
+        matches!(field.known, Name::Forwarded | Name::ForwardedDetail | Name::ForwardedProto);
+    // The server has answered `Expect` itself, and knows the body's length better.
+    let is_own = matches!(field.known, Name::Expect | Name::ContentLength);
+    !field.is_hop_by_hop
+        && !is_own
+        && field.known != Name::Proxy
+        && field.place != Place::Later
+        && (forwarded.from_proxy || !is_of_proxy)
+}
+
+struct Pairs<'a>(&'a mut Vec<u8>);
+
+impl Pairs<'_> {
+    fn put(&mut self, name: &str, value: &[u8]) {
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.push(0);
+        self.0.extend_from_slice(value);
+        self.0.push(0);
+    }
+
+    fn show(&mut self, name: &str, value: impl Display) {
+        // Writing to a vector cannot fail.
+        let _ = write!(self.0, "{name}\0{value}\0");
+    }
+
+    /// Puts the decoded path. An incomplete escape stays as it is.
+    fn path_info(&mut self, path: &[u8]) -> Result<(), BadRequest> {
+        self.0.extend_from_slice(b"PATH_INFO\0");
+        let path = if path == b"*" { b"" } else { path };
+        let hex = |byte: u8| char::from(byte).to_digit(16);
+        let mut rest = path;
+        while let [first, after @ ..] = rest {
+            let escaped = match after {
+                [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
+                _ => None,
+            };
+            let (byte, next) = match escaped {
+                Some((high, low)) => ((high * 16 + low) as u8, &after[2..]),
+                None => (*first, after),
+            };
+            if byte == 0 {
+                return Err(BadRequest::new(400, "the path has a NUL character"));
+            }
+            self.0.push(byte);
+            rest = next;
+        }
+        self.0.push(0);
+        Ok(())
+    }
+
+    /// Puts the variable of a field, with the values of the later fields of the same name.
+    fn field(&mut self, head: &RequestHead, at: usize) {
+        let field = &head.fields[at];
+        let name = field.name.get(&head.bytes);
+        if name.contains(&b'_') {
+            return;
+        }
+        if field.known != Name::ContentType {
+            self.0.extend_from_slice(b"HTTP_");
+        }
+        self.0.extend(name.iter().map(|b| match b {
+            b'-' => b'_',
+            b => b.to_ascii_uppercase(),
+        }));
+        self.0.push(0);
+        self.0.extend_from_slice(field.value.get(&head.bytes));
+        if field.place == Place::First {
+            let separator: &[u8] = if field.known == Name::Cookie { b"; " } else { b", " };
+            let twins = &head.fields[at + 1..];
+            for twin in twins.iter().filter(|twin| twin.has_name_of(field, &head.bytes)) {
+                self.0.extend_from_slice(separator);
+                self.0.extend_from_slice(twin.value.get(&head.bytes));
+            }
+        }
+        self.0.push(0);
+    }
+}
+
+#[cfg(test)]
+#[path = "pairs_tests.rs"]
+mod tests;

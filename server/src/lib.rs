@@ -1,0 +1,58 @@
+//! The server of cabrank: serves web applications through the [application pool](cabrank::ApplicationPool).
+//!
+//! The binary `cabrank` is [`run`] alone. Application processes are the business of [`cabrank_spawner`]; this crate is
+//! the server before them. Its rooms, from the outside in:
+//!
+//! - `configuration`: the command line, the environment and `cabrank.toml`, and the value that they yield;
+//! - `life`: from binding the port to the end of the last process, and the signals that stop it;
+//! - `listen`: accepts connections, within a budget of descriptors, and shares them among cores;
+//! - `connection`: one client's connection, its pace and its time-outs;
+//! - `request`: a request without its protocol: head, fields, origin, body;
+//! - `client`: the protocols that clients speak;
+//! - `lane`: the protocols that applications speak;
+//! - `exchange`: one request, from its head to the end of its answer;
+//! - `observe`: the log;
+//! - `admin`: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`.
+//!
+
+mod admin;
+mod client;
+mod configuration;
+mod connection;
+mod exchange;
+mod failure;
+mod front;
+mod lane;
+mod life;
+mod listen;
+mod observe;
+mod request;
+
+use configuration::cli::{Cli, Command};
+use observe::logging;
+use std::process::ExitCode;
+
+/// Runs the command that the command line names. Returns the exit code.
+///
+/// It is the whole of `main`: helper processes run this binary, too, and do not return from here.
+pub fn run() -> ExitCode {
+    let helper = cabrank_spawner::helper();
+    let result = match Cli::read().command {
+        Command::Start(args) => life::start::run(args, helper),
+        Command::Status(args) => admin::client::status(&args),
+        Command::Stop(args) => admin::client::stop(&args),
+        Command::Restart(args) => admin::client::restart(&args),
+        Command::Detach(args) => admin::client::detach(&args),
+        Command::Disable(args) => admin::client::disable(&args),
+        Command::Enable(args) => admin::client::enable(&args),
+    };
+    let code = match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            logging::final_message(&format!("cabrank: {failure}"));
+            failure.exit_code()
+        }
+    };
+    logging::flush();
+    code
+}

@@ -1,0 +1,288 @@
+//! The HTTP server: accepts connections, and shares them among cores.
+//!
+//! Each core has a thread with a runtime of its own, and accepts from a duplicate of one listener. It keeps
+//! the connection, or hands it to the core that has the fewest. All later work for the connection is done by
+//! that core.
+
+use crate::client::encode::{self, ConnectionField, OwnReply};
+use crate::connection::core::Core;
+use crate::connection::serve;
+use crate::front::Front;
+use crate::request::head::AnswerTo;
+use crate::request::origin::{Peer, Scheme};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, acceptfrom_with};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::{Notify, mpsc};
+
+/// The number of connections that may wait to be accepted. The kernel may have a lower limit.
+const BACKLOG: u32 = 4096;
+/// The number of bytes that the kernel holds for a client before the server waits. More would hide how slowly
+/// the client reads.
+const UNSENT: u32 = 128 * 1024;
+
+/// Binds the address and listens. Connections wait until they are accepted.
+pub(crate) fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Allows a port whose last owner is gone but has lingering connections. A living owner keeps it.
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    // Accepted connections inherit both. An older kernel may refuse the second; the server then notices a slow
+    // reader later.
+    socket.set_nodelay(true)?;
+    let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT);
+    socket.listen(BACKLOG)?.into_std()
+}
+
+/// The acceptors of all cores.
+#[derive(Debug)]
+pub(crate) struct Acceptors {
+    cores: Vec<Arc<Core>>,
+    stop: Vec<Arc<Notify>>,
+    requests: mpsc::Receiver<()>,
+    connections: mpsc::Receiver<()>,
+}
+
+/// An accepted connection on its way to its core.
+struct Accepted {
+    stream: std::net::TcpStream,
+    remote: SocketAddr,
+}
+
+impl Acceptors {
+    /// Starts one thread for each core. They serve until [`stop`](Self::stop).
+    pub(crate) fn start(listener: &TcpListener, front: Arc<Front>) -> io::Result<Acceptors> {
+        let cores: Vec<_> = (0..front.settings.threads)
+            .map(|index| Arc::new(Core::new(Arc::clone(&front), index)))
+            .collect();
+        let (serving, requests) = mpsc::channel(1);
+        let (open, connections) = mpsc::channel(1);
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            cores.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let mut stop = Vec::new();
+        for (core, receiver) in cores.iter().zip(receivers) {
+            let stopped = Arc::new(Notify::new());
+            stop.push(Arc::clone(&stopped));
+            let acceptor = Acceptor {
+                core: Arc::clone(core),
+                cores: cores.clone(),
+                senders: senders.clone(),
+                counts: (serving.clone(), open.clone()),
+            };
+            let listener = listener.try_clone()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .max_blocking_threads(32)
+                .build()?;
+            let name = format!("core {}", core.index);
+            std::thread::Builder::new().name(name).spawn(move || {
+                runtime.block_on(acceptor.serve(listener, receiver, &stopped));
+            })?;
+        }
+        Ok(Acceptors { cores, stop, requests, connections })
+    }
+
+    /// Stops accepting. Idle connections close. The requests in the listener's backlog are still served.
+    pub(crate) fn stop(&self) {
+        for (core, stop) in self.cores.iter().zip(&self.stop) {
+            core.front.is_closing.store(true, Ordering::Release);
+            stop.notify_one();
+            core.sweep.wake_all();
+        }
+    }
+
+    /// Waits until no connection carries requests. Upgraded connections may be open still.
+    pub(crate) async fn all_served(&mut self) {
+        // The channel carries no messages. It closes when the last connection drops its sender.
+        while self.requests.recv().await.is_some() {}
+    }
+
+    /// Waits until all connections are closed.
+    pub(crate) async fn all_closed(&mut self) {
+        while self.connections.recv().await.is_some() {}
+    }
+}
+
+/// One core's part in accepting connections.
+struct Acceptor {
+    core: Arc<Core>,
+    cores: Vec<Arc<Core>>,
+    senders: Vec<mpsc::UnboundedSender<Accepted>>,
+    /// Each connection has a clone of the first while it carries requests, and of the second while it is open.
+    counts: (mpsc::Sender<()>, mpsc::Sender<()>),
+}
+
+impl Acceptor {
+    async fn serve(
+        self,
+        listener: TcpListener,
+        mut handed: mpsc::UnboundedReceiver<Accepted>,
+        stopped: &Notify,
+    ) {
+        let sweep = Arc::clone(&self.core.sweep);
+        tokio::spawn(async move { sweep.run().await });
+        let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+        loop {
+            tokio::select! {
+                biased;
+                () = stopped.notified() => break,
+                Some(accepted) = handed.recv() => self.take(accepted),
+                accepted = listener.accept() => {
+                    match accepted {
+                        Ok((stream, remote)) => self.distribute(stream, remote),
+                        Err(e) => self.failed(&e).await,
+                    }
+                    // Connections that come at once are shared fairly, and their requests begin.
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        // Each client whose connection the kernel has established gets its answer.
+        while let Some((stream, remote)) = accept(&listener) {
+            if let Ok(stream) = TcpStream::from_std(stream.into()) {
+                self.distribute(stream, remote);
+            }
+        }
+        drop(listener);
+        let Acceptor { core, cores, senders, counts } = self;
+        drop(senders);
+        let rest = Acceptor { core, cores, senders: Vec::new(), counts };
+        // Ends when all cores have taken their backlog.
+        while let Some(accepted) = handed.recv().await {
+            rest.take(accepted);
+        }
+        drop(rest);
+        // The thread's connections live on until they end, or the server does.
+        std::future::pending::<()>().await;
+    }
+
+    /// Gives the connection to the core that has the fewest.
+    fn distribute(&self, stream: TcpStream, remote: SocketAddr) {
+        if self.core.front.budget.open() && !self.make_room() {
+            self.core.front.budget.close();
+            return self.refuse(&stream);
+        }
+        let own = self.core.connections();
+        let fewest = self.cores.iter().min_by_key(|core| core.connections());
+        match fewest.filter(|core| core.connections() < own) {
+            Some(other) => {
+                other.opened();
+                // The other core's runtime watches the stream from now on.
+                let stream = stream.into_std();
+                let sent = stream.map(|stream| {
+                    self.senders[other.index].send(Accepted { stream, remote }).is_ok()
+                });
+                if !sent.unwrap_or(false) {
+                    other.closed();
+                }
+            }
+            None => {
+                self.core.opened();
+                self.attend(stream, remote);
+            }
+        }
+    }
+
+    /// Closes the oldest idle connection. Returns false if every connection is busy.
+    fn make_room(&self) -> bool {
+        let others = self.cores.iter().filter(|core| core.index != self.core.index);
+        let mut all = std::iter::once(&self.core).chain(others);
+        if !all.any(|core| core.sweep.evict_oldest()) {
+            return false;
+        }
+        let budget = &self.core.front.budget;
+        budget.evictions.log(|left_out| {
+            tracing::warn!(
+                "the limit of {} connections is reached: closing idle ones ({left_out} more since the last such line)",
+                budget.max()
+            );
+        });
+        true
+    }
+
+    /// Answers 503 without waiting for the request.
+    fn refuse(&self, stream: &TcpStream) {
+        let budget = &self.core.front.budget;
+        budget.refusals.log(|left_out| {
+            tracing::warn!(
+                "refusing a connection: all {} are busy ({left_out} more since the last such line). Raise --max-connections, and the limit of open files if need be",
+                budget.max()
+            );
+        });
+        let reply = OwnReply {
+            status: 503,
+            content_type: "text/plain; charset=utf-8",
+            body: b"503 The server has too many connections\n\nPlease try again in a moment.\n",
+            fields: &[("retry-after", "1"), ("cache-control", "no-store")],
+        };
+        let mut out = Vec::new();
+        encode::own_reply(&mut out, &reply, ConnectionField::Close, AnswerTo::Other);
+        // A new socket has room for the page. The end of output follows it, before a reset by the close.
+        let _ = rustix::io::write(stream, &out);
+        let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
+    }
+
+    async fn failed(&self, e: &io::Error) {
+        if e.kind() == io::ErrorKind::ConnectionAborted {
+            return;
+        }
+        self.core.front.budget.failures.log(|left_out| {
+            tracing::error!(
+                "cannot accept a connection: {e} ({left_out} more since the last such line)"
+            );
+        });
+        // The server is probably out of descriptors. The connection still waits, so do not spin.
+        self.make_room();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    /// Serves a connection that another core has accepted.
+    fn take(&self, accepted: Accepted) {
+        let Accepted { stream, remote } = accepted;
+        match TcpStream::from_std(stream) {
+            Ok(stream) => self.attend(stream, remote),
+            Err(e) => self.lost(&e),
+        }
+    }
+
+    /// Serves the connection on this core.
+    fn attend(&self, stream: TcpStream, remote: SocketAddr) {
+        let local = match stream.local_addr() {
+            Ok(local) => local,
+            Err(e) => return self.lost(&e),
+        };
+        let peer = Peer { remote, local, scheme: Scheme::Http };
+        let (core, (counts, open)) = (Arc::clone(&self.core), self.counts.clone());
+        tokio::spawn(async move {
+            serve::serve(core, stream, peer, counts).await;
+            drop(open);
+        });
+    }
+
+    fn lost(&self, e: &io::Error) {
+        self.core.closed();
+        tracing::debug!("a connection was lost as soon as it was accepted: {e}");
+    }
+}
+
+/// Accepts one connection, without a wait.
+fn accept(listener: &tokio::net::TcpListener) -> Option<(OwnedFd, SocketAddr)> {
+    loop {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        match acceptfrom_with(listener, flags) {
+            Ok((stream, remote)) => {
+                if let Some(remote) = remote.and_then(|at| SocketAddr::try_from(at).ok()) {
+                    return Some((stream, remote));
+                }
+            }
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The body of a request, read before a process is taken.
+//!
+//! The body goes to memory, then to a file. Beyond the limit of the file it is streamed: the process is taken,
+//! and the rest follows at the pace of client and application.
+
+use crate::connection::input::Input;
+use crate::request::chunked::Decoder;
+use crate::request::head::{BadRequest, RequestFraming, RequestHead};
+use crate::request::spool::{Spool, SpoolLimits};
+use std::io;
+use std::task::{Context, Poll};
+
+/// The body of one request.
+#[derive(Debug)]
+pub(crate) struct Body {
+    rest: Rest,
+    framing: RequestFraming,
+    /// `None`: the request has no body.
+    spool: Option<Spool>,
+    /// The largest length in bytes; 0: no limit.
+    max: u64,
+    /// The number of bytes that have arrived.
+    received: u64,
+    /// The number of bytes at the front of the spool that the application got. They stay there as long as the
+    /// whole body is in memory, so that it can be sent again.
+    sent: usize,
+    is_consumed: bool,
+}
+
+/// The part of the body that the client has not sent yet.
+#[derive(Debug)]
+enum Rest {
+    Length(u64),
+    Chunked(Decoder),
+    Nothing,
+}
+
+impl Body {
+    /// Creates the body of the request with this head. `limits` is called only if there is a body.
+    pub(crate) fn new(head: &RequestHead, max: u64, limits: impl FnOnce() -> SpoolLimits) -> Self {
+        let framing = head.framing();
+        let rest = match framing {
+            RequestFraming::None | RequestFraming::Length(0) => Rest::Nothing,
+            RequestFraming::Length(length) => Rest::Length(length),
+            RequestFraming::Chunked => Rest::Chunked(Decoder::default()),
+        };
+        let spool = match rest {
+            Rest::Nothing => None,
+            Rest::Length(_) | Rest::Chunked(_) => Some(Spool::new(limits())),
+        };
+        Body { rest, framing, spool, max, received: 0, sent: 0, is_consumed: false }
+    }
+
+    /// Returns whether the declared length exceeds the limit.
+    pub(crate) fn declares_too_much(&self) -> bool {
+        self.max > 0 && matches!(self.framing, RequestFraming::Length(n) if n > self.max)
+    }
+
+    /// Returns whether the client has sent the whole body.
+    pub(crate) fn is_received(&self) -> bool {
+        matches!(self.rest, Rest::Nothing)
+    }
+
+    /// Returns whether any byte of the body has arrived.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.received > 0
+    }
+
+    /// Returns whether memory and file are full, so that the process must take the body now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.spool.as_ref().is_none_or(|spool| spool.room() == 0 && !spool.has_work())
+    }
+
+    /// Returns whether [`take`](Self::take) would take bytes now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.spool.as_ref().is_some_and(|spool| spool.room() > 0)
+    }
+
+    /// Takes the body's part of the client's input, as far as there is room. Returns the number of bytes.
+    ///
+    /// # Errors
+    /// The body is malformed or too large. The connection cannot be used again.
+    pub(crate) fn take(&mut self, input: &mut Input) -> Result<usize, BadRequest> {
+        let Some(spool) = &mut self.spool else { return Ok(0) };
+        let mut taken = 0;
+        while !input.is_empty() && spool.room() > 0 {
+            match &mut self.rest {
+                Rest::Nothing => break,
+                Rest::Length(left) => {
+                    let most = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+                    let count = spool.push(&input.unread()[..most]);
+                    input.consume(count);
+                    taken += count;
+                    *left -= count as u64;
+                    if *left == 0 {
+                        self.rest = Rest::Nothing;
+                    }
+                }
+                Rest::Chunked(decoder) => {
+                    let room = spool.room().min(input.len());
+                    let decoded = decoder
+                        .decode(&input.unread()[..room])
+                        .map_err(|e| BadRequest { status: 400, why: e.0.into() })?;
+                    let count = spool.push(&input.unread()[decoded.data.clone()]);
+                    debug_assert_eq!(count, decoded.data.len(), "there was room");
+                    input.consume(decoded.consumed);
+                    taken += count;
+                    if decoded.is_end {
+                        self.rest = Rest::Nothing;
+                    }
+                }
+            }
+        }
+        self.received += taken as u64;
+        if self.max > 0 && self.received > self.max {
+            let why = format!("the limit for a body is {} bytes", self.max);
+            return Err(BadRequest { status: 413, why: why.into() });
+        }
+        Ok(taken)
+    }
+
+    /// Drops the body's part of the client's input.
+    ///
+    /// # Errors
+    /// The body is malformed.
+    pub(crate) fn discard(&mut self, input: &mut Input) -> Result<(), BadRequest> {
+        while !input.is_empty() {
+            match &mut self.rest {
+                Rest::Nothing => break,
+                Rest::Length(left) => {
+                    let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
+                    input.consume(count);
+                    *left -= count as u64;
+                    if *left == 0 {
+                        self.rest = Rest::Nothing;
+                    }
+                }
+                Rest::Chunked(decoder) => {
+                    let decoded = decoder
+                        .decode(input.unread())
+                        .map_err(|e| BadRequest { status: 400, why: e.0.into() })?;
+                    input.consume(decoded.consumed);
+                    if decoded.is_end {
+                        self.rest = Rest::Nothing;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Advances the file of the body.
+    ///
+    /// # Errors
+    /// The file cannot be written or read: the disk is full, for example.
+    pub(crate) fn poll_progress(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.spool.as_mut().filter(|spool| spool.has_work()) {
+            Some(spool) => spool.poll_progress(cx),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Returns how the application finds the end of the body. A body that has arrived has a length.
+    pub(crate) fn framing(&self) -> RequestFraming {
+        match self.framing {
+            RequestFraming::Chunked if self.is_received() => RequestFraming::Length(self.received),
+            framing => framing,
+        }
+    }
+
+    /// Returns the next bytes for the application. Empty: they are in the file, or have not arrived, or the
+    /// body has ended.
+    pub(crate) fn next(&self) -> &[u8] {
+        self.spool.as_ref().map_or(&[], |spool| &spool.front()[self.sent..])
+    }
+
+    /// Notes that the application gets `count` bytes of [`next`](Self::next).
+    pub(crate) fn advance(&mut self, count: usize) {
+        self.sent += count;
+        if !self.is_in_memory()
+            && let Some(spool) = &mut self.spool
+        {
+            spool.consume(std::mem::take(&mut self.sent));
+            self.is_consumed = true;
+        }
+    }
+
+    fn is_in_memory(&self) -> bool {
+        let in_memory = |spool: &Spool| spool.front().len() as u64 == spool.len();
+        self.is_received() && !self.is_consumed && self.spool.as_ref().is_none_or(in_memory)
+    }
+
+    /// Returns whether the application got the whole body.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.is_received() && self.spool.as_ref().map_or(0, Spool::len) == self.sent as u64
+    }
+
+    /// Prepares the body for another attempt. Returns false if a part of it is gone.
+    pub(crate) fn rewind(&mut self) -> bool {
+        self.sent = 0;
+        !self.is_consumed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::head::{Limits, MAX_FIELDS};
+
+    fn head(fields: &str) -> RequestHead {
+        let mut head = RequestHead::default();
+        let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        let limits = Limits { size: 8192, fields: MAX_FIELDS };
+        assert_eq!(head.parse(text.as_bytes(), &limits), Ok(Some(text.len())));
+        head
+    }
+
+    /// The place of the file is behind a lock of the whole process.
+    #[test]
+    fn a_request_without_a_body_asks_for_no_place_of_its_file() {
+        for fields in ["", "Content-Length: 0\r\n"] {
+            let body = Body::new(&head(fields), 0, || unreachable!());
+            assert!(body.is_received() && body.is_sent() && body.next().is_empty(), "{fields}");
+        }
+    }
+}
