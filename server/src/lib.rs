@@ -21,7 +21,6 @@ mod configuration;
 mod connection;
 mod exchange;
 mod failure;
-mod front;
 mod lane;
 mod life;
 mod listen;

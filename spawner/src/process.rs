@@ -107,6 +107,33 @@ impl Process for AppProcess {
 }
 
 impl AppInfo {
+    /// Creates the data of a process that the caller has started itself, without a loader.
+    ///
+    /// [`AppSpawner`](crate::AppSpawner) does so for its own processes. Tests of a server play processes this way.
+    pub fn new(
+        pid: u32,
+        endpoint: Arc<Endpoint>,
+        protocol: Protocol,
+        concurrency: usize,
+        password: String,
+        connections: Connections,
+    ) -> AppInfo {
+        AppInfo {
+            pid,
+            endpoint,
+            protocol,
+            concurrency,
+            password,
+            held: None,
+            control: None,
+            had_session: false.into(),
+            has_answered: false.into(),
+            leave: Notify::new(),
+            hurry: false.into(),
+            connections,
+        }
+    }
+
     /// Notes that the process has answered a request completely.
     pub fn set_answered(&self) {
         // Each request calls this. A store would take the cache line from the other cores.

@@ -341,19 +341,20 @@ impl AppSpawner {
             Launch::Custom(custom) => custom.concurrency,
             _ => None,
         };
+        let endpoint = self.connections.endpoint(request.identifier(), socket.address, idle_end);
+        let concurrency = self.options.concurrency.or(defined).unwrap_or(socket.concurrency);
+        let connections = self.connections.clone();
         let info = Arc::new(AppInfo {
-            pid: child.id(),
-            endpoint: self.connections.endpoint(request.identifier(), socket.address, idle_end),
-            protocol: socket.protocol,
-            concurrency: self.options.concurrency.or(defined).unwrap_or(socket.concurrency),
-            password,
             held,
             control,
-            had_session: false.into(),
-            has_answered: false.into(),
-            leave: tokio::sync::Notify::new(),
-            hurry: false.into(),
-            connections: self.connections.clone(),
+            ..AppInfo::new(
+                child.id(),
+                endpoint,
+                socket.protocol,
+                concurrency,
+                password,
+                connections,
+            )
         });
         if let Some(stdout) = stdout {
             self.runtime.spawn(async move { output.forward("stdout", stdout, rest).await });

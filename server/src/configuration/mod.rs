@@ -8,9 +8,11 @@ pub(crate) mod cli;
 pub(crate) mod custom_types;
 pub(crate) mod environment;
 pub(crate) mod file;
+pub(crate) mod limits;
 pub(crate) mod regular_file;
 pub(crate) mod settings;
 pub(crate) mod source;
 pub(crate) mod values;
 
+pub(crate) use limits::ServerLimits;
 pub(crate) use settings::Settings;

@@ -5,6 +5,7 @@
 
 use crate::configuration::cli::{Options, StartArgs};
 use crate::configuration::custom_types::AppTypeOption;
+use crate::configuration::limits::{ServerLimits, Timeouts};
 use crate::configuration::source::{self, Origins};
 use crate::configuration::values::{AppOutput, LogFormat, LogLevel, SpawnMethod};
 use crate::configuration::{environment, file};
@@ -54,49 +55,16 @@ pub(crate) struct Settings {
     pub(crate) restart_dir: PathBuf,
     pub(crate) rolling_restarts: bool,
     pub(crate) stat_throttle_rate: Duration,
-    pub(crate) max_header_size: usize,
-    /// In bytes; 0: no limit.
-    pub(crate) max_body: u64,
-    /// In bytes; 0: bodies are not buffered.
-    pub(crate) buffer_request: usize,
-    pub(crate) max_buffered_request: u64,
-    pub(crate) max_buffered_answer: u64,
     pub(crate) max_request_queue_time: Option<Duration>,
     pub(crate) retry_requests: bool,
     /// `None`: as many as the limit of open files allows, as in the next one.
     pub(crate) max_connections: Option<usize>,
     pub(crate) max_requests_in_progress: Option<usize>,
-    pub(crate) timeouts: Timeouts,
-    /// In bytes per second; 0: none.
-    pub(crate) min_client_rate: u64,
+    pub(crate) limits: ServerLimits,
     pub(crate) shutdown_timeout: Duration,
     pub(crate) app_output: AppOutput,
     pub(crate) log_level: LogLevel,
     pub(crate) log_format: LogFormat,
-}
-
-/// The time-outs of requests, which each core looks at together.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeouts {
-    /// Between two requests of a connection. Zero: no limit, as in the next two.
-    pub(crate) keep_alive: Duration,
-    /// For a whole head.
-    pub(crate) header: Duration,
-    /// For a pause of a client that sends or receives a body.
-    pub(crate) client: Duration,
-    /// For the work of a process on one request; `None`: no limit.
-    pub(crate) request: Option<Duration>,
-}
-
-impl Timeouts {
-    /// Returns how often the server looks at them: once a second, or more often where one is short.
-    pub(crate) fn sweep_pause(&self) -> Duration {
-        // Names each field, so that a new one cannot be forgotten: it would pass up to a second late.
-        let Timeouts { keep_alive, header, client, request } = *self;
-        let limits = [keep_alive, header, client, request.unwrap_or_default()];
-        let shortest = limits.into_iter().filter(|l| !l.is_zero()).min().unwrap_or(Duration::MAX);
-        (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
-    }
 }
 
 /// Translates a limit of the options, in which zero is no limit.
@@ -217,22 +185,24 @@ impl Settings {
                 .rolling_restarts
                 .unwrap_or(matches!(&*environment, "production" | "staging")),
             stat_throttle_rate: seconds(o.stat_throttle_rate, 0.05),
-            max_header_size: o.max_header_size.map_or(65536, |s| s.0),
-            max_body: o.max_body.map_or(0, |s| s.0),
-            buffer_request: o.buffer_request.map_or(64 * 1024, |s| s.0),
-            max_buffered_request: o.max_buffered_request.map_or(1 << 30, |s| s.0),
-            max_buffered_answer: o.max_buffered_answer.map_or(1 << 30, |s| s.0),
             max_request_queue_time: limit(seconds(o.max_request_queue_time, 0.0)),
             retry_requests: o.retry_requests.unwrap_or(true),
             max_connections: o.max_connections.map(|n| n.0),
             max_requests_in_progress: o.max_requests_in_progress.map(|n| n.0),
-            timeouts: Timeouts {
-                keep_alive: seconds(o.keep_alive_timeout, 60.0),
-                header: seconds(o.header_timeout, 60.0),
-                client: seconds(o.client_timeout, 60.0),
-                request: limit(seconds(o.max_request_time, 0.0)),
+            limits: ServerLimits {
+                timeouts: Timeouts {
+                    keep_alive: seconds(o.keep_alive_timeout, 60.0),
+                    header: seconds(o.header_timeout, 60.0),
+                    client: seconds(o.client_timeout, 60.0),
+                    request: limit(seconds(o.max_request_time, 0.0)),
+                },
+                min_client_rate: o.min_client_rate.map_or(500, |n| n.0),
+                max_header_size: o.max_header_size.map_or(65536, |s| s.0),
+                max_body: o.max_body.map_or(0, |s| s.0),
+                buffer_request: o.buffer_request.map_or(64 * 1024, |s| s.0),
+                max_buffered_request: o.max_buffered_request.map_or(1 << 30, |s| s.0),
+                max_buffered_answer: o.max_buffered_answer.map_or(1 << 30, |s| s.0),
             },
-            min_client_rate: o.min_client_rate.map_or(500, |n| n.0),
             shutdown_timeout: seconds(o.shutdown_timeout, 60.0),
             app_output: if o.app_output == Some(false) {
                 AppOutput::Dropped
@@ -289,7 +259,7 @@ impl Settings {
             app_threads: self.app_threads,
             early_hints: self.early_hints,
             concurrency: self.forced_concurrency,
-            max_request_time: self.timeouts.request,
+            max_request_time: self.limits.timeouts.request,
             ..cabrank_spawner::Options::new(self.app.clone())
         }
     }
@@ -459,10 +429,14 @@ mod tests {
             ["--keep-alive-timeout", "--header-timeout", "--client-timeout", "--max-request-time"];
         for option in options {
             let settings = load(app("").path(), &[option, "0.1"]).unwrap();
-            assert_eq!(settings.timeouts.sweep_pause(), Duration::from_millis(25), "{option}");
+            assert_eq!(
+                settings.limits.timeouts.sweep_pause(),
+                Duration::from_millis(25),
+                "{option}"
+            );
         }
         let settings = load(app("").path(), &["--client-timeout", "0"]).unwrap();
-        assert_eq!(settings.timeouts.sweep_pause(), Duration::from_secs(1));
+        assert_eq!(settings.limits.timeouts.sweep_pause(), Duration::from_secs(1));
     }
 
     /// `display` would show both as the same text, and the group's name is made of it.

@@ -2,7 +2,7 @@
 
 use crate::connection::input::Input;
 use crate::connection::sweep::Sweep;
-use crate::front::Front;
+use crate::exchange::serving::Serving;
 use crate::lane::reply_head::ReplyHead;
 use crate::request::head::RequestHead;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ const MAX_RECYCLED: usize = 64;
 /// One core. Its thread has a runtime of its own, so that a request never changes threads.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) front: Arc<Front>,
+    pub(crate) serving: Arc<Serving>,
     /// The number of the core, which is a part of the keys of its connections to processes.
     pub(crate) index: usize,
     pub(crate) sweep: Arc<Sweep>,
@@ -39,10 +39,10 @@ pub(crate) struct Scratch {
 }
 
 impl Core {
-    pub(crate) fn new(front: Arc<Front>, index: usize) -> Self {
-        let sweep = Arc::new(Sweep::new(front.settings.timeouts.sweep_pause()));
+    pub(crate) fn new(serving: Arc<Serving>, index: usize) -> Self {
+        let sweep = Arc::new(Sweep::new(serving.limits.timeouts.sweep_pause()));
         let (connections, recycled) = Default::default();
-        Core { front, index, sweep, connections, recycled }
+        Core { serving, index, sweep, connections, recycled }
     }
 
     fn recycled(&self) -> MutexGuard<'_, Vec<Scratch>> {
@@ -77,7 +77,6 @@ impl Core {
     /// Counts the end of a connection of this core.
     pub(crate) fn closed(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
-        self.front.budget.close();
     }
 }
 

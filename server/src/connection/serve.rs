@@ -3,15 +3,15 @@
 //! An idle connection owns no buffer. The future of a request is boxed, so that it takes no memory while the
 //! connection is idle.
 
-use crate::connection::client::Client;
 use crate::connection::core::Core;
+use crate::connection::stream::Stream;
+use crate::connection::watched::Connection;
 use crate::exchange::stages::{self, Next};
 use crate::request::origin::Peer;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 /// How long a stop waits for the first request of a connection. It may be on its way.
@@ -22,32 +22,25 @@ const NEXT_REQUEST: Duration = Duration::from_millis(200);
 /// Serves a connection until one side closes it.
 ///
 /// `counts` is dropped as soon as the connection carries no more requests.
-pub(crate) async fn serve(
-    core: Arc<Core>,
-    stream: TcpStream,
-    peer: Peer,
-    counts: mpsc::Sender<()>,
-) {
-    let mut client = Client::new(Arc::clone(&core), stream, peer, counts);
+pub(crate) async fn serve(core: &Arc<Core>, stream: Stream, peer: Peer, counts: mpsc::Sender<()>) {
+    let limits = core.serving.limits;
+    let mut client = Connection::new(stream, peer, core.sweep.watch(), &limits, counts);
     let mut has_served = false;
-    while next_request(&mut client, has_served).await {
-        match Box::pin(stages::serve(&mut client, has_served)).await {
+    while next_request(&mut client, limits.timeouts.keep_alive, has_served).await {
+        match Box::pin(stages::serve(core, &mut client, has_served)).await {
             Next::Wait => {}
             Next::Served => has_served = true,
             Next::Close => break,
         }
     }
-    drop(client);
-    core.closed();
 }
 
 /// Waits for bytes. Returns false if the connection is to be closed.
-async fn next_request(client: &mut Client, has_served: bool) -> bool {
+async fn next_request(client: &mut Connection, limit: Duration, has_served: bool) -> bool {
     if has_served && !client.is_closing() {
         client.watch.set_idle();
     }
     let begun = client.watch.now();
-    let limit = client.core.front.settings.timeouts.keep_alive;
     let waited = poll_fn(|cx| {
         client.watch.register(cx);
         if client.stream.poll_read_ready(cx).is_ready() {

@@ -34,6 +34,7 @@ pub(crate) struct Sweep {
     /// The time of the last sweep.
     now: AtomicU64,
     pause: Duration,
+    is_closing: AtomicBool,
     table: Mutex<Table>,
     filled: Notify,
 }
@@ -70,6 +71,7 @@ impl Sweep {
             begun: Instant::now(),
             now: AtomicU64::new(0),
             pause,
+            is_closing: AtomicBool::new(false),
             table: Mutex::new(table),
             filled: Notify::new(),
         }
@@ -92,7 +94,10 @@ impl Sweep {
     }
 
     fn turn(&self) {
-        let now = self.set_time();
+        self.wake_due(self.set_time());
+    }
+
+    fn wake_due(&self, now: u64) {
         let due: Vec<Arc<Slot>> = {
             let table = self.table();
             let slots = table.entries.iter().filter_map(|entry| entry.slot.as_ref());
@@ -112,10 +117,12 @@ impl Sweep {
     #[cfg(test)]
     pub(crate) fn set_now(&self, now: Duration) {
         self.now.store(now.as_millis() as u64, Ordering::Relaxed);
+        self.wake_due(now.as_millis() as u64);
     }
 
-    /// Wakes all connections: the server stops.
-    pub(crate) fn wake_all(&self) {
+    /// Tells all connections that the server stops.
+    pub(crate) fn close(&self) {
+        self.is_closing.store(true, Ordering::Release);
         let all: Vec<Arc<Slot>> =
             self.table().entries.iter().filter_map(|entry| entry.slot.clone()).collect();
         all.iter().for_each(|slot| slot.waker.wake());
@@ -251,6 +258,11 @@ impl Watch {
     /// Returns whether the connection gives its descriptor to another one.
     pub(crate) fn is_evicted(&self) -> bool {
         self.slot.is_evicted.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the server stops.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.sweep.is_closing.load(Ordering::Acquire)
     }
 
     /// Lists the connection as idle.

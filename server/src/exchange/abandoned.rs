@@ -13,9 +13,9 @@
 //! `--max-request-time` bounds all of them.
 
 use crate::connection::input::Input;
+use crate::exchange::application::Application;
 use crate::exchange::overtime;
 use crate::exchange::work::Work;
-use crate::front::Front;
 use crate::lane::decoder::Found;
 use crate::lane::reply_head::ReplyHead;
 use crate::request::head::AnswerTo;
@@ -30,14 +30,19 @@ const AFTER_FIRST_BYTE: Duration = Duration::from_secs(1);
 /// Ends the work without its client.
 ///
 /// `rest` are bytes of the answer that are not decoded, and `answer` is the kind of answer.
-pub(crate) fn abandon(front: &Arc<Front>, mut work: Work, rest: Input, answer: AnswerTo) {
+pub(crate) fn abandon(
+    application: &Arc<Application>,
+    mut work: Work,
+    rest: Input,
+    answer: AnswerTo,
+) {
     let is_unlimited = work.process.protocol == Protocol::HttpSession && !work.is_limited();
-    if is_unlimited || !work.has_written || work.session.is_none() {
+    if is_unlimited || !work.has_written || work.hold.is_none() {
         return; // the drop closes the connection, and ends the session
     }
     let _ = work.link.stream().end_output();
-    let front = Arc::clone(front);
-    let limit = front.settings.timeouts.request;
+    let application = Arc::clone(application);
+    let limit = application.max_request_time;
     tokio::spawn(async move {
         let left = limit.map(|limit| limit.saturating_sub(work.since.elapsed()));
         let finish = finish(&mut work, rest, answer);
@@ -49,7 +54,7 @@ pub(crate) fn abandon(front: &Arc<Front>, mut work: Work, rest: Input, answer: A
             }
         };
         if !in_time {
-            overtime::end(&front, work);
+            overtime::end(&application, work);
         }
     });
 }

@@ -5,7 +5,6 @@
 //! more, in the pool, while no process is there. An operator sees one queue: `status` shows the sum, and
 //! `--max-request-queue-size` and `--max-request-queue-time` hold for both waits together.
 
-use crate::configuration::Settings;
 use cabrank::PoolOptions;
 use cabrank::application_pool::GetError;
 use cabrank_spawner::{Pool, Session};
@@ -35,14 +34,15 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(max: usize, settings: &Settings) -> Self {
+    /// `max_waiting` and `max_wait` are the limits of the queue.
+    pub(crate) fn new(max: usize, max_waiting: Option<usize>, max_wait: Option<Duration>) -> Self {
         Admission {
             is_needed: AtomicBool::new(false),
             free: Semaphore::new(max.min(Semaphore::MAX_PERMITS)),
             waiting: AtomicUsize::new(0),
             outside: AtomicUsize::new(0),
-            max_waiting: settings.max_request_queue_size.unwrap_or(usize::MAX),
-            max_wait: settings.max_request_queue_time,
+            max_waiting: max_waiting.unwrap_or(usize::MAX),
+            max_wait,
         }
     }
 

@@ -1,61 +1,68 @@
 //! The attempts to get the answer to one request from a process.
 
-use crate::connection::client::{Client, Left};
-use crate::connection::core::Scratch;
+use crate::connection::core::{Core, Scratch};
+use crate::connection::watched::{Connection, Left};
 use crate::exchange::error_page::Trouble;
+use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::pump::{Exchange, Outcome};
+use crate::exchange::serving::Serving;
 use crate::exchange::stages::End;
-use crate::exchange::work::{Failed, Request, Work};
+use crate::exchange::work::{Failed, Reached, Request, Work};
 use crate::exchange::{abandoned, overtime, tunnel};
-use crate::front::Reached;
 use crate::request::body::Body;
+use crate::request::origin::Forwarded;
 use cabrank::application_pool::{ConnectError, GetError};
-use cabrank_spawner::{Pool, Session};
 use std::sync::Arc;
 
 /// The largest number of processes that one request tries without reaching the application.
 const MAX_REFUSALS: usize = 10;
 
 /// Gets an answer from a process.
-pub(crate) async fn answer(client: &mut Client, scratch: &mut Scratch, body: &mut Body) -> End {
-    let core = Arc::clone(&client.core);
-    let front = &core.front;
+pub(crate) async fn answer(
+    core: &Core,
+    client: &mut Connection,
+    scratch: &mut Scratch,
+    body: &mut Body,
+) -> End {
+    let serving = &*core.serving;
+    let application = &serving.application;
+    let origin = Forwarded::of(&scratch.head, &client.peer, &serving.trusted_proxies);
     let mut tries = Tries::default();
     let mut in_progress = None;
     loop {
-        let get = front.admission.session(&front.pool, &front.options, &mut in_progress);
-        let session = match client.unless_left(&mut scratch.input, get).await {
+        let get = application.processes.get(&mut in_progress);
+        let hold = match client.unless_left(&mut scratch.input, get).await {
             Err(Left) => return End::Close,
             Ok(Err(error)) => return End::Trouble(Trouble::Get(error)),
-            Ok(Ok(session)) => session,
+            Ok(Ok(hold)) => hold,
         };
-        front.admission.learn(session.process.concurrency);
-        let process = Arc::clone(&session.process);
+        let process = Arc::clone(&hold.process);
         let Scratch { input, head, to_app, .. } = &mut *scratch;
         let peer = client.peer;
-        let begin = Work::begin(session, &core, Request { head, body, peer: &peer }, to_app);
+        let request = Request { head, body, peer: &peer, origin: &origin };
+        let begin = Work::begin(hold, core.index, request, to_app);
         let work = match client.unless_left(input, begin).await {
             Err(Left) => return End::Close,
             Ok(Ok(work)) => Ok(work),
             Ok(Err(failed)) => Err(failed),
         };
         let failed = match work {
-            Ok(work) => match run(client, scratch, body, work).await {
+            Ok(work) => match run(serving, client, scratch, body, work).await {
                 Ok(end) => return end,
                 Err(failed) => failed,
             },
             Err(failed) => failed,
         };
-        let Failed { session, why, reached } = failed;
-        let is_gone = match session {
-            Some(session) => give_back(&front.pool, session, reached).await,
+        let Failed { hold, why, reached } = failed;
+        let is_gone = match hold {
+            Some(hold) => give_back(&application.processes, hold, reached).await,
             None => true,
         };
         if is_gone {
             let pid = process.pid;
             tracing::warn!(pid, "process {pid} gets no more requests: {why}");
         }
-        let may_retry = front.settings.retry_requests
+        let may_retry = application.retries
             && tries.may_retry(reached, scratch.head.is_safe())
             && body.rewind();
         if let Some(end) = trouble(scratch, process.pid, why, reached, may_retry) {
@@ -66,14 +73,15 @@ pub(crate) async fn answer(client: &mut Client, scratch: &mut Scratch, body: &mu
 
 /// Runs the exchange with a process to its end.
 async fn run(
-    client: &mut Client,
+    serving: &Serving,
+    client: &mut Connection,
     scratch: &mut Scratch,
     body: &mut Body,
     work: Work,
 ) -> Result<End, Failed> {
     let process = Arc::clone(&work.process);
     let pid = process.pid;
-    let mut exchange = Exchange::new(client, scratch, body, work);
+    let mut exchange = Exchange::new(client, scratch, body, serving, work);
     let outcome = loop {
         match exchange.run().await {
             Outcome::Closed if process.is_dying().await => {
@@ -86,26 +94,26 @@ async fn run(
     let stays = exchange.client_stays();
     let has_begun = exchange.has_begun();
     let work = exchange.into_work();
-    let front = Arc::clone(&client.core.front);
+    let application = &serving.application;
     let mut abandon = |work: Option<Work>| {
         if let Some(work) = work {
             let rest = std::mem::take(&mut scratch.from_app);
-            abandoned::abandon(&front, work, rest, scratch.head.answer_to());
+            abandoned::abandon(application, work, rest, scratch.head.answer_to());
         }
     };
     Ok(match outcome {
         Outcome::Done => End::Answered { stays },
         Outcome::Failed(reached, why) => {
-            let session = work.and_then(|work| work.session);
-            return Err(Failed { session, why, reached });
+            let hold = work.and_then(|work| work.hold);
+            return Err(Failed { hold, why, reached });
         }
         Outcome::Cut(why) => {
             tracing::warn!(pid, "App {pid}: its answer ended early: {why}");
-            if let Some(session) = work.and_then(|work| work.session)
+            if let Some(hold) = work.and_then(|work| work.hold)
                 && process.is_dying().await
             {
-                front.pool.detach(process.endpoint.identifier);
-                drop(session);
+                application.processes.detach(process.endpoint.identifier);
+                drop(hold);
             }
             End::Close
         }
@@ -125,7 +133,7 @@ async fn run(
         }
         Outcome::TooLong => {
             if let Some(work) = work {
-                overtime::end(&front, work);
+                overtime::end(application, work);
             }
             match has_begun {
                 true => End::Close,
@@ -172,20 +180,20 @@ impl Tries {
 ///
 /// A process leaves if it is dying or refuses connections. A living process that closed this connection
 /// stays: otherwise one bad URL could empty the pool.
-async fn give_back(pool: &Pool, session: Session, reached: Reached) -> bool {
-    let process = Arc::clone(&session.process);
+async fn give_back(processes: &Processes, hold: Hold, reached: Reached) -> bool {
+    let process = Arc::clone(&hold.process);
     let is_gone = reached == Reached::Nowhere || process.is_dying().await;
     if is_gone {
         if reached == Reached::TheApp || process.has_answered() {
             // A request may be the cause: this one, or an answered one. The pool does not back off then, as it does
             // after `fail`.
-            pool.detach(process.endpoint.identifier);
-            drop(session);
+            processes.detach(process.endpoint.identifier);
+            drop(hold);
         } else {
-            Session::fail(session);
+            hold.fail();
         }
     } else {
-        drop(session);
+        drop(hold);
         // The process may have closed its other connections for the same reason.
         process.connections.close_idle(&process.endpoint);
     }

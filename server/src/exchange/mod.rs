@@ -5,14 +5,25 @@
 //! - [`pump`] carries the request to the process and the answer back, over a [`work`];
 //! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
 //! - [`tunnel`] connects client and application after an upgrade;
+//! - [`serving`] has the parts of the server that requests need: the [`application`] with its [`processes`], and the
+//!   [`buffers`] of what does not fit into memory;
 //! - [`error_page`] is the response if there is no answer.
 
 pub(crate) mod abandoned;
 pub(crate) mod admission;
+pub(crate) mod application;
 pub(crate) mod attempts;
+pub(crate) mod buffers;
 pub(crate) mod error_page;
 pub(crate) mod overtime;
+#[cfg(test)]
+mod played;
+pub(crate) mod processes;
 pub(crate) mod pump;
+pub(crate) mod serving;
 pub(crate) mod stages;
 pub(crate) mod tunnel;
 pub(crate) mod work;
+
+#[cfg(test)]
+mod ends_tests;

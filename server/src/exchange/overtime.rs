@@ -3,8 +3,8 @@
 //! The pool takes the process out, so that it gets no more requests. Then the process writes a backtrace on its
 //! log, which is the loaders' answer to SIGQUIT, and ends. A process with other requests may finish them first.
 
+use crate::exchange::application::Application;
 use crate::exchange::work::Work;
-use crate::front::Front;
 use cabrank_spawner::kill_group;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use std::time::Duration;
 const BACKTRACE: Duration = Duration::from_millis(500);
 
 /// Takes the process out of the pool, asks it for a backtrace, and then ends it.
-pub(crate) fn end(front: &Front, work: Work) {
-    let Work { session, process, link, .. } = work;
-    let Some(session) = session else { return };
+pub(crate) fn end(application: &Application, work: Work) {
+    let Work { hold, process, link, .. } = work;
+    let Some(hold) = hold else { return };
     let pid = process.pid;
     // The session stays open during the backtrace: the pool ends the process when it has no session.
-    front.pool.process_has_failed(process.endpoint.identifier);
+    application.processes.has_failed(process.endpoint.identifier);
     tracing::warn!(
         pid,
         "App {pid}: a request took longer than --max-request-time: asking for a backtrace, and ending the process"
@@ -30,7 +30,7 @@ pub(crate) fn end(front: &Front, work: Work) {
         tokio::time::sleep(BACKTRACE).await;
         drop(link);
         // The pid is not reused: the lifeline reaps the process after its session has ended.
-        drop(session);
+        drop(hold);
         if process.concurrency == 1 {
             kill_group(pid, Signal::KILL);
         }

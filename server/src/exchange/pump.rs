@@ -13,15 +13,17 @@
 //!
 //! [`upload`] does 1 and 2, [`download`] does 3, and [`outbox`] does 4.
 
-use crate::front::Reached;
+use crate::exchange::buffers::Buffers;
+use crate::exchange::serving::Serving;
+use crate::exchange::work::Reached;
 mod download;
 mod outbox;
 mod upload;
 
-use crate::connection::client::Client;
 use crate::connection::core::Scratch;
 use crate::connection::pace::{Pace, Slow};
 use crate::connection::sweep::Tick;
+use crate::connection::watched::Connection;
 use crate::exchange::pump::download::Answer;
 use crate::exchange::pump::outbox::Outbox;
 use crate::exchange::pump::upload::Upload;
@@ -31,8 +33,6 @@ use crate::request::body::Body;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// The number of bytes of an answer, or of a body on its way to the application, that wait in memory.
-pub(crate) const IN_MEMORY: usize = 64 * 1024;
 /// How long an application that has answered may go on reading the request.
 const REST: Duration = Duration::from_secs(10);
 
@@ -63,9 +63,12 @@ pub(crate) enum Outcome {
 /// One attempt to answer a request.
 #[derive(Debug)]
 pub(crate) struct Exchange<'a> {
-    client: &'a mut Client,
+    client: &'a mut Connection,
     scratch: &'a mut Scratch,
     body: &'a mut Body,
+    buffers: &'a Buffers,
+    /// The longest work of the process; `None`: no limit.
+    max_time: Option<Duration>,
     /// `None` once the application has finished, and everything was given back.
     pub(crate) work: Option<Work>,
     upload: Upload,
@@ -88,9 +91,10 @@ type Moved = Result<bool, Outcome>;
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(
-        client: &'a mut Client,
+        client: &'a mut Connection,
         scratch: &'a mut Scratch,
         body: &'a mut Body,
+        serving: &'a Serving,
         work: Work,
     ) -> Self {
         let (reader, sender) = (Pace::new(client.answer_limits()), Pace::new(client.body_limits()));
@@ -101,6 +105,8 @@ impl<'a> Exchange<'a> {
             client,
             scratch,
             body,
+            buffers: &serving.buffers,
+            max_time: serving.application.max_request_time,
             work: Some(work),
             upload: Upload::Body,
             written: 0,
@@ -151,7 +157,7 @@ impl<'a> Exchange<'a> {
             moved |= self.download(cx)?;
         }
         let to_client = &mut self.scratch.to_client;
-        moved |= self.outbox.deliver(cx, to_client, self.client, &mut self.reader)?;
+        moved |= self.outbox.deliver(cx, to_client, self.client, &mut self.reader, self.buffers)?;
         if !moved && !self.is_done() {
             moved = self.listen(cx)?;
         }
@@ -175,9 +181,8 @@ impl<'a> Exchange<'a> {
 
     /// Looks at the limits of time. Asks for wake-ups when they will have passed.
     fn check_times(&mut self) -> Result<(), Outcome> {
-        let settings = &self.client.core.front.settings;
-        let has_session = self.work.as_ref().is_some_and(|work| work.session.is_some());
-        if let Some(limit) = settings.timeouts.request.filter(|_| has_session)
+        let has_session = self.work.as_ref().is_some_and(|work| work.hold.is_some());
+        if let Some(limit) = self.max_time.filter(|_| has_session)
             && self.client.watch.has_passed(limit, self.begun)
         {
             return Err(Outcome::TooLong);
@@ -218,7 +223,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn no_space(&self, e: &std::io::Error) -> Outcome {
-        self.client.core.front.no_space("a request", e);
+        self.buffers.no_space("a request", e);
         self.refuse(503, format!("the request cannot be buffered: {e}"))
     }
 

@@ -2,16 +2,17 @@
 
 use crate::client::encode::{self, ConnectionField, OwnReply};
 use crate::client::proxy_protocol::{ProxyHead, proxy_head};
-use crate::connection::client::{Client, Left};
-use crate::connection::core::Scratch;
+use crate::configuration::ServerLimits;
+use crate::connection::core::{Core, Scratch};
 use crate::connection::pace::Pace;
+use crate::connection::watched::{Connection, Left};
 use crate::exchange::attempts;
 use crate::exchange::error_page::{self, Trouble};
+use crate::exchange::serving::Serving;
 use crate::request::body::Body;
 use crate::request::head::{AnswerTo, BadRequest, Limits, MAX_FIELDS};
 use cabrank::application_pool::GetError;
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -36,31 +37,39 @@ pub(crate) enum Next {
 }
 
 /// Serves the requests that have arrived.
-pub(crate) async fn serve(client: &mut Client, has_served: bool) -> Next {
-    let mut scratch = client.core.scratch();
-    let next = serve_all(client, &mut scratch, has_served).await;
-    client.core.recycle(scratch);
+pub(crate) async fn serve(core: &Core, client: &mut Connection, has_served: bool) -> Next {
+    let mut scratch = core.scratch();
+    let next = serve_all(core, client, &mut scratch, has_served).await;
+    core.recycle(scratch);
     next
 }
 
-async fn serve_all(client: &mut Client, scratch: &mut Scratch, has_served: bool) -> Next {
-    if !has_served && is_proxy(client) && !read_proxy_head(client, scratch).await {
+async fn serve_all(
+    core: &Core,
+    client: &mut Connection,
+    scratch: &mut Scratch,
+    has_served: bool,
+) -> Next {
+    let serving = &*core.serving;
+    let limits = &serving.limits;
+    let is_proxy = serving.trusted_proxies.contains(client.peer.remote.ip().to_canonical());
+    if !has_served && is_proxy && !read_proxy_head(limits, client, scratch).await {
         return Next::Close;
     }
     let mut next = Next::Wait;
     loop {
-        match read_head(client, scratch).await {
+        match read_head(limits, client, scratch).await {
             Head::Nothing => return next,
             Head::Complete => {}
             Head::Closed => return Next::Close,
             Head::Refused(status, why) => {
                 let trouble = Trouble::Refused(status, why);
-                let _ = respond(client, scratch, &trouble, ConnectionField::Close).await;
+                let _ = respond(serving, client, scratch, &trouble, ConnectionField::Close).await;
                 linger(client, scratch).await;
                 return Next::Close;
             }
         }
-        let stays = serve_one(client, scratch).await;
+        let stays = serve_one(core, client, scratch).await;
         // A client that half-closes gets an answer to each request that it has sent.
         let is_last = client.has_ended && scratch.input.is_empty();
         if !stays || client.is_closing() || is_last {
@@ -73,12 +82,12 @@ async fn serve_all(client: &mut Client, scratch: &mut Scratch, has_served: bool)
     }
 }
 
-fn is_proxy(client: &Client) -> bool {
-    client.core.front.settings.trusted_proxies.contains(client.peer.remote.ip().to_canonical())
-}
-
 /// Reads the head of the PROXY protocol, if there is one. Returns false if the connection ends.
-async fn read_proxy_head(client: &mut Client, scratch: &mut Scratch) -> bool {
+async fn read_proxy_head(
+    limits: &ServerLimits,
+    client: &mut Connection,
+    scratch: &mut Scratch,
+) -> bool {
     loop {
         match proxy_head(scratch.input.unread()) {
             Ok(ProxyHead::Incomplete) => {}
@@ -95,7 +104,7 @@ async fn read_proxy_head(client: &mut Client, scratch: &mut Scratch) -> bool {
                 return false;
             }
         }
-        if !matches!(more(client, scratch).await, More::Bytes) {
+        if !matches!(more(limits, client, scratch).await, More::Bytes) {
             return false;
         }
     }
@@ -108,17 +117,17 @@ enum More {
 }
 
 /// Reads more of a head.
-async fn more(client: &mut Client, scratch: &mut Scratch) -> More {
+async fn more(limits: &ServerLimits, client: &mut Connection, scratch: &mut Scratch) -> More {
     let begun = client.watch.now();
-    more_since(client, scratch, begun).await
+    more_since(limits.timeouts.header, client, scratch, begun).await
 }
 
 async fn more_since(
-    client: &mut Client,
+    limit: Duration,
+    client: &mut Connection,
     scratch: &mut Scratch,
     begun: crate::connection::sweep::Tick,
 ) -> More {
-    let limit = client.core.front.settings.timeouts.header;
     let mut stops_since = None;
     poll_fn(|cx| {
         client.watch.register(cx);
@@ -150,9 +159,8 @@ enum Head {
 }
 
 /// Reads the head of a request.
-async fn read_head(client: &mut Client, scratch: &mut Scratch) -> Head {
-    let settings = &client.core.front.settings;
-    let limits = Limits { size: settings.max_header_size, fields: MAX_FIELDS };
+async fn read_head(limits: &ServerLimits, client: &mut Connection, scratch: &mut Scratch) -> Head {
+    let of_head = Limits { size: limits.max_header_size, fields: MAX_FIELDS };
     if scratch.input.is_empty() {
         // The socket is readable, or it was a false alarm.
         let read = poll_fn(|cx| Poll::Ready(client.poll_read(cx, &mut scratch.input))).await;
@@ -164,7 +172,7 @@ async fn read_head(client: &mut Client, scratch: &mut Scratch) -> Head {
     }
     let begun = client.watch.now();
     loop {
-        match scratch.head.parse(scratch.input.unread(), &limits) {
+        match scratch.head.parse(scratch.input.unread(), &of_head) {
             Ok(Some(size)) => {
                 scratch.input.consume(size);
                 return Head::Complete;
@@ -175,7 +183,7 @@ async fn read_head(client: &mut Client, scratch: &mut Scratch) -> Head {
                 return Head::Refused(status, why.into_owned());
             }
         }
-        match more_since(client, scratch, begun).await {
+        match more_since(limits.timeouts.header, client, scratch, begun).await {
             More::Bytes => {}
             More::Ended => {
                 scratch.head.clear();
@@ -190,14 +198,15 @@ async fn read_head(client: &mut Client, scratch: &mut Scratch) -> Head {
 }
 
 /// Serves one request. Returns whether the connection can carry another one.
-async fn serve_one(client: &mut Client, scratch: &mut Scratch) -> bool {
-    let front = Arc::clone(&client.core.front);
-    let mut body = Body::new(&scratch.head, front.settings.max_body, || front.request_spool());
+async fn serve_one(core: &Core, client: &mut Connection, scratch: &mut Scratch) -> bool {
+    let serving = &*core.serving;
+    let max_body = serving.limits.max_body;
+    let mut body = Body::new(&scratch.head, max_body, || serving.buffers.request());
     let mut asked = false;
-    let end = match acceptable(&body, front.settings.max_body) {
+    let end = match acceptable(&body, max_body) {
         Err(trouble) => End::Trouble(trouble),
-        Ok(()) => match receive(client, scratch, &mut body, &mut asked).await {
-            Ok(()) => attempts::answer(client, scratch, &mut body).await,
+        Ok(()) => match receive(serving, client, scratch, &mut body, &mut asked).await {
+            Ok(()) => attempts::answer(core, client, scratch, &mut body).await,
             Err(stop) => stop,
         },
     };
@@ -212,7 +221,7 @@ async fn serve_one(client: &mut Client, scratch: &mut Scratch) -> bool {
                 true => ConnectionField::Close,
                 false => ConnectionField::as_asked(&scratch.head),
             };
-            if respond(client, scratch, &trouble, connection).await.is_err() {
+            if respond(serving, client, scratch, &trouble, connection).await.is_err() {
                 return false;
             }
             if matches!(trouble, Trouble::Broken(..)) {
@@ -249,7 +258,8 @@ fn acceptable(body: &Body, max_body: u64) -> Result<(), Trouble> {
 
 /// Reads the body, up to the limits of memory and file.
 async fn receive(
-    client: &mut Client,
+    serving: &Serving,
+    client: &mut Connection,
     scratch: &mut Scratch,
     body: &mut Body,
     asked: &mut bool,
@@ -263,7 +273,7 @@ async fn receive(
         client.write_all(encode::CONTINUE).await.map_err(|Left| End::Close)?;
     }
     *asked = true;
-    if client.core.front.settings.buffer_request == 0 {
+    if serving.limits.buffer_request == 0 {
         return Ok(());
     }
     let mut pace = Pace::new(client.body_limits());
@@ -281,7 +291,7 @@ async fn receive(
                 Poll::Pending => {}
                 Poll::Ready(Ok(())) => moved = true,
                 Poll::Ready(Err(e)) => {
-                    client.core.front.no_space("a request", &e);
+                    serving.buffers.no_space("a request", &e);
                     return Poll::Ready(Err(End::Trouble(Trouble::NoSpace)));
                 }
             }
@@ -316,12 +326,13 @@ async fn receive(
 
 /// Sends an error page.
 async fn respond(
-    client: &mut Client,
+    serving: &Serving,
+    client: &mut Connection,
     scratch: &mut Scratch,
     trouble: &Trouble,
     connection: ConnectionField,
 ) -> Result<(), Left> {
-    let details = client.core.front.settings.shows_details();
+    let details = serving.application.shows_details;
     let Scratch { head, to_client, .. } = scratch;
     let page = error_page::page(trouble, head, details);
     let to = if head.method().is_empty() { AnswerTo::Other } else { head.answer_to() };
@@ -334,7 +345,7 @@ async fn respond(
 }
 
 /// Reads the rest of the body and throws it away. Returns whether its end has come.
-async fn discard(client: &mut Client, scratch: &mut Scratch, body: &mut Body) -> bool {
+async fn discard(client: &mut Connection, scratch: &mut Scratch, body: &mut Body) -> bool {
     let begun = client.watch.now();
     poll_fn(|cx| {
         client.watch.register(cx);
@@ -360,8 +371,8 @@ async fn discard(client: &mut Client, scratch: &mut Scratch, body: &mut Body) ->
 }
 
 /// Ends the server's output, and reads what the client still sends.
-async fn linger(client: &mut Client, scratch: &mut Scratch) {
-    let _ = rustix::net::shutdown(&client.stream, rustix::net::Shutdown::Write);
+async fn linger(client: &mut Connection, scratch: &mut Scratch) {
+    let _ = client.stream.shut_write();
     let begun = client.watch.now();
     poll_fn(|cx| {
         client.watch.register(cx);

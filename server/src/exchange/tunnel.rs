@@ -4,11 +4,11 @@
 //! process to leave, and goes on: the application may say farewell (WebSocket: close code 1012). So a tunnel
 //! ends with its process, within the process's own time to leave.
 
-use crate::connection::client::Client;
 use crate::connection::core::Scratch;
 use crate::connection::input::Input;
+use crate::connection::watched::Connection;
+use crate::exchange::processes::Hold;
 use crate::exchange::work::{Link, Work};
-use cabrank_spawner::Session;
 use cabrank_spawner::process::AppInfo;
 use cabrank_spawner::stream::AppStream;
 use std::future::poll_fn;
@@ -23,15 +23,15 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Copies bytes both ways until both sides have closed, or the process has ended.
-pub(crate) async fn run(client: &mut Client, scratch: &mut Scratch, work: Work) {
-    let Work { link, session, process, .. } = work;
+pub(crate) async fn run(client: &mut Connection, scratch: &mut Scratch, work: Work) {
+    let Work { link, hold, process, .. } = work;
     let app = match link {
         Link::Own(stream) => Some(stream),
         Link::Lent(lent) => lent.detach(),
     };
     let Some(app) = app else { return };
     client.counts_as_request = None;
-    let mut tunnel = Tunnel { app, session, process, up: Way::default(), down: Way::default() };
+    let mut tunnel = Tunnel { app, hold, process, up: Way::default(), down: Way::default() };
     // The head of the answer.
     let begun = client.stream.write_all(&scratch.to_client).await;
     let ended = match begun {
@@ -47,7 +47,7 @@ pub(crate) async fn run(client: &mut Client, scratch: &mut Scratch, work: Work) 
 struct Tunnel {
     app: AppStream,
     /// `None` once the server stops.
-    session: Option<Session>,
+    hold: Option<Hold>,
     process: Arc<AppInfo>,
     /// From the client to the application.
     up: Way,
@@ -74,12 +74,12 @@ impl Tunnel {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        client: &mut Client,
+        client: &mut Connection,
         scratch: &mut Scratch,
     ) -> Poll<io::Result<()>> {
         client.watch.register(cx);
         if client.is_closing() {
-            self.session = None;
+            self.hold = None;
         }
         // A client that fails is gone. An application that fails may have sent its last bytes before.
         match self.up.copy(cx, &mut client.stream, &mut scratch.input, &mut self.app) {

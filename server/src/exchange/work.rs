@@ -1,8 +1,7 @@
 //! The application's side of one request: the session and the connection.
 
 use crate::client::encode;
-use crate::connection::core::Core;
-use crate::front::Reached;
+use crate::exchange::processes::Hold;
 use crate::lane::decoder::Decoder;
 use crate::lane::pairs;
 use crate::request::body::Body;
@@ -10,7 +9,6 @@ use crate::request::head::{RequestFraming, RequestHead};
 use crate::request::origin::{Forwarded, Peer};
 use cabrank::application_pool::ConnectError;
 use cabrank_spawner::Protocol;
-use cabrank_spawner::Session;
 use cabrank_spawner::chain::Chain;
 use cabrank_spawner::connections::Lent;
 use cabrank_spawner::process::AppInfo;
@@ -26,7 +24,7 @@ pub(crate) struct Work {
     /// Declared first: the connection closes before the session ends.
     pub(crate) link: Link,
     /// `None` once the application has sent its whole answer.
-    pub(crate) session: Option<Session>,
+    pub(crate) hold: Option<Hold>,
     pub(crate) process: Arc<AppInfo>,
     pub(crate) decoder: Decoder,
     /// Whether any byte of the request was sent.
@@ -53,54 +51,67 @@ impl Link {
     }
 }
 
+/// How far a failed exchange had come. The retry depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// The server could not connect to the process.
+    Nowhere,
+    /// No byte of the request can have reached the application.
+    NotTheApp,
+    /// The application may have seen the request, but sent no byte of an answer.
+    TheApp,
+    /// The request or the answer is wrong, so a retry would not help.
+    Verdict(u16),
+}
+
 /// An attempt that failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     /// The session, which the caller ends according to the state of its process.
-    pub(crate) session: Option<Session>,
+    pub(crate) hold: Option<Hold>,
     pub(crate) why: String,
     pub(crate) reached: Reached,
 }
 
 impl Failed {
-    fn to_connect(session: Session, error: &ConnectError) -> Self {
+    fn to_connect(hold: Hold, error: &ConnectError) -> Self {
         // The server lacks descriptors or memory, so another process would not help.
         let reached = if error.is_local() { Reached::Verdict(503) } else { Reached::Nowhere };
-        Failed { session: Some(session), why: Chain(error).to_string(), reached }
+        Failed { hold: Some(hold), why: Chain(error).to_string(), reached }
     }
 }
 
 impl Work {
     /// Opens or borrows the session's connection, and encodes the head of the request into `to_app`.
     pub(crate) async fn begin(
-        mut session: Session,
-        core: &Core,
+        mut hold: Hold,
+        core: usize,
         request: Request<'_>,
         to_app: &mut Vec<u8>,
     ) -> Result<Work, Failed> {
-        let process = Arc::clone(&session.process);
-        if let Err(why) = encode_head(&process, core, request, to_app) {
-            return Err(Failed { session: Some(session), why, reached: Reached::Verdict(400) });
+        let process = Arc::clone(&hold.process);
+        if let Err(why) = encode_head(&process, request, to_app) {
+            return Err(Failed { hold: Some(hold), why, reached: Reached::Verdict(400) });
         }
         let link = match process.protocol {
-            Protocol::Session => match session.opened.take() {
+            Protocol::Session => match hold.opened.take() {
                 Some(opened) => {
                     AppStream::finish(opened, &process.endpoint.address).await.map(Link::Own)
                 }
                 None => Err(ConnectError::local("the session has no connection")),
             },
             Protocol::KeptSession | Protocol::HttpSession => {
-                let lent = process.connections.borrow(&process.endpoint, core.index);
+                let lent = process.connections.borrow(&process.endpoint, core);
                 lent.await.map(Link::Lent)
             }
         };
         match link {
             Ok(link) => {
                 let decoder = Decoder::new(process.protocol);
-                let (session, since) = (Some(session), Instant::now());
-                Ok(Work { link, session, process, decoder, has_written: false, since })
+                let (hold, since) = (Some(hold), Instant::now());
+                Ok(Work { link, hold, process, decoder, has_written: false, since })
             }
-            Err(e) => Err(Failed::to_connect(session, &e)),
+            Err(e) => Err(Failed::to_connect(hold, &e)),
         }
     }
 
@@ -108,13 +119,13 @@ impl Work {
     ///
     /// The connection comes first, so that the next session can borrow it.
     pub(crate) fn finish(self, can_keep: bool) {
-        let Work { link, session, process, .. } = self;
+        let Work { link, hold, process, .. } = self;
         process.set_answered();
         match link {
             Link::Lent(lent) if can_keep => lent.keep(),
             link => drop(link),
         }
-        drop(session);
+        drop(hold);
     }
 
     /// Returns whether the process takes one request at a time, or a few.
@@ -129,25 +140,24 @@ pub(crate) struct Request<'a> {
     pub(crate) head: &'a RequestHead,
     pub(crate) body: &'a Body,
     pub(crate) peer: &'a Peer,
+    pub(crate) origin: &'a Forwarded,
 }
 
 fn encode_head(
     process: &AppInfo,
-    core: &Core,
     request: Request<'_>,
     to_app: &mut Vec<u8>,
 ) -> Result<(), String> {
-    let Request { head, body, peer } = request;
+    let Request { head, body, peer, origin } = request;
     to_app.clear();
-    let forwarded = Forwarded::of(head, peer, &core.front.settings.trusted_proxies);
     if process.protocol == Protocol::HttpSession {
-        encode::http_request(to_app, head, peer, &forwarded, body.framing());
+        encode::http_request(to_app, head, peer, origin, body.framing());
         return Ok(());
     }
     let length = match body.framing() {
         RequestFraming::Length(length) => Some(length),
         RequestFraming::None | RequestFraming::Chunked => None,
     };
-    pairs::session_pairs(to_app, head, peer, &forwarded, &process.password, length)
+    pairs::session_pairs(to_app, head, peer, origin, &process.password, length)
         .map_err(|refused| refused.why.into_owned())
 }

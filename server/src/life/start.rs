@@ -8,11 +8,15 @@ use crate::admin::server::Admin;
 use crate::configuration::Settings;
 use crate::configuration::cli::StartArgs;
 use crate::exchange::admission::Admission;
+use crate::exchange::application::Application;
+use crate::exchange::buffers::{Buffers, Directory};
+use crate::exchange::processes::Processes;
+use crate::exchange::serving::Serving;
 use crate::failure::{Failure, Kind};
-use crate::front::Front;
 use crate::life::signals::Signals;
 use crate::listen::acceptors::{self, Acceptors};
 use crate::listen::budget;
+use crate::listen::budget::Budget;
 use crate::observe::logging;
 use cabrank::ApplicationPool;
 use cabrank::application_pool::{DetachReason, Event, GetError, RestartMode, SpawnError};
@@ -66,7 +70,12 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
     // After the spawner: applications get the limit of open files that the server was started with.
     let shares = budget::raise();
     let max_in_progress = settings.max_requests_in_progress.unwrap_or(shares.requests);
-    let admission = Arc::new(Admission::new(max_in_progress, &settings));
+    let admission = Arc::new(Admission::new(
+        max_in_progress,
+        settings.max_request_queue_size,
+        settings.max_request_queue_time,
+    ));
+    let budget = Arc::new(Budget::new(settings.max_connections.unwrap_or(shares.connections)));
     let instance = supervisor.instance();
     let at = admin::socket(&instance.path());
     let admin_socket =
@@ -96,16 +105,24 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
     };
     match booted {
         Some(Ok(concurrency)) => {
-            let front = Front::new(
-                server.pool.clone(),
-                options,
-                Arc::clone(&server.settings),
-                server.supervisor.instance(),
-                shares,
-                admission,
-            );
-            front.admission.learn(concurrency);
-            server.serve(listener, address, front, &mut signals).await
+            admission.learn(concurrency);
+            let processes = Processes::Pool { pool: server.pool.clone(), options, admission };
+            let settings = &server.settings;
+            let serving = Serving {
+                limits: settings.limits,
+                trusted_proxies: settings.trusted_proxies.clone(),
+                buffers: Buffers::new(
+                    Directory::Instance(server.supervisor.instance()),
+                    &settings.limits,
+                ),
+                application: Arc::new(Application {
+                    processes,
+                    max_request_time: settings.limits.timeouts.request,
+                    retries: settings.retry_requests,
+                    shows_details: settings.shows_details(),
+                }),
+            };
+            server.serve(listener, address, budget, serving, &mut signals).await
         }
         None => {
             server.end(Instant::now(), &mut signals).await;
@@ -132,15 +149,18 @@ impl Server {
         self,
         listener: TcpListener,
         address: SocketAddr,
-        front: Front,
+        budget: Arc<Budget>,
+        serving: Serving,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         announce(&self.settings, address);
-        let mut acceptors = Acceptors::start(&listener, Arc::new(front)).map_err(|e| {
-            Failure::other(format!(
-                "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
-            ))
-        })?;
+        let mut acceptors =
+            Acceptors::start(&listener, self.settings.threads, &budget, &Arc::new(serving))
+                .map_err(|e| {
+                    Failure::other(format!(
+                        "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
+                    ))
+                })?;
         drop(listener); // each acceptor has its own
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");

@@ -7,7 +7,9 @@
 use crate::client::encode::{self, ConnectionField, OwnReply};
 use crate::connection::core::Core;
 use crate::connection::serve;
-use crate::front::Front;
+use crate::connection::stream::Stream;
+use crate::exchange::serving::Serving;
+use crate::listen::budget::Budget;
 use crate::request::head::AnswerTo;
 use crate::request::origin::{Peer, Scheme};
 use rustix::io::Errno;
@@ -16,7 +18,6 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{Notify, mpsc};
@@ -57,11 +58,15 @@ struct Accepted {
 
 impl Acceptors {
     /// Starts one thread for each core. They serve until [`stop`](Self::stop).
-    pub(crate) fn start(listener: &TcpListener, front: Arc<Front>) -> io::Result<Acceptors> {
-        let cores: Vec<_> = (0..front.settings.threads)
-            .map(|index| Arc::new(Core::new(Arc::clone(&front), index)))
-            .collect();
-        let (serving, requests) = mpsc::channel(1);
+    pub(crate) fn start(
+        listener: &TcpListener,
+        threads: usize,
+        budget: &Arc<Budget>,
+        serving: &Arc<Serving>,
+    ) -> io::Result<Acceptors> {
+        let cores: Vec<_> =
+            (0..threads).map(|index| Arc::new(Core::new(Arc::clone(serving), index))).collect();
+        let (requests_open, requests) = mpsc::channel(1);
         let (open, connections) = mpsc::channel(1);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             cores.iter().map(|_| mpsc::unbounded_channel()).unzip();
@@ -73,7 +78,8 @@ impl Acceptors {
                 core: Arc::clone(core),
                 cores: cores.clone(),
                 senders: senders.clone(),
-                counts: (serving.clone(), open.clone()),
+                budget: Arc::clone(budget),
+                counts: (requests_open.clone(), open.clone()),
             };
             let listener = listener.try_clone()?;
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -91,9 +97,8 @@ impl Acceptors {
     /// Stops accepting. Idle connections close. The requests in the listener's backlog are still served.
     pub(crate) fn stop(&self) {
         for (core, stop) in self.cores.iter().zip(&self.stop) {
-            core.front.is_closing.store(true, Ordering::Release);
+            core.sweep.close();
             stop.notify_one();
-            core.sweep.wake_all();
         }
     }
 
@@ -111,6 +116,7 @@ impl Acceptors {
 
 /// One core's part in accepting connections.
 struct Acceptor {
+    budget: Arc<Budget>,
     core: Arc<Core>,
     cores: Vec<Arc<Core>>,
     senders: Vec<mpsc::UnboundedSender<Accepted>>,
@@ -150,9 +156,9 @@ impl Acceptor {
             }
         }
         drop(listener);
-        let Acceptor { core, cores, senders, counts } = self;
+        let Acceptor { budget, core, cores, senders, counts } = self;
         drop(senders);
-        let rest = Acceptor { core, cores, senders: Vec::new(), counts };
+        let rest = Acceptor { budget, core, cores, senders: Vec::new(), counts };
         // Ends when all cores have taken their backlog.
         while let Some(accepted) = handed.recv().await {
             rest.take(accepted);
@@ -164,8 +170,8 @@ impl Acceptor {
 
     /// Gives the connection to the core that has the fewest.
     fn distribute(&self, stream: TcpStream, remote: SocketAddr) {
-        if self.core.front.budget.open() && !self.make_room() {
-            self.core.front.budget.close();
+        if self.budget.open() && !self.make_room() {
+            self.budget.close();
             return self.refuse(&stream);
         }
         let own = self.core.connections();
@@ -179,7 +185,7 @@ impl Acceptor {
                     self.senders[other.index].send(Accepted { stream, remote }).is_ok()
                 });
                 if !sent.unwrap_or(false) {
-                    other.closed();
+                    self.closed(other);
                 }
             }
             None => {
@@ -196,7 +202,7 @@ impl Acceptor {
         if !all.any(|core| core.sweep.evict_oldest()) {
             return false;
         }
-        let budget = &self.core.front.budget;
+        let budget = &self.budget;
         budget.evictions.log(|left_out| {
             tracing::warn!(
                 "the limit of {} connections is reached: closing idle ones ({left_out} more since the last such line)",
@@ -208,7 +214,7 @@ impl Acceptor {
 
     /// Answers 503 without waiting for the request.
     fn refuse(&self, stream: &TcpStream) {
-        let budget = &self.core.front.budget;
+        let budget = &self.budget;
         budget.refusals.log(|left_out| {
             tracing::warn!(
                 "refusing a connection: all {} are busy ({left_out} more since the last such line). Raise --max-connections, and the limit of open files if need be",
@@ -232,7 +238,7 @@ impl Acceptor {
         if e.kind() == io::ErrorKind::ConnectionAborted {
             return;
         }
-        self.core.front.budget.failures.log(|left_out| {
+        self.budget.failures.log(|left_out| {
             tracing::error!(
                 "cannot accept a connection: {e} ({left_out} more since the last such line)"
             );
@@ -258,15 +264,24 @@ impl Acceptor {
             Err(e) => return self.lost(&e),
         };
         let peer = Peer { remote, local, scheme: Scheme::Http };
-        let (core, (counts, open)) = (Arc::clone(&self.core), self.counts.clone());
+        let (core, budget) = (Arc::clone(&self.core), Arc::clone(&self.budget));
+        let (counts, open) = self.counts.clone();
         tokio::spawn(async move {
-            serve::serve(core, stream, peer, counts).await;
+            serve::serve(&core, Stream::Tcp(stream), peer, counts).await;
+            core.closed();
+            budget.close();
             drop(open);
         });
     }
 
+    /// Counts the end of a connection that no task has served.
+    fn closed(&self, core: &Core) {
+        core.closed();
+        self.budget.close();
+    }
+
     fn lost(&self, e: &io::Error) {
-        self.core.closed();
+        self.closed(&self.core);
         tracing::debug!("a connection was lost as soon as it was accepted: {e}");
     }
 }

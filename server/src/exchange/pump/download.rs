@@ -4,7 +4,7 @@ use crate::client::encode::{self, ConnectionField};
 use crate::connection::core::Scratch;
 use crate::exchange::pump::upload::Upload;
 use crate::exchange::pump::{Exchange, Moved, Outcome};
-use crate::front::Reached;
+use crate::exchange::work::Reached;
 use crate::lane::decoder::Found;
 use crate::lane::reply_head::ReplyFraming;
 use crate::request::head::Version;
@@ -83,9 +83,8 @@ impl Exchange<'_> {
             return moved;
         }
         let Scratch { from_app, to_client, .. } = &mut *self.scratch;
-        let front = &self.client.core.front;
-        let data = &from_app.unread()[..self.ready];
-        self.outbox.push(to_client, data, self.framing, || front.answer_spool());
+        let (buffers, data) = (self.buffers, &from_app.unread()[..self.ready]);
+        self.outbox.push(to_client, data, self.framing, || buffers.answer());
         from_app.consume(std::mem::take(&mut self.ready));
         true
     }
@@ -127,7 +126,7 @@ impl Exchange<'_> {
         let is_http = work.process.protocol == Protocol::HttpSession;
         if !is_uploaded && is_http && self.upload != Upload::Refused {
             // The application may read on after its answer. Its process is free meanwhile.
-            work.session = None;
+            work.hold = None;
             return moved;
         }
         let Scratch { reply, from_app, .. } = &*self.scratch;

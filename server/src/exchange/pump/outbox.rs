@@ -1,8 +1,9 @@
 //! The bytes of an answer that the client has not taken.
 
-use crate::connection::client::Client;
 use crate::connection::pace::Pace;
-use crate::exchange::pump::{IN_MEMORY, Moved, Outcome};
+use crate::connection::watched::Connection;
+use crate::exchange::buffers::{Buffers, IN_MEMORY};
+use crate::exchange::pump::{Moved, Outcome};
 use crate::lane::reply_head::ReplyFraming;
 use crate::request::chunked;
 use crate::request::spool::{Spool, SpoolLimits};
@@ -86,13 +87,14 @@ impl Outbox {
         &mut self,
         cx: &mut Context<'_>,
         to_client: &mut Vec<u8>,
-        client: &mut Client,
+        client: &mut Connection,
         reader: &mut Pace,
+        buffers: &Buffers,
     ) -> Moved {
         let mut moved = false;
         loop {
             moved |= self.push_staged();
-            moved |= self.advance_file(cx, client)?;
+            moved |= self.advance_file(cx, buffers)?;
             let is_overflow = self.sent == to_client.len();
             let bytes = if is_overflow {
                 to_client.clear();
@@ -128,13 +130,13 @@ impl Outbox {
     }
 
     /// Moves bytes between the queue's memory and its file. Returns whether a step has ended.
-    fn advance_file(&mut self, cx: &mut Context<'_>, client: &Client) -> Moved {
+    fn advance_file(&mut self, cx: &mut Context<'_>, buffers: &Buffers) -> Moved {
         let Some(overflow) = self.overflow.as_mut().filter(|overflow| overflow.has_work()) else {
             return Ok(false);
         };
         let Poll::Ready(progress) = overflow.poll_progress(cx) else { return Ok(false) };
         if let Err(e) = progress {
-            client.core.front.no_space("an answer", &e);
+            buffers.no_space("an answer", &e);
             // With a full disk, the application waits for the client. A read that failed has lost bytes.
             if !overflow.is_unwritable() {
                 return Err(Outcome::Broken(format!("the buffer cannot be read: {e}")));

@@ -1,8 +1,9 @@
 //! The request on its way from the client to the application.
 
-use crate::connection::client::Left;
-use crate::exchange::pump::{Exchange, IN_MEMORY, Moved, Outcome};
-use crate::front::Reached;
+use crate::connection::watched::Left;
+use crate::exchange::buffers::IN_MEMORY;
+use crate::exchange::pump::{Exchange, Moved, Outcome};
+use crate::exchange::work::Reached;
 use crate::request::chunked;
 use crate::request::head::RequestFraming;
 use cabrank_spawner::Protocol;
@@ -108,7 +109,7 @@ impl Exchange<'_> {
     pub(crate) fn listen(&mut self, cx: &mut Context<'_>) -> Moved {
         if self.body.is_received() {
             // A client that has left does not stop a complete answer: a write shows whether it has.
-            if self.work.as_ref().is_some_and(|work| work.session.is_some())
+            if self.work.as_ref().is_some_and(|work| work.hold.is_some())
                 && let Poll::Ready(Left) = self.client.poll_left(cx, &mut self.scratch.input)
             {
                 return Err(Outcome::Left);

@@ -1,20 +1,19 @@
 //! A client's connection: its stream, and the watch over its end.
 
-use crate::connection::core::Core;
+use crate::configuration::ServerLimits;
 use crate::connection::input::Input;
 use crate::connection::pace::{Limits, Pace, Slow};
+use crate::connection::stream::Stream;
 use crate::connection::sweep::Watch;
 use crate::request::origin::Peer;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// An end of input this soon after the request's last byte is a half-close: the client waits for its answer.
 /// A later one means that the client has left.
@@ -24,15 +23,17 @@ const READ_AHEAD: usize = 64 * 1024;
 
 /// A client's connection.
 #[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) core: Arc<Core>,
-    pub(crate) stream: TcpStream,
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
     pub(crate) peer: Peer,
     pub(crate) watch: Watch,
     /// The time of the last byte that has arrived.
     last_byte: Instant,
     /// Whether the end of the client's input has arrived.
     pub(crate) has_ended: bool,
+    /// The longest pause of the client, and its least rate.
+    pause: Duration,
+    rate: u64,
     /// A stop waits until this is gone: while the connection carries requests. `None` after an upgrade.
     pub(crate) counts_as_request: Option<mpsc::Sender<()>>,
 }
@@ -41,28 +42,29 @@ pub(crate) struct Client {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Left;
 
-impl Client {
+impl Connection {
     pub(crate) fn new(
-        core: Arc<Core>,
-        stream: TcpStream,
+        stream: Stream,
         peer: Peer,
+        watch: Watch,
+        limits: &ServerLimits,
         counts: mpsc::Sender<()>,
     ) -> Self {
-        let watch = core.sweep.watch();
-        Client {
-            core,
+        Connection {
             stream,
             peer,
             watch,
             last_byte: Instant::now(),
             has_ended: false,
+            pause: limits.timeouts.client,
+            rate: limits.min_client_rate,
             counts_as_request: Some(counts),
         }
     }
 
     /// Returns whether the server is stopping, so that the connection closes after this answer.
     pub(crate) fn is_closing(&self) -> bool {
-        self.core.front.is_closing.load(Ordering::Acquire)
+        self.watch.is_closing()
     }
 
     /// Returns the limits of the pace of bodies.
@@ -79,8 +81,7 @@ impl Client {
     }
 
     fn limits(&self, window: Duration) -> Limits {
-        let settings = &self.core.front.settings;
-        Limits { pause: settings.timeouts.client, rate: settings.min_client_rate, window }
+        Limits { pause: self.pause, rate: self.rate, window }
     }
 
     /// Reads once. 0: the end of the input.

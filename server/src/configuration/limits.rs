@@ -1,0 +1,43 @@
+//! The limits of the server on clients, whatever application they ask.
+
+use std::time::Duration;
+
+/// The limits on clients.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServerLimits {
+    pub(crate) timeouts: Timeouts,
+    /// In bytes per second; 0: none.
+    pub(crate) min_client_rate: u64,
+    /// In bytes, as all that follow.
+    pub(crate) max_header_size: usize,
+    /// 0: no limit.
+    pub(crate) max_body: u64,
+    /// 0: bodies are not buffered.
+    pub(crate) buffer_request: usize,
+    pub(crate) max_buffered_request: u64,
+    pub(crate) max_buffered_answer: u64,
+}
+
+/// The time-outs of requests, which each core looks at together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    /// Between two requests of a connection. Zero: no limit, as in the next two.
+    pub(crate) keep_alive: Duration,
+    /// For a whole head.
+    pub(crate) header: Duration,
+    /// For a pause of a client that sends or receives a body.
+    pub(crate) client: Duration,
+    /// For the work of a process on one request; `None`: no limit.
+    pub(crate) request: Option<Duration>,
+}
+
+impl Timeouts {
+    /// Returns how often the server looks at them: once a second, or more often where one is short.
+    pub(crate) fn sweep_pause(&self) -> Duration {
+        // Names each field, so that a new one cannot be forgotten: it would pass up to a second late.
+        let Timeouts { keep_alive, header, client, request } = *self;
+        let limits = [keep_alive, header, client, request.unwrap_or_default()];
+        let shortest = limits.into_iter().filter(|l| !l.is_zero()).min().unwrap_or(Duration::MAX);
+        (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
+    }
+}

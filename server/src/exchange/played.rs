@@ -1,0 +1,284 @@
+//! A client and the processes of an application, as tests play them: both sides of an exchange, without a pool.
+//!
+//! The time is paused, and time-outs of clients pass when a test says so. A test waits for what must happen
+//! ([`eventually`]), so that it depends neither on the machine's pace nor on its load.
+
+use crate::configuration::ServerLimits;
+use crate::configuration::limits::Timeouts;
+use crate::connection::core::Core;
+use crate::connection::serve;
+use crate::connection::stream::Stream;
+use crate::exchange::application::Application;
+use crate::exchange::buffers::{Buffers, Directory};
+use crate::exchange::processes::{Hold, Processes};
+use crate::exchange::serving::Serving;
+use crate::request::origin::{Peer, Scheme};
+use cabrank::application_pool::{GetError, Identifier};
+use cabrank_spawner::connections::{Connections, IdleEnd};
+use cabrank_spawner::process::{AppConnection, AppInfo};
+use cabrank_spawner::stream::Opened;
+use cabrank_spawner::{Address, Protocol};
+use std::collections::VecDeque;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// What has happened to the holds of requests, in its order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Notes(Arc<Mutex<Vec<&'static str>>>);
+
+impl Notes {
+    fn add(&self, note: &'static str) {
+        self.0.lock().unwrap().push(note);
+    }
+    pub(crate) fn read(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// The processes that a test plays. Each is given to one request.
+#[derive(Debug)]
+pub(crate) struct Played {
+    free: Mutex<VecDeque<AppConnection>>,
+    notes: Notes,
+}
+
+impl Played {
+    pub(crate) fn get(&self) -> Result<Hold, GetError> {
+        let connection = self.free.lock().unwrap().pop_front().ok_or(GetError::Closed)?;
+        Ok(Hold::Played(connection, Token(self.notes.clone())))
+    }
+    pub(crate) fn note(&self, note: &'static str) {
+        self.notes.add(note);
+    }
+}
+
+/// Notes the end of a hold.
+#[derive(Debug)]
+pub(crate) struct Token(Notes);
+
+impl Token {
+    pub(crate) fn note(&self, note: &'static str) {
+        self.0.add(note);
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.add("ended");
+    }
+}
+
+/// The limits of a scene. Bodies of more than 16 bytes are passed on as they come, and answers wait for their client.
+pub(crate) const LIMITS: ServerLimits = ServerLimits {
+    timeouts: Timeouts {
+        keep_alive: Duration::from_secs(60),
+        header: Duration::from_secs(60),
+        client: Duration::from_secs(60),
+        request: Some(MAX_REQUEST_TIME),
+    },
+    min_client_rate: 500,
+    max_header_size: 8192,
+    max_body: 0,
+    buffer_request: 16,
+    max_buffered_request: 0,
+    max_buffered_answer: 0,
+};
+
+/// `--max-request-time` of a scene: so long that it passes only where a test says so.
+pub(crate) const MAX_REQUEST_TIME: Duration = Duration::from_secs(1_000_000_000);
+
+/// One client's connection, and the processes that its requests may get.
+pub(crate) struct Scene {
+    core: Arc<Core>,
+    served: JoinHandle<()>,
+    now: Duration,
+    pub(crate) notes: Notes,
+    /// The client's end of its connection.
+    pub(crate) client: UnixStream,
+    pub(crate) connections: Connections,
+    identifier: Identifier,
+    processes: Vec<Process>,
+    _dir: TempDir,
+}
+
+/// A process that a test plays: a living child, and its end of connections.
+pub(crate) struct Process {
+    child: Child,
+    info: Arc<AppInfo>,
+    door: Door,
+}
+
+enum Door {
+    Own(Option<UnixStream>),
+    Listener(UnixListener),
+}
+
+impl Scene {
+    /// Begins a connection whose requests may get so many processes, one after the other.
+    pub(crate) fn new(protocol: Protocol, concurrency: usize, number: usize) -> Scene {
+        let connections = Connections::new(Handle::current(), 1).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let (notes, identifier) = (Notes::default(), Identifier::from_u64(1));
+        let (mut free, mut processes) = (VecDeque::new(), Vec::new());
+        for index in 0..number {
+            // A real process, in a group of its own: the exchange looks at its state, and may signal it.
+            let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+            let path = dir.path().join(index.to_string());
+            let address = Address::Unix(path.clone());
+            let endpoint = connections.endpoint(identifier, address, IdleEnd::Server);
+            let info = AppInfo::new(
+                child.id(),
+                endpoint,
+                protocol,
+                concurrency,
+                "secret".into(),
+                connections.clone(),
+            );
+            let info = Arc::new(info);
+            let (opened, door) = match protocol {
+                Protocol::Session => {
+                    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+                    for end in [&ours, &theirs] {
+                        end.set_nonblocking(true).unwrap();
+                    }
+                    let theirs = UnixStream::from_std(theirs).unwrap();
+                    (Some(Opened::Now(ours)), Door::Own(Some(theirs)))
+                }
+                Protocol::KeptSession | Protocol::HttpSession => {
+                    (None, Door::Listener(UnixListener::bind(&path).unwrap()))
+                }
+            };
+            free.push_back(AppConnection { process: Arc::clone(&info), opened });
+            processes.push(Process { child, info, door });
+        }
+        let played = Played { free: Mutex::new(free), notes: notes.clone() };
+        let serving = Serving {
+            limits: LIMITS,
+            trusted_proxies: Default::default(),
+            buffers: Buffers::new(Directory::Fixed(dir.path().into()), &LIMITS),
+            application: Arc::new(Application {
+                processes: Processes::Played(played),
+                max_request_time: LIMITS.timeouts.request,
+                retries: true,
+                shows_details: false,
+            }),
+        };
+        let core = Arc::new(Core::new(Arc::new(serving), 0));
+        let (client, ours) = UnixStream::pair().unwrap();
+        // So that the server, and not the kernel, has what the client does not read.
+        rustix::net::sockopt::set_socket_send_buffer_size(&ours, 4096).unwrap();
+        let address = ([127, 0, 0, 1], 80).into();
+        let peer = Peer { remote: address, local: address, scheme: Scheme::Http };
+        let served = Arc::clone(&core);
+        let served = tokio::spawn(async move {
+            serve::serve(&served, Stream::Pair(ours), peer, mpsc::channel(1).0).await;
+        });
+        Scene {
+            core,
+            served,
+            now: Duration::ZERO,
+            notes,
+            client,
+            connections,
+            identifier,
+            processes,
+            _dir: dir,
+        }
+    }
+
+    /// Waits until the next process gets its request, with this text in it, and returns its end of the connection.
+    pub(crate) async fn request(&mut self, index: usize, text: &[u8]) -> UnixStream {
+        let mut stream = match &mut self.processes[index].door {
+            Door::Own(stream) => stream.take().expect("asked once"),
+            Door::Listener(listener) => listener.accept().await.unwrap().0,
+        };
+        read_until(&mut stream, text).await;
+        stream
+    }
+
+    /// Kills a process, whose end the server learns by the connection first.
+    pub(crate) fn kill(&mut self, index: usize) {
+        self.processes[index].child.kill().unwrap();
+        // A zombie is dying, and its pid is not reused.
+        let pid = self.processes[index].child.id();
+        let stat = format!("/proc/{pid}/stat");
+        while !std::fs::read_to_string(&stat).unwrap().contains(") Z") {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Lets a time pass for time-outs of clients and of requests.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.core.sweep.set_now(self.now);
+    }
+
+    /// Returns whether the server has closed the client's connection.
+    pub(crate) fn has_closed(&self) -> bool {
+        self.served.is_finished()
+    }
+
+    /// Returns the number of idle connections to processes.
+    pub(crate) fn idle(&self) -> usize {
+        self.connections.idle_counts().get(&self.identifier).copied().unwrap_or(0)
+    }
+
+    /// Returns whether the process has ended.
+    pub(crate) fn has_ended(&mut self, index: usize) -> bool {
+        self.processes[index].child.try_wait().unwrap().is_some()
+    }
+
+    /// Returns whether the process counts as one that has answered.
+    pub(crate) fn has_answered(&self, index: usize) -> bool {
+        self.processes[index].info.has_answered()
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            let _ = process.child.kill();
+            let _ = process.child.wait();
+        }
+    }
+}
+
+/// Reads until the text has come. Returns all that was read.
+pub(crate) async fn read_until(stream: &mut UnixStream, text: &[u8]) -> Vec<u8> {
+    let mut seen = Vec::new();
+    while !seen.windows(text.len().max(1)).any(|part| part == text) {
+        let mut buffer = [0; 4096];
+        let count = stream.read(&mut buffer).await.unwrap_or(0);
+        assert!(count > 0, "the stream ended: {}", String::from_utf8_lossy(&seen));
+        seen.extend_from_slice(&buffer[..count]);
+    }
+    seen
+}
+
+/// Reads to the end of the stream.
+pub(crate) async fn read_rest(stream: &mut UnixStream) -> Vec<u8> {
+    let mut seen = Vec::new();
+    // A reset ends it, too.
+    let _ = stream.read_to_end(&mut seen).await;
+    seen
+}
+
+/// Waits until `is_so` holds. Returns false if it does not for half a minute.
+pub(crate) async fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        if std::time::Instant::now() > deadline {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    true
+}

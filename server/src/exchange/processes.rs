@@ -1,0 +1,102 @@
+//! The processes of an application: the pool, as an exchange sees it.
+
+use crate::exchange::admission::{Admission, InProgress};
+use cabrank::PoolOptions;
+use cabrank::application_pool::{GetError, Identifier};
+use cabrank_spawner::process::AppConnection;
+use cabrank_spawner::{Pool, Session};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// The processes of an application.
+#[derive(Debug)]
+pub(crate) enum Processes {
+    Pool {
+        pool: Pool,
+        /// One object for all requests: the pool compares pointers before it compares contents.
+        options: PoolOptions,
+        admission: Arc<Admission>,
+    },
+    /// Those that a test plays.
+    #[cfg(test)]
+    Played(crate::exchange::played::Played),
+}
+
+impl Processes {
+    /// Waits for a process, and takes a hold on it. `held` is the request's place among those in progress.
+    ///
+    /// # Errors
+    /// The pool has no process for the request.
+    pub(crate) async fn get<'a>(
+        &'a self,
+        held: &mut Option<InProgress<'a>>,
+    ) -> Result<Hold, GetError> {
+        match self {
+            Processes::Pool { pool, options, admission } => {
+                let session = admission.session(pool, options, held).await?;
+                admission.learn(session.process.concurrency);
+                Ok(Hold::Session(session))
+            }
+            #[cfg(test)]
+            Processes::Played(played) => played.get(),
+        }
+    }
+
+    /// Takes a process out of the pool, so that it gets no more requests and leaves.
+    pub(crate) fn detach(&self, process: Identifier) {
+        match self {
+            Processes::Pool { pool, .. } => drop(pool.detach(process)),
+            #[cfg(test)]
+            Processes::Played(played) => played.note("detached"),
+        }
+    }
+
+    /// Takes a process out of the pool that has failed by itself.
+    pub(crate) fn has_failed(&self, process: Identifier) {
+        match self {
+            Processes::Pool { pool, .. } => drop(pool.process_has_failed(process)),
+            #[cfg(test)]
+            Processes::Played(played) => played.note("failed"),
+        }
+    }
+}
+
+/// A request's hold on a process. Dropping it ends the session.
+#[derive(Debug)]
+pub(crate) enum Hold {
+    Session(Session),
+    #[cfg(test)]
+    Played(AppConnection, crate::exchange::played::Token),
+}
+
+impl Hold {
+    /// Ends the session, and reports that its process refuses connections.
+    pub(crate) fn fail(self) {
+        match self {
+            Hold::Session(session) => Session::fail(session),
+            #[cfg(test)]
+            Hold::Played(_, token) => token.note("refused"),
+        }
+    }
+}
+
+impl Deref for Hold {
+    type Target = AppConnection;
+    fn deref(&self) -> &AppConnection {
+        match self {
+            Hold::Session(session) => session,
+            #[cfg(test)]
+            Hold::Played(connection, _) => connection,
+        }
+    }
+}
+
+impl DerefMut for Hold {
+    fn deref_mut(&mut self) -> &mut AppConnection {
+        match self {
+            Hold::Session(session) => session,
+            #[cfg(test)]
+            Hold::Played(connection, _) => connection,
+        }
+    }
+}
