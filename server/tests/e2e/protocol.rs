@@ -1,6 +1,6 @@
 //! The details of HTTP: bodies, limits, broken answers, upgrades.
 
-use crate::server::{Server, app, eventually, node, wsgi};
+use crate::server::{Server, Signal, app, eventually, node, wsgi};
 use std::io::{Read, Write};
 
 const ECHO: &str = "length = 0\n\
@@ -214,7 +214,7 @@ fn an_upgrade_passes_through_both_ways() {
         assert_eq!(echo, format!("echo {word}").as_bytes());
     }
     // A tunnel may stay open for ever, so a shutdown closes it.
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
 }
 

@@ -1,7 +1,7 @@
 //! Clients that are slow, or leave: a process is held only while it works.
 
-use crate::http::Client;
 use crate::server::{HALF_CLOSE, Server, eventually, node, wsgi};
+use cabrank_checks_harness::Client;
 use std::time::{Duration, Instant};
 
 /// Sends a GET without reading its answer.
