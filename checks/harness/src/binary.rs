@@ -18,13 +18,10 @@ impl Binary {
         Binary(path.into())
     }
 
-    /// Finds the binary at this path, which may be relative. The error says how it is built.
-    pub fn find(path: impl AsRef<Path>) -> Result<Binary, String> {
-        let path = path.as_ref();
-        let found = path.canonicalize();
-        found
-            .map(Binary)
-            .map_err(|e| format!("{}: {e}: cargo build -p cabrank-server", path.display()))
+    /// Returns the same binary by its whole path. The error for a missing one says how it is built.
+    pub fn find(&self) -> Result<Binary, String> {
+        let missing = |e| format!("{}: {e}: cargo build -p cabrank-server", self.0.display());
+        self.0.canonicalize().map(Binary).map_err(missing)
     }
 
     /// Returns a command of the binary, with an environment of its own.

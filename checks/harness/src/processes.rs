@@ -55,7 +55,7 @@ pub fn is_alive(pid: u32) -> bool {
     stat.is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
-/// Returns the words of the process's command, with a space between two, or nothing if it has ended.
+/// Returns the words of the process's command, with a space between two, or an empty text if it has ended.
 pub fn command_line(pid: u32) -> String {
     process(pid).and_then(|process| process.cmdline().ok()).unwrap_or_default().join(" ")
 }

@@ -24,7 +24,7 @@ const END: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Its tools. A server other than cabrank has none.
+    /// The binary of its tools, if the server is cabrank.
     binary: Option<Binary>,
     /// The place of its instance directory and its temporary files.
     pub runtime: TempDir,
@@ -239,5 +239,54 @@ fn list(dir: &Path, files: &mut Vec<PathBuf>) {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             list(&entry.path(), files);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a command of a shell, which has a child, and becomes a server of files.
+    fn files(address: SocketAddr, before: &str) -> Command {
+        let mut shell = Command::new("sh");
+        let server = format!("exec python3 -m http.server --bind 127.0.0.1 {}", address.port());
+        shell.args(["-c", &format!("{before}\n{server}")]);
+        shell
+    }
+
+    #[test]
+    fn the_end_of_a_server_is_that_of_its_processes() {
+        let (address, runtime, dir) =
+            (free_address().unwrap(), runtime().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(dir.path().join("page"), "text").unwrap();
+        let mut command = files(address, "sleep 600 & env -u XDG_RUNTIME_DIR sleep 600 &");
+        command.current_dir(dir.path());
+        crate::binary::set_environment(&mut command, runtime.path());
+        let server = Server::start_peer(command, runtime, address).unwrap();
+        assert_eq!(server.get("/page"), Ok("text".to_owned()));
+        assert!(server.get("/none").unwrap_err().contains("404"));
+        let processes = server.processes();
+        assert!(processes.contains(&server.pid()) && processes.len() == 3, "{processes:?}");
+        assert_eq!(server.tool(["status"]).unwrap_err(), "this server has no tools");
+        assert!(until(START, || server.log().contains("GET /page")), "{}", server.log());
+        drop(server);
+        let ended = || processes.iter().all(|pid| !processes::is_alive(*pid));
+        assert!(until(START, ended), "{processes:?}");
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_an_error() {
+        let (address, runtime) = (free_address().unwrap(), runtime().unwrap());
+        let command = files(address, "exit 3");
+        let why = Server::start_peer(command, runtime, address).unwrap_err();
+        assert!(why.contains("exit status: 3"), "{why}");
+    }
+
+    #[test]
+    fn the_address_stands_behind_a_word_of_the_log() {
+        let log = "x\nINFO serving /app at http://127.0.0.1:80 (WSGI)\n";
+        assert_eq!(address_in(log), Some(([127, 0, 0, 1], 80).into()));
+        assert_eq!(address_in("{\"message\":\"serving at http://[::1]:8\"}").unwrap().port(), 8);
+        assert_eq!(address_in(&log[..30]), None);
     }
 }

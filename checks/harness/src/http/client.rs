@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// A client with one connection.
 #[derive(Debug)]
 pub struct Client {
-    /// The connection. What has been read ahead is in its buffer.
+    /// The connection. Its buffer has the bytes that were read ahead.
     pub stream: BufReader<TcpStream>,
 }
 

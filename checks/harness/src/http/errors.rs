@@ -1,4 +1,4 @@
-//! What the errors of a connection mean for a client.
+//! The meaning of a connection's errors for its client.
 
 use std::io::{Error, ErrorKind};
 
