@@ -67,7 +67,12 @@ impl Binary {
 
 /// Lets a command have its files below `runtime`, and removes the variables that a server reads.
 pub fn set_environment(command: &mut Command, runtime: &Path) {
+    clean_environment(command);
     command.env("XDG_RUNTIME_DIR", runtime).env("TMPDIR", runtime);
+}
+
+/// Removes the variables that a server reads from the environment of a command.
+pub fn clean_environment(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let read = name
             .to_str()
