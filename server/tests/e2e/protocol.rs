@@ -175,7 +175,8 @@ fn a_body_that_breaks_off_is_the_clients_fault() {
 fn headers_reach_the_application_and_httpoxy_does_not() {
     let dir = wsgi("", "return answer('\\n'.join(f'{k}={v}' for k, v in sorted(environ.items())))");
     let server = Server::start(dir.path(), &[]);
-    let headers = [("X-One", "1"), ("Proxy", "evil"), ("X_One", "2"), ("Cookie", "a=b")];
+    let headers =
+        [("Host", "test"), ("X-One", "1"), ("Proxy", "evil"), ("X_One", "2"), ("Cookie", "a=b")];
     let reply = server.client().request("GET", "/a%20b?c=d", &headers, b"").unwrap();
     let text = reply.text();
     for line in [

@@ -43,7 +43,7 @@ impl Client {
 
     /// Sends a GET, and leaves its answer.
     pub fn ask(&mut self, path: &str) -> io::Result<()> {
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes())
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
     }
 
     /// Sends a GET, and returns its answer.
@@ -51,7 +51,7 @@ impl Client {
         self.request("GET", path, &[], b"")
     }
 
-    /// Sends a request with these fields, and returns its answer.
+    /// Sends a request with these fields, and returns its answer. The host is `localhost` if no field names it.
     pub fn request(
         &mut self,
         method: &str,
@@ -59,7 +59,10 @@ impl Client {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> io::Result<Reply> {
-        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n");
+        let mut head = format!("{method} {path} HTTP/1.1\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            head.push_str("Host: localhost\r\n");
+        }
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
