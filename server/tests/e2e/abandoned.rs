@@ -93,7 +93,7 @@ fn speaking(protocol: &str) -> TempDir {
 
 fn begin(server: &Server, path: &str) -> Client {
     let mut client = server.client();
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+    client.ask(path).unwrap();
     client
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Sends a GET without reading its answer.
 fn begin(server: &Server, path: &str) -> Client {
     let mut client = server.client();
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+    client.ask(path).unwrap();
     client
 }
 
