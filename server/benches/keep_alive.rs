@@ -10,17 +10,9 @@
 //! cargo bench -p cabrank-server --bench keep_alive -- OTHER     beside another build of the server
 //! ```
 
-#[allow(dead_code)] // The tests use the rest of this module.
-#[path = "../tests/e2e/http.rs"]
-mod http;
-#[allow(dead_code)] // The tests use the rest of this module.
-#[path = "../tests/e2e/server.rs"]
-mod server;
-
-use http::Client;
-use procfs::process::Process;
-use server::{Server, node};
-use std::process::Command;
+use cabrank_checks_harness::processes::time;
+use cabrank_checks_harness::samples::node;
+use cabrank_checks_harness::{Binary, Client, Server};
 use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 8;
@@ -43,7 +35,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn round(&mut self, requests: usize) {
-        let before = (used(self.server.pid()), used(self.app));
+        let before = (time(self.server.pid()), time(self.app));
         let begun = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
@@ -57,8 +49,8 @@ impl Case<'_> {
             }
         });
         self.rates.push(requests as f64 / begun.elapsed().as_secs_f64());
-        self.server_time += used(self.server.pid()) - before.0;
-        self.app_time += used(self.app) - before.1;
+        self.server_time += time(self.server.pid()) - before.0;
+        self.app_time += time(self.app) - before.1;
         self.requests += requests;
     }
 
@@ -69,26 +61,6 @@ impl Case<'_> {
     }
 }
 
-/// Returns the processor time of a process so far.
-fn used(pid: u32) -> Duration {
-    let stat = Process::new(pid as i32).unwrap().stat().unwrap();
-    Duration::from_secs_f64((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
-}
-
-/// Starts a server, by `program` if it is given.
-fn start(program: Option<&String>, dir: &std::path::Path) -> Server {
-    let options = ["--max-pool-size", "1"];
-    let Some(program) = program else { return Server::start(dir, &options) };
-    let runtime = tempfile::tempdir().unwrap();
-    let own = server::start_command(runtime.path(), dir, &options);
-    let mut command = Command::new(program);
-    command.args(own.get_args());
-    for (name, value) in own.get_envs() {
-        value.map(|value| command.env(name, value));
-    }
-    Server::start_with(command, runtime)
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (rounds, requests) =
@@ -96,12 +68,17 @@ fn main() {
     let others = arguments.iter().filter(|a| !a.starts_with("--"));
     let dir = node(APP);
     let programs: Vec<Option<&String>> = std::iter::once(None).chain(others.map(Some)).collect();
-    let servers: Vec<Server> = programs.iter().map(|program| start(*program, dir.path())).collect();
+    let start = |program: &Option<&String>| {
+        let own = env!("CARGO_BIN_EXE_cabrank");
+        let binary = Binary::new(program.map_or(own, String::as_str));
+        Server::start(&binary, dir.path(), ["--max-pool-size", "1"]).unwrap()
+    };
+    let servers: Vec<Server> = programs.iter().map(start).collect();
     let mut cases = Vec::new();
     for (program, server) in programs.iter().zip(&servers) {
         for (what, path) in [("kept", "/"), ("one for each request", "/close")] {
             let name = program.map_or(what.into(), |program| format!("{what} ({program})"));
-            let app = server.pids()[0];
+            let app = server.pids().unwrap()[0];
             let (server_time, app_time) = Default::default();
             let rates = Vec::new();
             cases.push(Case { name, server, app, path, rates, server_time, app_time, requests: 0 });

@@ -90,14 +90,14 @@ const SCRIPTS: &[Script] = &[
         about: "serves real applications of many frameworks, and looks at what their users would see; --write makes docs/applications.md",
         lines: "
             cargo build --quiet -p cabrank-server
-            python3 checks/applications/run.py",
+            cargo run --quiet -p cabrank-checks-applications --",
     },
     Script {
         name: "preload",
         about: "measures memory and spawn time with a preloader and without; --write puts them into docs/preloaders.md",
         lines: "
             cargo build --quiet --release -p cabrank-server
-            python3 benches/preload.py",
+            cargo run --quiet -p cabrank-checks-applications -- preload",
     },
     Script {
         name: "semver",

@@ -1,9 +1,12 @@
 //! Preloaders that die or hang, and processes that misuse their channel or leave children behind.
 
-use crate::client::{Client, describe, status_of, tally};
-use crate::fault::{Fault, Scene, Seen, Setup, WSGI};
-use crate::server::{PROCESSES, USER_PROCESSES, kill, until};
-use rustix::process::Signal;
+use crate::app::WSGI;
+use crate::fault::{Fault, Scene, Seen};
+use crate::setup::{PROCESSES, Setup, USER_PROCESSES};
+use crate::words::{status_of, tally};
+use cabrank_checks_harness::http::{Client, describe};
+use cabrank_checks_harness::processes::signal;
+use cabrank_checks_harness::{Signal, until};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -88,11 +91,11 @@ fn kill_preloaders(scene: &mut Scene<'_>) -> Result<Seen, String> {
     while Instant::now() < end {
         let pid = preloader(scene).ok_or("no preloader")?;
         if last != Some(pid) {
-            kill(pid, Signal::KILL);
+            signal(pid, Signal::KILL);
             killed += 1;
             last = Some(pid);
         }
-        kill(scene.server.some_pid()?, Signal::KILL);
+        signal(scene.server.some_pid()?, Signal::KILL);
         std::thread::sleep(Duration::from_millis(500));
     }
     let whole = whole_again(scene);
@@ -103,8 +106,8 @@ fn kill_preloaders(scene: &mut Scene<'_>) -> Result<Seen, String> {
 
 fn stop_preloader(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let first = preloader(scene).ok_or("no preloader")?;
-    kill(first, Signal::STOP);
-    kill(scene.server.some_pid()?, Signal::KILL);
+    signal(first, Signal::STOP);
+    signal(scene.server.some_pid()?, Signal::KILL);
     let replaced = until(PATIENCE, || preloader(scene) != Some(first));
     let whole = whole_again(scene);
     Ok(Seen::new("another preloader")
@@ -123,7 +126,8 @@ fn ask_often(scene: &mut Scene<'_>, path: &str) -> Result<Seen, String> {
 }
 
 fn bomb(scene: &mut Scene<'_>) -> Result<Seen, String> {
-    let reply = Client::connect(scene.server.address, PATIENCE).and_then(|mut c| c.get("/bomb"));
+    let reply =
+        Client::with_patience(scene.server.address, PATIENCE).and_then(|mut c| c.get("/bomb"));
     let reply = reply.map_err(|error| describe(&error).to_owned())?;
     let text = String::from_utf8_lossy(&reply.body).into_owned();
     let (pid, children) = text.split_once(' ').ok_or_else(|| format!("/bomb answers {text}"))?;
@@ -132,7 +136,7 @@ fn bomb(scene: &mut Scene<'_>) -> Result<Seen, String> {
     std::thread::sleep(seconds);
     let seen: Vec<_> = (0..10).map(|_| status_of(scene.server.address, "/", PATIENCE)).collect();
     let others = tally(&seen);
-    scene.server.tool(&["detach", pid])?;
+    scene.server.tool(["detach", pid])?;
     let gone = until(PATIENCE, || scene.server.processes().len() <= PROCESSES + 2);
     let whole = whole_again(scene);
     Ok(Seen::new(format!("{children} children; meanwhile {others}"))
@@ -146,7 +150,7 @@ fn leave_children(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let number = if scene.is_quick { 5 } else { 20 };
     for _ in 0..number {
         // The process that started the child must end, not another one: a child may live as long as its process.
-        kill(scene.server.pid_from("/child")?, Signal::KILL);
+        signal(scene.server.pid_from("/child")?, Signal::KILL);
         // A request is repeated once: it fails if the second process is killed, too.
         whole_again(scene);
     }

@@ -1,10 +1,14 @@
 //! Processes that die, hang, or speak nonsense; and a server that is killed.
 
-use crate::app::{GARBAGE, set_interpreter};
-use crate::client::{Client, describe, status_of, tally};
-use crate::fault::{App, BOTH, Fault, Scene, Seen, Setup, WSGI};
-use crate::server::{Kind, PROCESSES, kill, until};
-use rustix::process::Signal;
+use crate::app::{App, BOTH, WSGI};
+use crate::fault::{Fault, Scene, Seen};
+use crate::interpreter::{self, GARBAGE};
+use crate::kind::Kind;
+use crate::setup::{PROCESSES, Setup};
+use crate::words::{status_of, tally};
+use cabrank_checks_harness::http::{Client, is_silence};
+use cabrank_checks_harness::processes::signal;
+use cabrank_checks_harness::{Signal, until};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -101,7 +105,7 @@ fn kill_processes(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let end = Instant::now() + scene.seconds(8, 3);
     let mut killed = 0;
     while Instant::now() < end {
-        kill(scene.server.some_pid()?, Signal::KILL);
+        signal(scene.server.some_pid()?, Signal::KILL);
         killed += 1;
         std::thread::sleep(Duration::from_millis(500));
     }
@@ -113,20 +117,20 @@ fn kill_server(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let to = scene.server.address;
     let mut busy = Vec::new();
     for path in ["/hang", "/sleep/600"] {
-        let mut client = Client::connect(to, PATIENCE).map_err(|e| e.to_string())?;
+        let mut client = Client::with_patience(to, PATIENCE).map_err(|e| e.to_string())?;
         client.ask(path).map_err(|e| e.to_string())?;
         busy.push(client);
     }
     std::thread::sleep(Duration::from_millis(500));
     scene.healthy.server_is_killed();
     scene.server.signal(Signal::KILL);
-    until(PATIENCE, || scene.server.has_ended());
+    until(PATIENCE, || scene.server.has_ended().is_some());
     let killed = Instant::now();
     let gone = until(Duration::from_secs(10), || scene.server.processes().is_empty());
     let left = scene.server.processes().len();
     let took = killed.elapsed().as_secs_f64();
     for pid in scene.server.processes() {
-        kill(pid, Signal::KILL);
+        signal(pid, Signal::KILL);
     }
     scene.server.start_another(scene.app)?;
     let text = if gone {
@@ -169,14 +173,14 @@ fn deadly_page(scene: &mut Scene<'_>) -> Result<Seen, String> {
 fn garbage(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let dir = scene.server.app_dir.path().to_owned();
     for (_, line) in GARBAGE {
-        set_interpreter(&dir, Some(line)).map_err(|e| e.to_string())?;
+        interpreter::set(&dir, Some(line)).map_err(|e| e.to_string())?;
         // The pool is never empty: two of three processes go on.
         if scene.server.pool_size() == PROCESSES {
-            kill(scene.server.some_pid()?, Signal::KILL);
+            signal(scene.server.some_pid()?, Signal::KILL);
         }
         std::thread::sleep(Duration::from_secs(2));
     }
-    set_interpreter(&dir, None).map_err(|e| e.to_string())?;
+    interpreter::set(&dir, None).map_err(|e| e.to_string())?;
     let begun = Instant::now();
     let whole = whole_again(scene, Duration::from_secs(60));
     let kinds: Vec<_> = GARBAGE.iter().map(|(kind, _)| *kind).collect();
@@ -187,13 +191,13 @@ fn garbage(scene: &mut Scene<'_>) -> Result<Seen, String> {
 
 fn boot_long(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let dir = scene.server.app_dir.path().to_owned();
-    set_interpreter(&dir, Some("sleep 100; exec python3 \"$@\"")).map_err(|e| e.to_string())?;
+    interpreter::set(&dir, Some("sleep 100; exec python3 \"$@\"")).map_err(|e| e.to_string())?;
     let begun = Instant::now();
-    kill(scene.server.some_pid()?, Signal::KILL);
+    signal(scene.server.some_pid()?, Signal::KILL);
     let smaller = until(PATIENCE, || scene.server.pool_size() == PROCESSES - 1);
     // The new process has begun by then.
     std::thread::sleep(Duration::from_secs(2));
-    set_interpreter(&dir, None).map_err(|e| e.to_string())?;
+    interpreter::set(&dir, None).map_err(|e| e.to_string())?;
     let whole = whole_again(scene, Duration::from_secs(150));
     let took = begun.elapsed();
     Ok(Seen::new(format!("whole again after {:.0} s", took.as_secs_f64()))
@@ -207,10 +211,10 @@ fn half(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let mut seen = Vec::new();
     for _ in 0..number {
         let reply =
-            Client::connect(scene.server.address, PATIENCE).and_then(|mut c| c.get("/half"));
+            Client::with_patience(scene.server.address, PATIENCE).and_then(|mut c| c.get("/half"));
         seen.push(match reply {
             Ok(reply) => format!("a whole {}", reply.status),
-            Err(error) if describe(&error) == "no answer" => "no end".to_owned(),
+            Err(error) if is_silence(&error) => "no end".to_owned(),
             Err(_) => "cut off".to_owned(),
         });
     }

@@ -1,26 +1,10 @@
 //! A fault: how it is planted, and what it may cost.
 
+use crate::app::App;
 use crate::healthy::Healthy;
 use crate::server::Server;
+use crate::setup::Setup;
 use std::time::Duration;
-
-/// The kind of application that is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum App {
-    /// Three processes, each with one request at a time.
-    Wsgi,
-    /// Three processes, each with any number of requests.
-    Node,
-}
-
-impl std::fmt::Display for App {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == App::Wsgi { "WSGI" } else { "Node" })
-    }
-}
-
-pub(crate) const BOTH: &[App] = &[App::Wsgi, App::Node];
-pub(crate) const WSGI: &[App] = &[App::Wsgi];
 
 /// One fault.
 #[derive(Clone, Copy)]
@@ -36,21 +20,6 @@ pub(crate) struct Fault {
     pub(crate) peers: bool,
     pub(crate) setup: Setup,
     pub(crate) plant: fn(&mut Scene<'_>) -> Result<Seen, String>,
-}
-
-/// The server's options and limits.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Setup {
-    /// Options of `cabrank start`, left out where the binary has no such option.
-    pub(crate) options: &'static [&'static str],
-    /// The hard limit of descriptors.
-    pub(crate) descriptors: Option<fn() -> usize>,
-    /// The server's directory is on a disk of 1 MB.
-    pub(crate) tiny_disk: bool,
-    /// The processes run as the user `nobody`, who may have [`USER_PROCESSES`](crate::server::USER_PROCESSES). Only root can do this.
-    pub(crate) limits_processes: bool,
-    /// The interpreter is a script that may misbehave: see [`crate::app::set_interpreter`].
-    pub(crate) own_interpreter: bool,
 }
 
 /// A server and its healthy clients, in which a fault is planted.

@@ -1,6 +1,6 @@
 //! The healthy clients: each keeps a connection, and asks every 20 ms.
 
-use crate::client::{Client, describe};
+use cabrank_checks_harness::http::{Client, describe};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -78,7 +78,7 @@ fn one(to: SocketAddr, shared: &Shared) {
     while !shared.stop.load(SeqCst) {
         let begun = Instant::now();
         let is_new = kept.is_none();
-        let client = kept.take().map_or_else(|| Client::connect(to, PATIENCE), Ok);
+        let client = kept.take().map_or_else(|| Client::with_patience(to, PATIENCE), Ok);
         let outcome = client.and_then(|mut client| {
             let reply = client.get("/")?;
             Ok((client, reply))
@@ -89,11 +89,11 @@ fn one(to: SocketAddr, shared: &Shared) {
         match outcome {
             Ok((client, reply)) if reply.status == 200 && reply.body == b"ok" => {
                 seen.answered += 1;
-                kept = (!reply.closes).then_some(client);
+                kept = (!reply.closes()).then_some(client);
             }
             Ok((client, reply)) => {
                 seen.errors.push(reply.status.to_string());
-                kept = (!reply.closes).then_some(client);
+                kept = (!reply.closes()).then_some(client);
             }
             Err(_) if shared.is_killed.load(SeqCst) => return,
             Err(error) if shared.may_end.load(SeqCst) => {

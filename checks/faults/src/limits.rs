@@ -1,8 +1,11 @@
 //! The machine's limits: descriptors, disk, files that somebody removes.
 
-use crate::client::{Client, describe, status_of, tally};
-use crate::fault::{BOTH, Fault, Scene, Seen, Setup, WSGI};
-use crate::server::until;
+use crate::app::{BOTH, WSGI};
+use crate::fault::{Fault, Scene, Seen};
+use crate::setup::Setup;
+use crate::words::{status_of, tally};
+use cabrank_checks_harness::http::{Client, describe};
+use cabrank_checks_harness::until;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -47,7 +50,7 @@ fn exhaust(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let patience = Duration::from_millis(200);
     let (mut kept, mut seen) = (Vec::new(), Vec::new());
     for _ in 0..200 {
-        let answer = Client::connect(to, patience).and_then(|mut client| {
+        let answer = Client::with_patience(to, patience).and_then(|mut client| {
             let reply = client.get("/")?;
             kept.push(client);
             Ok(reply.status.to_string())
@@ -73,7 +76,8 @@ fn fill(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let to = scene.server.address;
     let body = vec![b'x'; 3_000_000];
     let upload = || {
-        let reply = Client::connect(to, PATIENCE).and_then(|mut c| c.post("/length", &body));
+        let reply = Client::with_patience(to, PATIENCE)
+            .and_then(|mut c| c.request("POST", "/length", &[], &body));
         match reply {
             Ok(reply) if reply.status == 200 && reply.body != b"3000000" => {
                 "200 for a part of the body".to_owned()
@@ -85,7 +89,7 @@ fn fill(scene: &mut Scene<'_>) -> Result<Seen, String> {
     // Readers who do not read leave the answer to the server.
     let mut readers = Vec::new();
     for _ in 0..10 {
-        let mut reader = Client::connect(to, PATIENCE).map_err(|e| e.to_string())?;
+        let mut reader = Client::with_patience(to, PATIENCE).map_err(|e| e.to_string())?;
         reader.ask("/big/8000000").map_err(|e| e.to_string())?;
         readers.push(reader);
     }
@@ -107,13 +111,12 @@ fn remove(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let to = scene.server.address;
     scene.server.remove_instance_dir()?;
     std::thread::sleep(scene.seconds(4, 3));
-    if scene.server.has_ended() {
+    if scene.server.has_ended().is_some() {
         let log = scene.server.log();
         return Ok(Seen::new("the server stopped")
             .wrong_if(!log.contains("instance directory"), "the log does not say why it stopped"));
     }
-    let again =
-        until(PATIENCE, || scene.server.tool(&["status"]).is_ok_and(|o| o.status.success()));
+    let again = until(PATIENCE, || scene.server.tool(["status"]).is_ok_and(|o| o.status.success()));
     let after = status_of(to, "/", PATIENCE);
     let text = format!("afterwards {after}, `status` {}", if again { "answers" } else { "fails" });
     Ok(Seen::new(text)

@@ -6,20 +6,27 @@
 
 mod app;
 mod channels;
-mod client;
 mod crashes;
+mod descriptors;
 mod fault;
 mod healthy;
+mod interpreter;
+mod kind;
 mod limits;
 mod peers;
+mod samples;
 mod server;
+mod setup;
 mod slow;
 mod stops;
 mod table;
 mod trial;
+mod words;
 
-use fault::{App, Fault};
-use server::Kind;
+use app::App;
+use cabrank_checks_harness::Binary;
+use fault::Fault;
+use kind::Kind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -32,7 +39,7 @@ const USAGE: &str = "cargo xtask checks-faults [OPTION…]
   --only NAME       only the rows whose name contains NAME
   --quick           shorter rows, four at a time: about a minute
   --jobs N          runs N rows at a time; stalls may be longer then [default: 1]
-  --server PATH      judges this binary [default: target/debug/cabrank]
+  --server PATH     judges this binary [default: target/debug/cabrank]
   --against NAME…   also the rows that make sense for gunicorn, uwsgi, puma or passenger
   --write PATH      writes the table to this file [default: docs/faults.md, if all rows run]
   --log             prints the server's log of each row that misses its goal
@@ -45,7 +52,7 @@ struct Options {
     only: Vec<String>,
     quick: bool,
     jobs: usize,
-    server: PathBuf,
+    binary: Binary,
     against: Vec<Kind>,
     write: Option<PathBuf>,
     log: bool,
@@ -56,7 +63,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
         only: Vec::new(),
         quick: false,
         jobs: 1,
-        server: PathBuf::from("target/debug/cabrank"),
+        binary: Binary::new("target/debug/cabrank"),
         against: Vec::new(),
         write: None,
         log: false,
@@ -66,11 +73,11 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
         let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
         match arg.as_str() {
             "--only" => options.only.push(value()?),
-            "--server" => options.server = PathBuf::from(value()?),
+            "--server" => options.binary = Binary::new(value()?),
             "--write" => write = Some(PathBuf::from(value()?)),
             "--against" => {
                 for name in value()?.split(',') {
-                    options.against.push(peers::by_name(name)?);
+                    options.against.push(kind::by_name(name)?);
                 }
             }
             "--quick" => (options.quick, options.jobs) = (true, 4),
@@ -91,10 +98,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
         all &= !matches!(arg.as_str(), "--only" | "--quick");
     }
     options.write = write.or_else(|| all.then(|| PathBuf::from("docs/faults.md")));
-    options.server = options
-        .server
-        .canonicalize()
-        .map_err(|e| format!("{}: {e}: cargo build -p cabrank-server", options.server.display()))?;
+    options.binary = options.binary.find()?;
     Ok(Some(options))
 }
 
@@ -124,7 +128,7 @@ fn trials(all: Vec<(&Fault, App, Kind)>, options: &Options) -> Vec<Row> {
                 loop {
                     let number = next.fetch_add(1, Relaxed);
                     let Some(&(fault, app, kind)) = all.get(number) else { return };
-                    let row = trial::run(fault, app, kind, options);
+                    let row = trial::run(fault, app, kind, &options.binary, options.quick);
                     println!("{}", row.line());
                     if options.log && !row.misses.is_empty() {
                         println!("{}", row.log);
@@ -140,7 +144,7 @@ fn trials(all: Vec<(&Fault, App, Kind)>, options: &Options) -> Vec<Row> {
 }
 
 fn run(options: &Options) -> ExitCode {
-    if let Err(message) = server::raise_own_limit() {
+    if let Err(message) = descriptors::raise_limit() {
         eprintln!("the limit of descriptors stays: {message}");
     }
     let chosen: Vec<Fault> = faults()

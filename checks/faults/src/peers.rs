@@ -1,23 +1,9 @@
 //! Other servers of the same application, as their manuals start them in production.
 
-use crate::server::{Kind, PROCESSES};
-use std::io;
-use std::net::TcpListener;
+use crate::kind::Kind;
+use crate::setup::PROCESSES;
 use std::path::Path;
-
-pub(crate) fn by_name(name: &str) -> Result<Kind, String> {
-    match name {
-        "gunicorn" => Ok(Kind::Gunicorn),
-        "uwsgi" => Ok(Kind::Uwsgi),
-        "puma" => Ok(Kind::Puma),
-        "passenger" => Ok(Kind::Passenger),
-        _ => Err(format!("--against takes gunicorn, uwsgi, puma or passenger, not {name}")),
-    }
-}
-
-pub(crate) fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
+use std::process::Command;
 
 /// Returns the command that serves the application with three processes.
 pub(crate) fn command(
@@ -25,7 +11,7 @@ pub(crate) fn command(
     app: &Path,
     runtime: &Path,
     port: u16,
-) -> Result<Vec<String>, String> {
+) -> Result<Command, String> {
     let here = std::env::current_dir().map_err(|e| e.to_string())?;
     // `cargo xtask checks-faults` installs them there.
     let installed = |name: &str| here.join("target/peers/bin").join(name).display().to_string();
@@ -50,5 +36,8 @@ pub(crate) fn command(
              --log-file {runtime}/log --pid-file {runtime}/pid"
         ),
     };
-    Ok(line.split_whitespace().map(str::to_owned).collect())
+    let mut words = line.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    Ok(command)
 }

@@ -1,8 +1,12 @@
 //! Clients that are slow, or leave, or stay without asking.
 
-use crate::client::{Client, describe, status_of, tally};
-use crate::fault::{BOTH, Fault, Scene, Seen, Setup, WSGI};
-use crate::server::own_hard_limit;
+use crate::app::{BOTH, WSGI};
+use crate::descriptors;
+use crate::fault::{Fault, Scene, Seen};
+use crate::setup::Setup;
+use crate::words::{status_of, tally};
+use cabrank_checks_harness::http::{Client, describe};
+use cabrank_checks_harness::processes::resident_memory;
 use socket2::{Domain, Socket, Type};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -172,7 +176,7 @@ fn abandon(scene: &mut Scene<'_>, clients: usize, seconds: u64) -> Result<Seen, 
     let mut all = Vec::new();
     for _ in 0..clients {
         let mut client =
-            Client::connect(scene.server.address, MINUTE).map_err(|e| e.to_string())?;
+            Client::with_patience(scene.server.address, MINUTE).map_err(|e| e.to_string())?;
         client.ask(&format!("/sleep/{seconds}")).map_err(|e| e.to_string())?;
         all.push(client);
     }
@@ -192,12 +196,12 @@ const SPARE: usize = 480;
 
 /// Returns 20,000, or as many as this program may open itself.
 fn idle_clients() -> usize {
-    20_000.min(own_hard_limit() - SPARE)
+    20_000.min(descriptors::hard_limit() - SPARE)
 }
 
 fn idle(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let (number, to) = (idle_clients(), scene.server.address);
-    let memory = scene.server.memory();
+    let memory = resident_memory(scene.server.pid());
     let (mut all, mut failed) = (Vec::with_capacity(number), Vec::new());
     for _ in 0..number {
         // A reader with a buffer for each would need more memory than the server.
@@ -217,9 +221,9 @@ fn idle(scene: &mut Scene<'_>) -> Result<Seen, String> {
             break;
         }
     }
-    let each = scene.server.memory().saturating_sub(memory) / all.len().max(1) as u64;
+    let each = resident_memory(scene.server.pid()).saturating_sub(memory) / all.len().max(1) as u64;
     let new: Vec<_> = (0..50).map(|_| status_of(to, "/", Duration::from_secs(10))).collect();
-    let status = scene.server.tool(&["status"])?;
+    let status = scene.server.tool(["status"])?;
     let served = new.iter().filter(|s| *s == "200").count();
     let text = format!(
         "{} of {number} are served and stay; new clients: {}; `status` {}; {each} bytes each",

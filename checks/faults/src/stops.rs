@@ -1,9 +1,11 @@
 //! Stops and restarts under load.
 
-use crate::client::{Client, describe, tally};
-use crate::fault::{BOTH, Fault, Scene, Seen, Setup};
-use crate::server::until;
-use rustix::process::Signal;
+use crate::app::BOTH;
+use crate::fault::{Fault, Scene, Seen};
+use crate::setup::Setup;
+use crate::words::tally;
+use cabrank_checks_harness::http::{Client, describe};
+use cabrank_checks_harness::{Signal, until};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -51,7 +53,7 @@ fn stop(scene: &mut Scene<'_>) -> Result<Seen, String> {
     let mut all = Vec::new();
     for _ in 0..200 {
         let mut client =
-            Client::connect(scene.server.address, PATIENCE).map_err(|e| e.to_string())?;
+            Client::with_patience(scene.server.address, PATIENCE).map_err(|e| e.to_string())?;
         client.ask("/sleep/0.02").map_err(|e| e.to_string())?;
         all.push(client);
     }
@@ -59,12 +61,12 @@ fn stop(scene: &mut Scene<'_>) -> Result<Seen, String> {
     scene.server.signal(Signal::TERM);
     let seen: Vec<_> = all
         .iter_mut()
-        .map(|client| match client.reply() {
+        .map(|client| match client.reply("GET") {
             Ok(reply) => reply.status.to_string(),
             Err(error) => describe(&error),
         })
         .collect();
-    let ended = until(PATIENCE, || scene.server.has_ended());
+    let ended = until(PATIENCE, || scene.server.has_ended().is_some());
     Ok(Seen::new(tally(&seen))
         .wrong_if(seen.iter().any(|s| s != "200"), format!("its own clients saw {}", tally(&seen)))
         .wrong_if(!ended, "the server does not end"))
@@ -77,11 +79,11 @@ fn restart(scene: &mut Scene<'_>) -> Result<Seen, String> {
         let mut seen = Vec::new();
         let mut kept: Option<Client> = None;
         while !done.load(SeqCst) {
-            let client = kept.take().map_or_else(|| Client::connect(to, PATIENCE), Ok);
+            let client = kept.take().map_or_else(|| Client::with_patience(to, PATIENCE), Ok);
             match client.and_then(|mut client| client.get("/").map(|reply| (client, reply))) {
                 Ok((client, reply)) => {
                     seen.push(reply.status.to_string());
-                    kept = (!reply.closes).then_some(client);
+                    kept = (!reply.closes()).then_some(client);
                 }
                 Err(error) => seen.push(describe(&error)),
             }
@@ -94,7 +96,7 @@ fn restart(scene: &mut Scene<'_>) -> Result<Seen, String> {
         let all: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
         let mut failed = None;
         for _ in 0..times {
-            match scene.server.tool(&["restart"]) {
+            match scene.server.tool(["restart"]) {
                 Ok(out) if out.status.success() => {}
                 Ok(out) => failed = Some(String::from_utf8_lossy(&out.stderr).into_owned()),
                 Err(error) => failed = Some(error),

@@ -1,8 +1,8 @@
 //! The table for people: `docs/faults.md`.
 
-use crate::client::tally;
-use crate::server::Kind;
+use crate::kind::Kind;
 use crate::trial::Row;
+use crate::words::tally;
 use std::fmt::Write;
 
 const HEAD: &str = "# Faults, and what they cost

@@ -1,10 +1,13 @@
 //! One row: a fresh server, healthy clients, the fault, and what is left over.
 
-use crate::fault::{App, Fault, Scene};
+use crate::app::App;
+use crate::fault::{Fault, Scene};
 use crate::healthy::{Healthy, Results};
-use crate::server::{Kind, Open, Server, until};
-use crate::{Options, client};
-use rustix::process::Signal;
+use crate::kind::Kind;
+use crate::server::{Open, Server};
+use crate::setup::PROCESSES;
+use crate::words::tally;
+use cabrank_checks_harness::{Binary, Signal, until};
 use std::time::Duration;
 
 /// The time that a server has to clean up after a fault, and to end.
@@ -50,7 +53,8 @@ impl Row {
     }
 }
 
-pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row {
+/// Runs one row against a fresh server. `is_quick` makes its fault shorter.
+pub(crate) fn run(fault: &Fault, app: App, kind: Kind, binary: &Binary, is_quick: bool) -> Row {
     let mut row = Row {
         fault: fault.name,
         cost: fault.cost,
@@ -65,7 +69,7 @@ pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row
         misses: Vec::new(),
         log: String::new(),
     };
-    let mut server = match Server::start(kind, &options.server, app, &fault.setup) {
+    let mut server = match Server::start(kind, binary, app, &fault.setup) {
         Ok(server) => server,
         Err(why) => {
             row.misses.push(why);
@@ -78,7 +82,7 @@ pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row
     let before = server.open();
     healthy.begin();
     let mut by_nature = None;
-    let mut scene = Scene { server: &mut server, healthy: &healthy, app, is_quick: options.quick };
+    let mut scene = Scene { server: &mut server, healthy: &healthy, app, is_quick };
     match (fault.plant)(&mut scene) {
         Ok(seen) => {
             row.seen = seen.text;
@@ -87,7 +91,7 @@ pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row
         }
         Err(why) => row.misses.push(why),
     }
-    if !server.has_ended() {
+    if server.has_ended().is_none() {
         std::thread::sleep(Duration::from_millis(1500));
         left_while_serving(&server, &before, &mut row);
         healthy.may_end();
@@ -100,7 +104,7 @@ pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row
     let errors = row.healthy.errors.iter().filter(|error| Some(error.as_str()) != by_nature);
     let errors: Vec<_> = errors.collect();
     if !errors.is_empty() {
-        row.misses.push(format!("healthy clients saw {}", client::tally(errors)));
+        row.misses.push(format!("healthy clients saw {}", tally(errors)));
     }
     if row.healthy.answered == 0 {
         row.misses.push("healthy clients got no answer".to_owned());
@@ -111,7 +115,7 @@ pub(crate) fn run(fault: &Fault, app: App, kind: Kind, options: &Options) -> Row
 
 /// Each core may keep a connection to each process.
 fn allowed_descriptors() -> usize {
-    crate::server::PROCESSES * std::thread::available_parallelism().map_or(1, usize::from)
+    PROCESSES * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn left_while_serving(server: &Server, before: &Open, row: &mut Row) {
@@ -136,7 +140,7 @@ fn left_while_serving(server: &Server, before: &Open, row: &mut Row) {
 }
 
 fn left_at_the_end(server: &mut Server, row: &mut Row) {
-    if !until(CLEAN_UP, || server.has_ended()) {
+    if !until(CLEAN_UP, || server.has_ended().is_some()) {
         row.misses.push("the server does not end".to_owned());
         return;
     }
@@ -149,6 +153,9 @@ fn left_at_the_end(server: &mut Server, row: &mut Row) {
     }
     // Another server leaves its log and pid there.
     if !open.files.is_empty() && server.kind == Kind::Cabrank {
-        row.misses.push(format!("files remain: {}", open.files.join(", ")));
+        row.misses.push(format!(
+            "files remain: {}",
+            open.files.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ")
+        ));
     }
 }

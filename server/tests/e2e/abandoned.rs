@@ -4,8 +4,8 @@
 //! The start-up file is a loader of its own. It serves each connection by a thread, so that a session that comes
 //! too early shows in its answer as a second one in progress.
 
-use crate::http::Client;
 use crate::server::{HALF_CLOSE, Server, app, eventually};
+use cabrank_checks_harness::Client;
 use std::fs;
 use tempfile::TempDir;
 
@@ -93,7 +93,7 @@ fn speaking(protocol: &str) -> TempDir {
 
 fn begin(server: &Server, path: &str) -> Client {
     let mut client = server.client();
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+    client.ask(path).unwrap();
     client
 }
 

@@ -1,33 +1,15 @@
 //! ASGI applications: streams in both directions, WebSockets, the lifespan, and the files that identify them.
 
-use crate::http::Client;
 use crate::server::{Server, app, eventually, example, run, start_command, wsgi_text};
+use cabrank_checks_harness::{Client, websocket};
 use std::fs;
 use std::io::{Read, Write};
 
 /// Connects to the WebSocket `/echo` of the example.
 pub(crate) fn websocket(server: &Server) -> Client {
     let mut client = server.client();
-    let fields = [
-        ("Connection", "Upgrade"),
-        ("Upgrade", "websocket"),
-        ("Sec-WebSocket-Version", "13"),
-        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ];
-    let reply = client.request("GET", "/echo", &fields, b"").unwrap();
-    assert_eq!(reply.status, 101);
-    assert_eq!(reply.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
+    websocket::open(&mut client, "/echo").unwrap();
     client
-}
-
-/// Sends a text to the echo, and reads it back.
-fn echo(client: &mut Client, text: &[u8]) {
-    let stream = client.stream.get_mut();
-    // A mask of zeros leaves the text as it is.
-    stream.write_all(&[&[0x81, 0x80 | text.len() as u8, 0, 0, 0, 0], text].concat()).unwrap();
-    let mut frame = vec![0; 2 + text.len()];
-    client.stream.read_exact(&mut frame).unwrap();
-    assert_eq!((&frame[..2], &frame[2..]), (&[0x81, text.len() as u8][..], text));
 }
 
 #[test]
@@ -35,7 +17,7 @@ fn websockets_pass_and_share_a_process_with_requests() {
     let server = Server::start(&example("asgi"), &[]);
     let mut sockets: Vec<Client> = (0..20).map(|_| websocket(&server)).collect();
     for _ in 0..3 {
-        sockets.iter_mut().for_each(|socket| echo(socket, b"a text"));
+        sockets.iter_mut().for_each(|socket| websocket::echo(socket, b"a text").unwrap());
         assert!(server.get("/").contains("Process"));
     }
     assert_eq!(server.pids().len(), 1);

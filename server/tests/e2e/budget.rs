@@ -1,7 +1,7 @@
 //! More clients than the server has descriptors for, and clients that come at the last moment.
 
-use crate::http::Client;
-use crate::server::{Server, eventually, wsgi};
+use crate::server::{Server, Signal, eventually, wsgi};
+use cabrank_checks_harness::Client;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
@@ -61,7 +61,7 @@ fn a_graceful_stop_answers_every_client_that_has_connected() {
             })
             .collect();
         eventually("200 connections", || (connected.load(Ordering::Relaxed) == 200).then_some(()));
-        server.signal("TERM");
+        server.signal(Signal::TERM);
         let ends = clients.into_iter().map(|client| client.join().unwrap());
         ends.filter(|end| end.as_ref().ok() != Some(&(200, "answered".into())))
             .map(|end| format!("{end:?}"))

@@ -10,12 +10,15 @@ mod connections;
 mod heads;
 mod limits;
 mod smuggling;
-mod wire;
 
 use crate::server::Server;
+use cabrank_checks_harness::http::{Client, Reply, describe, is_silence};
 use std::fmt::Write as _;
 use std::path::Path;
-use wire::Wire;
+use std::time::Duration;
+
+/// A server that is silent for this long has failed the case.
+const SILENCE: Duration = Duration::from_secs(8);
 
 /// The application that a case asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,19 +143,28 @@ impl Case {
 
     /// Plays the case, or says what went wrong.
     fn play(&self, server: &Server) -> Result<(), String> {
-        let mut wire = Wire::connect(server.address).map_err(|e| format!("connect: {e}"))?;
+        let client = Client::with_patience(server.address, SILENCE);
+        let mut client = client.map_err(|e| format!("connect: {e}"))?;
+        // A server that refuses a request may have closed the connection: its answer tells.
+        let send = |client: &mut Client, bytes: &[u8]| drop(client.send(bytes));
         for step in &self.steps {
             match step {
-                Step::Send(bytes) => wire.send(bytes),
-                Step::SendEachByte(bytes) => bytes.iter().for_each(|byte| wire.send(&[*byte])),
-                Step::HalfClose => wire.half_close(),
-                Step::Reply(expected) => expected.check(&wire.reply(expected.to_head)?)?,
-                Step::Bytes(text) => wire.expect_bytes(text.as_bytes())?,
-                Step::Closed => wire.expect_end()?,
-                Step::BreaksOff => wire.drain()?,
+                Step::Send(bytes) => send(&mut client, bytes),
+                Step::SendEachByte(bytes) => {
+                    bytes.iter().for_each(|byte| send(&mut client, &[*byte]));
+                }
+                Step::HalfClose => drop(client.half_close()),
+                Step::Reply(expected) => {
+                    let reply = client.reply(if expected.to_head { "HEAD" } else { "GET" });
+                    expected.check(&reply.map_err(|e| describe(&e))?)?;
+                }
+                Step::Bytes(text) => client.expect_bytes(text.as_bytes())?,
+                Step::Closed => client.expect_end()?,
+                Step::BreaksOff => expect_half(&mut client)?,
                 Step::Open => {
-                    wire.send(b"GET /still/there HTTP/1.1\r\nHost: test\r\n\r\n");
-                    let reply = wire.reply(false).map_err(|e| format!("the next request: {e}"))?;
+                    send(&mut client, b"GET /still/there HTTP/1.1\r\nHost: test\r\n\r\n");
+                    let reply = client.reply("GET");
+                    let reply = reply.map_err(|e| format!("the next request: {}", describe(&e)))?;
                     if reply.status != 200 || reply.text() != "GET /still/there []" {
                         return Err(format!("the next request gets {}", reply.describe()));
                     }
@@ -185,8 +197,17 @@ impl Case {
     }
 }
 
+/// Reads an answer that must not be complete: to the end, or to a reset.
+fn expect_half(client: &mut Client) -> Result<(), String> {
+    match client.reply("GET") {
+        Ok(reply) => Err(format!("expected half an answer; got {}", reply.describe())),
+        Err(error) if is_silence(&error) => Err(describe(&error)),
+        Err(_) => Ok(()),
+    }
+}
+
 impl Expected {
-    fn check(&self, reply: &wire::Reply) -> Result<(), String> {
+    fn check(&self, reply: &Reply) -> Result<(), String> {
         let wrong = |what: String| Err(format!("{what}; got {}", reply.describe()));
         if !self.statuses.contains(&reply.status) {
             return wrong(format!("expected {:?}", self.statuses));
@@ -197,7 +218,7 @@ impl Expected {
             return wrong(format!("expected the body {body:?}"));
         }
         for (name, value) in &self.fields {
-            let has = reply.field(name);
+            let has = reply.header(name);
             match value {
                 Some(value) if has.is_some_and(|has| has.eq_ignore_ascii_case(value)) => {}
                 None if has.is_none() => {}

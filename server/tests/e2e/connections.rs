@@ -1,7 +1,7 @@
 //! Connections to applications that speak HTTP. A connection is kept only after a complete exchange.
 
-use crate::http::{Client, Load};
-use crate::server::{HALF_CLOSE, Server, eventually, node, signal};
+use crate::server::{HALF_CLOSE, Server, Signal, eventually, node, signal};
+use cabrank_checks_harness::{Client, Load};
 use std::io::{Read, Write};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -132,7 +132,7 @@ fn an_idle_connection_that_the_process_closed_fails_no_request() {
         let reply = server.client().request("POST", "/", &[], b"abc").unwrap();
         assert_eq!((reply.status, reply.text()), (200, number.to_string()));
         until_kept(&server, 1);
-        signal(pid, "USR2");
+        signal(pid, Signal::USR2);
         server.logs(&format!("closed up to {number}"));
     }
     assert_eq!(server.pids(), [pid]);
@@ -147,7 +147,7 @@ fn connections_to_a_killed_process_are_not_reused() {
         std::thread::sleep(Duration::from_millis(1100));
         let before = server.get("/");
         let pid: u32 = before.split(' ').next().unwrap().parse().unwrap();
-        signal(pid, "KILL");
+        signal(pid, Signal::KILL);
         server.logs(&format!("process {pid} ended unexpectedly"));
         let reply = server.client().request("POST", "/", &[], b"abc").unwrap();
         assert_eq!(reply.status, 200, "{}", reply.text());

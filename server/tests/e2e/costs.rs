@@ -3,8 +3,8 @@
 //! `strace` counts the system calls, and a preloaded library counts the allocations. Where `strace` or a C
 //! compiler is not there, or may not work, the test says so and ends.
 
-use crate::http::{Client, Load};
-use crate::server::{Server, eventually, node, start_command, wsgi};
+use crate::server::{Server, Signal, eventually, node, signal, start_command, wsgi};
+use cabrank_checks_harness::{Client, Load};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +22,7 @@ fn count(server: &Server, out: &TempDir) -> Option<HashMap<String, f64>> {
         .spawn()
         .ok()?;
     std::thread::sleep(Duration::from_millis(1500));
-    crate::server::signal(tracer.id(), "INT");
+    signal(tracer.id(), Signal::INT);
     let end = tracer.wait().ok()?;
     let text = std::fs::read_to_string(file).ok().filter(|text| text.contains("epoll_wait"));
     let text = text.or_else(|| {

@@ -1,7 +1,7 @@
 //! Crashes: the server replaces dead processes unnoticed, and processes end with a killed server.
 
-use crate::http::Load;
-use crate::server::{Server, app, eventually, is_alive, node, signal, wsgi};
+use crate::server::{Server, Signal, app, eventually, is_alive, node, signal, wsgi};
+use cabrank_checks_harness::Load;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -15,7 +15,7 @@ fn a_process_killed_between_requests_is_replaced() {
         let mut client = server.client();
         for _ in 0..3 {
             let pid: u32 = client.get("/").unwrap().text().parse().unwrap();
-            signal(pid, "KILL");
+            signal(pid, Signal::KILL);
             let reply = client.get("/").unwrap();
             assert_eq!(reply.status, 200, "{}", reply.text());
             assert_ne!(reply.text(), pid.to_string());
@@ -80,7 +80,7 @@ fn a_crash_is_noticed_without_a_request() {
     let dir = wsgi("", "return answer(os.getpid())");
     let server = Server::start(dir.path(), &[]);
     let pid: u32 = server.get("/").parse().unwrap();
-    signal(pid, "KILL");
+    signal(pid, Signal::KILL);
     eventually("a new process without a request", || {
         let pids = server.pids();
         (pids.len() == 1 && pids[0] != pid).then_some(())
@@ -113,7 +113,7 @@ fn no_get_fails_while_processes_are_killed_under_load() {
             }
             let pids = server.pids();
             if pids.len() > 1 {
-                signal(pids[killed % pids.len()], "KILL");
+                signal(pids[killed % pids.len()], Signal::KILL);
                 killed += 1;
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -187,7 +187,7 @@ fn application_processes_end_with_a_killed_server() {
         let mut server = Server::start(dir.path(), &["--min-instances", "2"]);
         eventually("two processes", || (server.pids().len() == 2).then_some(()));
         let pids = server.pids();
-        server.signal("KILL");
+        server.signal(Signal::KILL);
         server.ended();
         for pid in pids {
             eventually("the end of the process", || (!is_alive(pid)).then_some(()));
@@ -201,7 +201,7 @@ fn the_error_for_a_removed_directory_does_not_blame_the_interpreter() {
     let server = Server::start(dir.path(), &[]);
     let first = server.pids()[0];
     std::fs::remove_dir_all(dir.path()).unwrap();
-    crate::server::signal(first, "KILL");
+    signal(first, Signal::KILL);
     let text = eventually("an error page", || {
         let reply = server.client().get("/").unwrap();
         (reply.status == 500).then(|| reply.text())

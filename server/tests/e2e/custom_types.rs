@@ -1,6 +1,6 @@
 //! Types that `cabrank.toml` defines, with a loader and a preloader of their own in Perl.
 
-use crate::server::{Server, app, eventually, example, is_alive, run, start_command};
+use crate::server::{Server, Signal, app, eventually, example, is_alive, run, start_command};
 use crate::wrong_input::fails;
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn a_loader_of_somebody_else_serves() {
     // At its own end the server may leave before this line is in the log.
     server.logs(&format!("App {second} has exited: exit status: 0"));
     let third = server.pids()[0];
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert!(!is_alive(third));
 }
@@ -53,7 +53,7 @@ fn a_preloader_of_somebody_else_forks_the_processes() {
     eventually("two processes", || (server.pids().len() == 2).then_some(()));
     assert_eq!(server.children().len(), 3, "a preloader and two processes");
     assert!(server.get("/").contains("of Perl"));
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert!(!server.log().contains("unexpectedly"), "{}", server.log());
 }

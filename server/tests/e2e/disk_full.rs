@@ -1,25 +1,15 @@
 //! A disk without space costs the request that needs it, and no other.
 
-use crate::server::{Server, start_command, wsgi};
+use crate::server::{Server, after, start_command, wsgi};
 use std::path::Path;
-use std::process::Command;
 
 /// Starts a server whose files may not exceed 200 KB.
 fn with_small_files(dir: &Path) -> Server {
     let runtime = tempfile::tempdir().unwrap();
     let server = start_command(runtime.path(), dir, &["--max-pool-size", "1"]);
-    let script = "import os, resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); \
-                  resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000)); \
-                  os.execv(sys.argv[1], sys.argv[1:])";
-    let mut command = Command::new("python3");
-    command.args(["-c", script]).arg(server.get_program()).args(server.get_args());
-    for (name, value) in server.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    Server::start_with(command, runtime)
+    let limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); \
+                 resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000))";
+    Server::start_with(after(limit, &server), runtime)
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Applications that start by a command: the port or socket, readiness, boot errors, and the end of a process group.
 
-use crate::http::Load;
-use crate::server::{Server, app, eventually, is_alive, run};
+use crate::server::{Server, Signal, app, eventually, is_alive, run, signal};
 use crate::wrong_input::fails;
+use cabrank_checks_harness::Load;
+use cabrank_checks_harness::processes;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -39,13 +40,9 @@ fn start(dir: &Path, command: &str) -> Server {
 
 /// Returns the processes of the group, except its leader.
 fn others_in_group(leader: u32) -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    let group = |pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(2)?.parse::<u32>().ok()
-    };
-    pids.filter(|pid| *pid != leader && group(pid) == Some(leader)).collect()
+    let others = processes::all().into_iter();
+    let others = others.filter(|(pid, stat)| *pid != leader && stat.pgrp as u32 == leader);
+    others.map(|(pid, _)| pid).collect()
 }
 
 #[test]
@@ -67,7 +64,7 @@ fn a_crashed_command_is_started_again_and_a_restart_replaces_it() {
     let dir = server("");
     let server = start(dir.path(), "python3 server.py $PORT");
     let first = server.get("/");
-    crate::server::signal(first.parse().unwrap(), "KILL");
+    signal(first.parse().unwrap(), Signal::KILL);
     let second = eventually("another process", || {
         let reply = server.client().get("/").ok()?;
         (reply.status == 200 && reply.text() != first).then(|| reply.text())
@@ -142,13 +139,13 @@ fn a_start_command_that_cannot_be_used_is_refused() {
 #[test]
 fn no_child_of_the_shell_outlives_its_process() {
     let dir = server("");
-    for name in ["TERM", "KILL"] {
+    for signal in [Signal::TERM, Signal::KILL] {
         let mut server = start(dir.path(), "sleep 600 & python3 server.py $PORT; true");
         let leader = server.pids()[0];
         let others = others_in_group(leader);
         assert_eq!(others.len(), 2, "a sleep and a server");
         assert!(others.contains(&server.get("/").parse().unwrap()));
-        server.signal(name);
+        server.signal(signal);
         server.ended();
         for pid in others.into_iter().chain([leader]) {
             eventually("the end of the group", || (!is_alive(pid)).then_some(()));
@@ -165,7 +162,7 @@ fn a_server_behind_a_shell_has_time_to_leave() {
     );
     let mut server = start(dir.path(), "python3 server.py $PORT; true");
     server.get("/");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     server.logs("said goodbye");
     assert!(!server.log().contains("unexpectedly"), "{}", server.log());

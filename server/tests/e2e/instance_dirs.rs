@@ -1,6 +1,6 @@
 //! The instance directory: what happens when it vanishes, and what the tools believe.
 
-use crate::server::{Server, eventually, node, run, signal, start_command, wsgi};
+use crate::server::{Server, Signal, eventually, node, run, signal, start_command, through, wsgi};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -32,9 +32,9 @@ fn processes_stay_reachable_and_new_ones_start_after_the_directory_is_removed() 
         assert_ne!(instance_dir(&server), old);
         // At once after the next removal, before the server looks again, a process starts.
         fs::remove_dir_all(instance_dir(&server)).unwrap();
-        signal(first.parse().unwrap(), "KILL");
+        signal(first.parse().unwrap(), Signal::KILL);
         assert_ne!(server.get("/"), first);
-        server.signal("TERM");
+        server.signal(Signal::TERM);
         assert!(server.ended().success());
         assert_eq!(fs::read_dir(server.runtime.path()).unwrap().count(), 0);
     }
@@ -53,7 +53,7 @@ fn the_server_serves_on_while_it_cannot_create_a_directory() {
     eventually("the tools find the server", || {
         run(&base, &["status"]).status.success().then_some(())
     });
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
 }
 
@@ -66,14 +66,8 @@ fn a_directory_with_the_name_of_a_server_blocks_no_start() {
     let mut shell = std::process::Command::new("sh");
     let script = "mkdir \"$XDG_RUNTIME_DIR/cabrank.$$\" && touch \"$XDG_RUNTIME_DIR/cabrank.$$/x\" && \
                   chmod 0 \"$XDG_RUNTIME_DIR/cabrank.$$\" && exec \"$@\"";
-    shell.args(["-c", script, "sh"]).arg(server.get_program()).args(server.get_args());
-    for (name, value) in server.get_envs() {
-        match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
-        };
-    }
-    let server = Server::start_with(shell, runtime);
+    shell.args(["-c", script, "sh"]);
+    let server = Server::start_with(through(shell, &server), runtime);
     assert_eq!(server.get("/"), "ok");
     server.status();
 }

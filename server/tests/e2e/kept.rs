@@ -1,6 +1,6 @@
 //! Kept sessions between the server and the WSGI loader.
 
-use crate::server::{Server, eventually, signal, wsgi};
+use crate::server::{Server, Signal, eventually, signal, wsgi};
 use std::fs;
 
 /// Returns the names of the sockets of all processes.
@@ -27,7 +27,7 @@ fn a_process_is_reached_by_kept_sessions_and_leaves_no_socket_behind() {
     let server = Server::start(dir.path(), &["--max-pool-size", "1"]);
     let first: u32 = server.get("/").parse().unwrap();
     assert_socket_of(&server, first);
-    signal(first, "KILL");
+    signal(first, Signal::KILL);
     let second = eventually("another process", || {
         let reply = server.client().get("/").ok().filter(|reply| reply.status == 200)?;
         reply.text().parse().ok().filter(|pid| *pid != first)

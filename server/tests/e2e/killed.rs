@@ -3,11 +3,12 @@
 //! Also: what processes inherit from the server, and orphans that the server inherits.
 
 use crate::server::{
-    Server, children_of, command_line, eventually, is_alive, node, signal, start_command, wsgi,
+    Server, Signal, after, children_of, command_line, eventually, is_alive, node, signal,
+    start_command, wsgi,
 };
+use cabrank_checks_harness::processes;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 /// Waits until the processes and the files of a killed server are gone.
 #[track_caller]
@@ -28,14 +29,12 @@ fn reaper_of(server: &Server) -> u32 {
 }
 
 fn find_reaper(server: &Server) -> Option<u32> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
     let dir = server.runtime.path().to_str().unwrap();
     let is_it = |pid: &u32| {
         let line = command_line(*pid);
         line.contains("__reaper") && line.contains(dir)
     };
-    pids.into_iter().find(is_it)
+    processes::all().into_keys().find(is_it)
 }
 
 #[test]
@@ -56,7 +55,7 @@ fn no_busy_process_survives_a_killed_server() {
         let mut client = server.client();
         client.send(b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
         eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
-        server.signal("KILL");
+        server.signal(Signal::KILL);
         server.ended();
         nothing_is_left(&server, &pids);
     }
@@ -78,7 +77,7 @@ fn no_process_of_a_process_survives_a_killed_server() {
     let shell = server.children()[0];
     let pids = [vec![helper, shell, reaper_of(&server)], children_of(shell)].concat();
     assert_eq!(pids.len(), 4);
-    server.signal("KILL");
+    server.signal(Signal::KILL);
     server.ended();
     nothing_is_left(&server, &pids);
 }
@@ -104,16 +103,16 @@ fn processes_end_with_the_server_even_without_the_reaper() {
     let mut server = Server::start(dir.path(), &[]);
     // The server would replace a reaper that has ended.
     let reaper = reaper_of(&server);
-    signal(reaper, "STOP");
+    signal(reaper, Signal::STOP);
     assert_eq!(server.get("/"), "ok");
     let pids = server.children();
     let mut client = server.client();
     client.send(b"GET /busy HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
-    server.signal("KILL");
+    server.signal(Signal::KILL);
     server.ended();
     eventually("the end of the process", || (!is_alive(pids[0])).then_some(()));
-    signal(reaper, "KILL");
+    signal(reaper, Signal::KILL);
 }
 
 #[test]
@@ -133,13 +132,13 @@ fn another_reaper_takes_the_place_of_one_that_was_killed() {
             .map(|e| e.path())
             .find(|p| *p != first)
     });
-    signal(reaper_of(&server), "KILL");
+    signal(reaper_of(&server), Signal::KILL);
     let knows = |pid: u32| command_line(pid).contains(current.to_str().unwrap());
     let reaper = eventually("another reaper", || {
         find_reaper(&server).filter(|&pid| is_alive(pid) && knows(pid))
     });
     server.logs("another one takes its place");
-    server.signal("KILL");
+    server.signal(Signal::KILL);
     server.ended();
     nothing_is_left(&server, &[helper, reaper]);
 }
@@ -149,28 +148,14 @@ fn the_reaper_ends_with_the_server_and_survives_other_signals() {
     let dir = wsgi("", "return answer('ok')");
     let mut server = Server::start(dir.path(), &[]);
     let reaper = reaper_of(&server);
-    for name in ["TERM", "INT", "HUP", "QUIT"] {
+    for name in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         signal(reaper, name);
     }
     assert_eq!(server.get("/"), "ok");
     assert!(is_alive(reaper));
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     eventually("the end of the reaper", || (!is_alive(reaper)).then_some(()));
-}
-
-/// Returns a command that runs Python code and then executes `server`.
-fn after(code: &str, server: &Command) -> Command {
-    let mut command = Command::new("python3");
-    let code = format!("import os, sys\n{code}\nos.execv(sys.argv[1], sys.argv[1:])");
-    command.args(["-c", &code]).arg(server.get_program()).args(server.get_args());
-    for (name, value) in server.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
 }
 
 #[test]
@@ -217,7 +202,7 @@ fn applications_have_the_limit_of_open_files_that_the_server_was_started_with() 
     for _ in 0..2 {
         let pid = eventually("a process", || server.pids().first().copied());
         assert_eq!(server.get("/"), format!("({pid}, (256, 2048))"));
-        signal(pid, "KILL");
+        signal(pid, Signal::KILL);
         server.logs(&format!("process {pid} ended unexpectedly: signal: 9"));
     }
 }
@@ -242,9 +227,9 @@ fn orphans_are_reaped_by_a_server_that_gets_them() {
     }
     // The server's own children still have their exit status.
     let pids = server.pids();
-    signal(pids[0], "KILL");
+    signal(pids[0], Signal::KILL);
     server.logs("ended unexpectedly: signal: 9");
     assert_eq!(server.get("/"), "ok");
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
 }

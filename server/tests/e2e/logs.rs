@@ -1,6 +1,6 @@
 //! The server serves and shuts down however slow the reader of its log is, and without a reader.
 
-use crate::server::{Server, eventually, run, start_command, wsgi};
+use crate::server::{Server, Signal, eventually, run, start_command, wsgi};
 use std::io::{BufRead, BufReader};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn noisy() -> TempDir {
 #[track_caller]
 fn shuts_down(server: &mut Server) {
     let begun = Instant::now();
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!(

@@ -5,7 +5,6 @@
 
 mod app_threads;
 mod asgi;
-mod http;
 mod server;
 
 mod abandoned;

@@ -1,7 +1,7 @@
 //! Node applications get one process, their client's address, and time for their handlers at the end.
 
-use crate::http::Client;
-use crate::server::{Server, app, eventually, node, run};
+use crate::server::{Server, Signal, app, eventually, node, run};
+use cabrank_checks_harness::Client;
 use std::io::{Read, Write};
 
 const CLIENTS: usize = 30;
@@ -117,7 +117,7 @@ fn an_application_leaves_in_its_own_way() {
         ));
         let mut server = Server::start(dir.path(), &[]);
         assert_eq!(server.get("/"), "ok");
-        server.signal("TERM");
+        server.signal(Signal::TERM);
         assert!(server.ended().success());
         server.logs("said goodbye");
         assert!(!server.log().contains("unexpectedly"), "{}", server.log());

@@ -1,6 +1,6 @@
 //! Smart spawning: a preloader loads the application once, and forks its processes.
 
-use crate::server::{Server, app, eventually, is_alive, run, signal};
+use crate::server::{Server, Signal, app, eventually, is_alive, run, signal};
 use std::fs;
 use tempfile::TempDir;
 
@@ -136,7 +136,7 @@ fn processes_are_forked_from_one_preloader_and_reaped_by_the_server(language: &L
         (now.len() == 3 && now != all).then_some(())
     });
     assert_eq!(pids(&server).0, preloader);
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert!(!is_alive(preloader));
 }
@@ -146,13 +146,13 @@ fn a_preloader_that_is_killed_is_replaced_without_a_failed_request(language: &La
     let server = Server::start(dir.path(), &SMART);
     let (first, _) = pids(&server);
     eventually("three processes", || (server.pids().len() == 3).then_some(()));
-    signal(first, "KILL");
+    signal(first, Signal::KILL);
     for _ in 0..20 {
         server.get("/");
     }
     server.logs(&format!("preloader {first} ended unexpectedly"));
     for pid in server.pids() {
-        signal(pid, "KILL");
+        signal(pid, Signal::KILL);
     }
     eventually("processes of another preloader", || {
         let reply = server.client().get("/").unwrap();
@@ -164,8 +164,8 @@ fn a_preloader_that_hangs_is_killed_and_replaced(language: &Language) {
     let dir = language.loaded_by();
     let server = Server::start(dir.path(), &["--spawn-method", "smart", "--max-pool-size", "1"]);
     let (first, process) = pids(&server);
-    signal(first, "STOP");
-    signal(process, "KILL");
+    signal(first, Signal::STOP);
+    signal(process, Signal::KILL);
     eventually("a process of another preloader", || {
         let reply = server.client().get("/").ok()?;
         (reply.status == 200 && !reply.text().starts_with(&first.to_string())).then_some(())
@@ -213,7 +213,7 @@ fn an_unused_preloader_leaves_and_another_one_comes(language: &Language) {
     let (first, process) = pids(&server);
     eventually("the end of the preloader", || (!is_alive(first)).then_some(()));
     assert_eq!(pids(&server), (first, process));
-    signal(process, "KILL");
+    signal(process, Signal::KILL);
     eventually("a process of another preloader", || {
         let reply = server.client().get("/").unwrap();
         (reply.status == 200 && !reply.text().starts_with(&first.to_string())).then_some(())
@@ -233,7 +233,7 @@ fn forked_processes_end_with_a_killed_server(language: &Language) {
     let mut server = Server::start(dir.path(), &SMART);
     eventually("three processes", || (server.pids().len() == 3).then_some(()));
     let all = server.children();
-    server.signal("KILL");
+    server.signal(Signal::KILL);
     server.ended();
     eventually("the end of all", || all.iter().all(|&pid| !is_alive(pid)).then_some(()));
 }

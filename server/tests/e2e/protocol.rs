@@ -1,6 +1,6 @@
 //! The details of HTTP: bodies, limits, broken answers, upgrades.
 
-use crate::server::{Server, app, eventually, node, wsgi};
+use crate::server::{Server, Signal, app, eventually, node, wsgi};
 use std::io::{Read, Write};
 
 const ECHO: &str = "length = 0\n\
@@ -175,7 +175,8 @@ fn a_body_that_breaks_off_is_the_clients_fault() {
 fn headers_reach_the_application_and_httpoxy_does_not() {
     let dir = wsgi("", "return answer('\\n'.join(f'{k}={v}' for k, v in sorted(environ.items())))");
     let server = Server::start(dir.path(), &[]);
-    let headers = [("X-One", "1"), ("Proxy", "evil"), ("X_One", "2"), ("Cookie", "a=b")];
+    let headers =
+        [("Host", "test"), ("X-One", "1"), ("Proxy", "evil"), ("X_One", "2"), ("Cookie", "a=b")];
     let reply = server.client().request("GET", "/a%20b?c=d", &headers, b"").unwrap();
     let text = reply.text();
     for line in [
@@ -214,7 +215,7 @@ fn an_upgrade_passes_through_both_ways() {
         assert_eq!(echo, format!("echo {word}").as_bytes());
     }
     // A tunnel may stay open for ever, so a shutdown closes it.
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
 }
 

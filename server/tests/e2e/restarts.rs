@@ -1,7 +1,7 @@
 //! Deploying new code: rolling and immediate restarts, and code that does not boot.
 
-use crate::http::Load;
 use crate::server::{Server, eventually, run, wsgi, wsgi_text};
+use cabrank_checks_harness::Load;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! `strace` shows the calls. Where it is not there, or may not trace, the test says so and ends.
 
-use crate::server::{Server, eventually, signal, wsgi};
+use crate::server::{Server, Signal, eventually, signal, wsgi};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -68,7 +68,7 @@ fn no_thread_that_serves_connections_calls_the_file_system() {
     assert_eq!(server.get("/").len(), 3_000_000);
     assert_eq!(slow.reply("GET").unwrap().body.len(), 3_000_000);
 
-    signal(tracer.id(), "INT");
+    signal(tracer.id(), Signal::INT);
     tracer.wait().unwrap();
     let text = traced();
     let of_core = |line: &&str| cores.iter().any(|core| line.split(' ').next() == Some(core));

@@ -1,7 +1,7 @@
 //! Serving applications: the examples, parallel requests, limits, and the tools.
 
-use crate::http::Client;
 use crate::server::{HALF_CLOSE, Server, eventually, example, run, wsgi};
+use cabrank_checks_harness::Client;
 
 #[test]
 fn the_examples_answer() {

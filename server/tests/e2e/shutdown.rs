@@ -1,7 +1,9 @@
 //! The end of a server, graceful and forced. Neither leaves a process or a file behind.
 
 use crate::asgi::websocket;
-use crate::server::{Server, eventually, example, is_alive, node, run, start_command, wsgi};
+use crate::server::{
+    Server, Signal, after, eventually, example, is_alive, node, run, start_command, wsgi,
+};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -19,7 +21,7 @@ fn assert_clean(server: &Server, pids: &[u32]) {
 
 #[test]
 fn every_signal_to_stop_lets_a_slow_request_finish() {
-    for signal in ["TERM", "INT", "HUP", "QUIT"] {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT] {
         let dir = wsgi("", "time.sleep(0.7)\nreturn answer('finished')");
         let (command, runtime) = with_sighup("SIG_DFL", dir.path());
         let mut server = Server::start_with(command, runtime);
@@ -48,7 +50,7 @@ fn a_head_that_never_ends_does_not_delay_the_shutdown() {
     // The server accepted this request after those two, so it is reading them by now.
     server.get("/");
     let asked = std::time::Instant::now();
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     // --shutdown-timeout and --header-timeout are 60 s.
     assert!(asked.elapsed().as_secs() < 20, "{:?}", asked.elapsed());
@@ -58,19 +60,8 @@ fn a_head_that_never_ends_does_not_delay_the_shutdown() {
 fn with_sighup(action: &str, dir: &Path) -> (Command, TempDir) {
     let runtime = tempfile::tempdir().unwrap();
     let server = start_command(runtime.path(), dir, &[]);
-    let script = format!(
-        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.{action}); \
-         os.execv(sys.argv[1], sys.argv[1:])"
-    );
-    let mut command = Command::new("python3");
-    command.args(["-c", &script]).arg(server.get_program()).args(server.get_args());
-    for (name, value) in server.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    (command, runtime)
+    let code = format!("import signal; signal.signal(signal.SIGHUP, signal.{action})");
+    (after(&code, &server), runtime)
 }
 
 #[test]
@@ -82,9 +73,9 @@ fn a_server_started_with_sighup_ignored_ignores_it() {
     let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let ignored = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap().trim();
     assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & 1, 1, "SigIgn: {ignored}");
-    server.signal("HUP");
+    server.signal(Signal::HUP);
     assert_eq!(server.get("/"), pids[0].to_string());
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert_clean(&server, &pids);
 }
@@ -97,7 +88,7 @@ fn a_request_that_exceeds_the_shutdown_timeout_is_cut_off() {
     let mut client = server.client();
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     server.logs("--shutdown-timeout");
     assert_clean(&server, &pids);
@@ -128,11 +119,11 @@ fn a_later_second_signal_ends_the_server_at_once() {
     let mut client = server.client();
     client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     server.logs("shutting down");
     // Repeat the signal until it comes late enough.
     let end = eventually("the server exits", || {
-        server.signal("TERM");
+        server.signal(Signal::TERM);
         server.has_ended()
     });
     assert_eq!(end.code(), Some(1));
@@ -161,7 +152,7 @@ fn a_process_that_ignores_sigterm_is_killed() {
     let mut server = Server::start(dir.path(), &[]);
     server.get("/");
     let pids = server.pids();
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert_clean(&server, &pids);
 }
@@ -177,7 +168,7 @@ fn websockets_are_told_of_a_stop_while_open_requests_finish() {
         (server.status()["groups"][0]["processes"][0]["sessions"] == 2).then_some(())
     });
     let asked = std::time::Instant::now();
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert_eq!(slow.reply("GET").unwrap().status, 200);
     let mut frame = [0; 4];
     socket.stream.read_exact(&mut frame).unwrap();
@@ -207,7 +198,7 @@ fn an_upgraded_connection_ends_with_its_process() {
         let mut client = server.client();
         let upgrade = [("Connection", "Upgrade"), ("Upgrade", "echo")];
         assert_eq!(client.request("GET", "/", &upgrade, b"").unwrap().status, 101);
-        server.signal("TERM");
+        server.signal(Signal::TERM);
         server.logs("shutting down");
         let mut seen = String::new();
         client.stream.read_to_string(&mut seen).unwrap();

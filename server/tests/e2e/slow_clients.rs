@@ -1,13 +1,13 @@
 //! Clients that are slow, or leave: a process is held only while it works.
 
-use crate::http::Client;
 use crate::server::{HALF_CLOSE, Server, eventually, node, run, wsgi};
+use cabrank_checks_harness::Client;
 use std::time::{Duration, Instant};
 
 /// Sends a GET without reading its answer.
 fn begin(server: &Server, path: &str) -> Client {
     let mut client = server.client();
-    client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+    client.ask(path).unwrap();
     client
 }
 

@@ -1,6 +1,6 @@
 //! The users of server and application: `--user`, and the warning of a server that runs as root.
 
-use crate::server::{Server, children_of, eventually, run, start_command, wsgi};
+use crate::server::{Server, Signal, children_of, eventually, run, start_command, wsgi};
 use crate::wrong_input::in_time;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -60,7 +60,7 @@ fn applications_run_as_the_chosen_user() {
     assert_eq!(backends.metadata().unwrap().uid().to_string(), uid);
     // The parent-death signal survives the change of the user.
     let pids = children_of(server.pid());
-    server.signal("KILL");
+    server.signal(Signal::KILL);
     server.ended();
     eventually("the end of the process", || (!crate::server::is_alive(pids[0])).then_some(()));
 }
@@ -78,7 +78,7 @@ fn a_process_of_another_user_is_restarted_and_ended() {
     let first = server.get("/");
     assert!(run(server.runtime.path(), &["restart"]).status.success());
     eventually("a new process", || (server.get("/") != first).then_some(()));
-    server.signal("TERM");
+    server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert_eq!(fs::read_dir(server.runtime.path()).unwrap().count(), 0);
 }

@@ -2,6 +2,7 @@
 //! process is left running.
 
 use crate::server::{LONG, Server, app, command, eventually, example, wsgi};
+use cabrank_checks_harness::processes;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -302,12 +303,8 @@ fn an_application_that_never_becomes_ready_is_killed_with_its_children() {
     let pid = message.split("pid ").nth(1).unwrap().split_whitespace().next().unwrap();
     assert!(!Path::new("/proc").join(pid).exists(), "process {pid} still runs");
     // The rest of its process group is gone, too.
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
-        let Some((_, fields)) = stat.rsplit_once(") ") else { continue };
-        let mut fields = fields.split(' ');
-        let (state, group) = (fields.next(), fields.nth(1));
-        assert!(group != Some(pid) || state == Some("Z"), "left running: {stat}");
+    for (_, stat) in processes::all() {
+        assert!(stat.pgrp.to_string() != pid || stat.state == 'Z', "left running: {stat:?}");
     }
 }
 

@@ -5,7 +5,6 @@
 
 mod kind;
 mod load;
-mod processes;
 mod report;
 mod servers;
 

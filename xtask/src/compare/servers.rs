@@ -2,14 +2,17 @@
 
 use super::kind::{Kind, THREADS};
 use super::load::probe;
-use super::processes;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use cabrank_checks_harness::binary::clean_environment;
+use cabrank_checks_harness::processes::{self, Signal};
+use cabrank_checks_harness::server::free_address;
+use cabrank_checks_harness::until;
+use rustix::process::{WaitOptions, wait};
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// A server that runs.
@@ -222,8 +225,7 @@ impl Candidate {
     /// Starts the server, and waits until it answers.
     pub(crate) fn start(&self, place: &Place) -> Result<Server, String> {
         let failed = |error: std::io::Error| error.to_string();
-        let address =
-            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).map_err(failed)?;
+        let address = free_address().map_err(failed)?;
         let app = self.kind.name();
         let configuration = nginx_configuration(&place.dir, self.kind, address);
         fs::write(place.dir.join(format!("nginx-{app}.conf")), configuration).map_err(failed)?;
@@ -242,21 +244,16 @@ impl Candidate {
                 .collect();
             let mut command = Command::new(&words[0]);
             command.args(&words[1..]).current_dir(place.dir.join(app)).stdin(Stdio::null());
-            for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CABRANK_")) {
-                command.env_remove(name);
-            }
+            clean_environment(&mut command);
             command.stdout(log.try_clone().map_err(failed)?);
             command.stderr(log.try_clone().map_err(failed)?);
             command.spawn().map_err(|error| format!("{}: {error}", words[0]))?;
         }
-        let begun = Instant::now();
-        let answers = loop {
-            match probe(address) {
-                Err(error) if begun.elapsed() > START_TIMEOUT => break Err(error),
-                Err(_) => std::thread::sleep(Duration::from_millis(100)),
-                Ok(()) => break Ok(()),
-            }
-        };
+        let mut answers = Ok(());
+        until(START_TIMEOUT, || {
+            answers = probe(address);
+            answers.is_ok()
+        });
         // A second process may still start.
         std::thread::sleep(Duration::from_millis(500));
         let after = processes::children(&processes::all(), me);
@@ -289,8 +286,8 @@ impl Server {
         let mut spent = Spent::default();
         for pid in processes::tree(&all, &self.roots) {
             match all.get(&pid) {
-                Some(process) if self.is_own(&process.name) => spent.server += process.time,
-                Some(process) => spent.app += process.time,
+                Some(stat) if self.is_own(&stat.comm) => spent.server += processes::time_in(stat),
+                Some(stat) => spent.app += processes::time_in(stat),
                 None => {}
             }
         }
@@ -301,8 +298,8 @@ impl Server {
     pub(crate) fn memory(&self) -> u64 {
         let all = processes::all();
         let own = processes::tree(&all, &self.roots).into_iter();
-        own.filter(|pid| all.get(pid).is_some_and(|process| self.is_own(&process.name)))
-            .map(processes::memory)
+        own.filter(|pid| all.get(pid).is_some_and(|stat| self.is_own(&stat.comm)))
+            .map(processes::proportional_memory)
             .sum()
     }
 }
@@ -316,19 +313,14 @@ impl Drop for EndAll {
         let me = BTreeSet::from([std::process::id()]);
         let living = || -> BTreeSet<u32> {
             let mut ours = processes::tree(&processes::all(), &me);
-            ours.retain(|pid| !me.contains(pid) && !processes::has_ended(*pid));
+            ours.retain(|pid| !me.contains(pid) && processes::is_alive(*pid));
             ours
         };
         let send = |pids: BTreeSet<u32>, signal| {
-            for pid in pids.into_iter().filter_map(|pid| Pid::from_raw(pid as i32)) {
-                let _ = kill_process(pid, signal);
-            }
+            pids.into_iter().for_each(|pid| processes::signal(pid, signal));
         };
         send(processes::children(&processes::all(), std::process::id()), Signal::TERM);
-        let deadline = Instant::now() + Duration::from_secs(8);
-        while !living().is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        until(Duration::from_secs(8), || living().is_empty());
         // A process that was killed leaves its own children to this one.
         while !living().is_empty() {
             send(living(), Signal::KILL);

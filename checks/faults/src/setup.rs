@@ -1,0 +1,23 @@
+//! The options and the limits that a row starts its server with.
+
+/// The number of processes of each sample application.
+pub(crate) const PROCESSES: usize = 3;
+
+/// The number of processes that the user `nobody` may have, if the row limits them.
+pub(crate) const USER_PROCESSES: usize = 100;
+
+/// The server's options and limits.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Setup {
+    /// Options of `cabrank start`, left out where the binary has no such option.
+    pub(crate) options: &'static [&'static str],
+    /// The hard limit of descriptors.
+    pub(crate) descriptors: Option<fn() -> usize>,
+    /// The server's directory is on a disk of 1 MB.
+    pub(crate) tiny_disk: bool,
+    /// The processes run as the user `nobody`, who may have [`USER_PROCESSES`].
+    /// Only root can do this.
+    pub(crate) limits_processes: bool,
+    /// The interpreter is a script that may misbehave: see [`crate::interpreter`].
+    pub(crate) own_interpreter: bool,
+}

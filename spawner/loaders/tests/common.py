@@ -1,0 +1,75 @@
+"""The base of all tests of loaders, and of the tests of each language."""
+
+import http.client
+import os
+import shutil
+import stat
+import sys
+import time
+import unittest
+
+LOADERS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+EXAMPLES = os.path.join(LOADERS, "..", "..", "examples")
+# `driver` stands beside the loaders, because `conformance.py` imports it, too.
+sys.path.insert(0, LOADERS)
+
+from driver import DEADLINE, Loader
+
+
+class LoaderTest(unittest.TestCase):
+    """Starts loaders by `command`, and ends them after the test."""
+
+    def start(self, *args, command=None, **options):
+        loader = Loader(command or self.command, *args, **options)
+        self.addCleanup(loader.close)
+        return loader
+
+    def check_ready(self, loader, kind, protocol, concurrency):
+        self.assertIsNone(loader.error)
+        self.assertEqual(loader.sockets["main"][:2], (protocol, concurrency))
+        self.assertEqual(loader.ready["pid"], str(loader.process.pid))
+        self.assertRegex(loader.path, rf"/g/backends/{kind}\.{loader.process.pid}-\w+$")
+        self.assertEqual(stat.S_IMODE(os.stat(loader.path).st_mode), 0o600)
+
+    def check_exit(self, loader, code=0):
+        self.assertEqual(loader.process.wait(DEADLINE), code)
+        self.assertFalse(os.path.exists(loader.path))
+
+    def eventually(self, condition):
+        deadline = time.monotonic() + DEADLINE
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.005)
+
+
+class WsgiLoader(LoaderTest):
+    command = [sys.executable, os.path.join(LOADERS, "python-loader.py")]
+
+    def app(self, source, **options):
+        return self.start("passenger_wsgi.py", source, **options)
+
+
+@unittest.skipUnless(shutil.which("ruby"), "ruby is not installed")
+class RackLoader(LoaderTest):
+    command = ["ruby", os.path.join(LOADERS, "rack-loader.rb")]
+
+    def app(self, source, **options):
+        return self.start("config.ru", source, **options)
+
+
+class AsgiLoader(LoaderTest):
+    command = [sys.executable, os.path.join(LOADERS, "python-loader.py")]
+
+    def app(self, source, **options):
+        return self.start("main.py", source, **options)
+
+    def http(self, loader):
+        conn = http.client.HTTPConnection("a")
+        conn.sock = loader.connect()
+        self.addCleanup(conn.close)
+        return conn
+
+    def ask(self, conn, path="/", method="GET", body=None, **headers):
+        conn.request(method, path, body, headers)
+        answer = conn.getresponse()
+        return answer.status, answer.read()

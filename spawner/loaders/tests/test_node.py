@@ -1,0 +1,246 @@
+"""The loader of Node applications."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import threading
+import unittest
+
+from common import EXAMPLES, LOADERS, LoaderTest
+from driver import DEADLINE
+
+
+@unittest.skipUnless(shutil.which("node"), "node is not installed")
+class Node(LoaderTest):
+    command = ["node", os.path.join(LOADERS, "node-loader.js")]
+
+    def app(self, source, **options):
+        return self.start("app.js", source, **options)
+
+    def http(self, loader):
+        conn = http.client.HTTPConnection("localhost")
+        conn.sock = loader.connect()
+        self.addCleanup(conn.close)
+        return conn
+
+    def ask(self, conn, path="/", method="GET", body=None):
+        conn.request(method, path, body)
+        answer = conn.getresponse()
+        return answer.status, answer.read()
+
+    def test_example_through_every_page(self):
+        loader = self.start("app.js", app_root=os.path.join(EXAMPLES, "node"))
+        self.check_ready(loader, "node", "http_session", "0")
+        self.assertIn(b"listening on " + loader.path.encode(), loader.output)  # the callback ran, and address() is the path
+        conn = self.http(loader)  # one connection for all requests
+        self.assertIn(f"<strong>{loader.process.pid}</strong>".encode(), self.ask(conn)[1])
+        self.assertIn(b"<strong>2</strong> requests", self.ask(conn)[1])
+        self.assertEqual(self.ask(conn, "/slow?ms=1"), (200, f"{loader.process.pid} slept for 1 ms\n".encode()))
+        self.assertEqual(self.ask(conn, "/slow?ms=x")[0], 400)
+        self.assertEqual(self.ask(conn, "/nowhere")[0], 404)
+        self.assertEqual(len(self.ask(conn, "/stream")[1].splitlines()), 10)
+        self.assertEqual(json.loads(self.ask(conn, "/env?a=b")[1])["url"], "/env?a=b")
+        body = os.urandom(5_000_000)
+        loader_conn = self.http(loader)
+        self.assertTrue(self.upload(loader_conn, body) == body)
+        with loader.connect() as vanishing:
+            vanishing.sendall(b"POST /upload HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
+        self.assertEqual(self.ask(conn)[0], 200)
+        with self.assertRaises((ConnectionError, http.client.HTTPException)):
+            conn.request("POST", "/crash")
+            conn.getresponse()
+        self.assertEqual(loader.process.wait(DEADLINE), -signal.SIGKILL)
+
+    def upload(self, conn, body):
+        """Send in a second thread, because the echo begins before the body ends."""
+        conn.putrequest("POST", "/upload")
+        conn.putheader("Content-Length", str(len(body)))
+        conn.endheaders()
+        sender = threading.Thread(target=conn.send, args=(body,))
+        sender.start()
+        data = conn.getresponse().read()
+        sender.join(DEADLINE)
+        return data
+
+    def test_only_the_first_server_serves_and_a_second_opens_no_port(self):
+        loader = self.app("""
+            const http = require('http');
+            if (require.main !== module || module.parent || process.argv[1] !== __filename) throw new Error('not main');
+            process.stdout.write('unfinished');
+            const express = { listen(...args) { return http.createServer((q, s) => s.end('first')).listen(...args); } };
+            const second = http.createServer((q, s) => s.end('second'));
+            const first = express.listen(1, '192.0.2.1', 5, () => {
+              first.keepAliveTimeout = 5;
+              console.log(JSON.stringify([first.keepAliveTimeout, first.headersTimeout, first.requestTimeout, first.listening]));
+              // The second is the same server at another address, as Fastify has it. The third is another server.
+              second.listen({ port: 1, host: '::1' }, () => console.log(`second ${second.listening} ${typeof second.address()}`));
+              const third = http.createServer().listen(9090, () => third.close(() => console.log('third has closed')));
+            });
+        """)
+        self.assertEqual(loader.output.strip().replace(b"unfinished", b""), b"[0,0,0,true]")
+        self.assertEqual(self.ask(self.http(loader)), (200, b"first"))
+        self.assertEqual({loader.lines.readline() for _ in range(2)}, {b"second true string\n", b"third has closed\n"})
+        self.eventually(lambda: os.listdir(os.path.dirname(loader.path)) == [os.path.basename(loader.path)])
+        with open(f"/proc/{loader.process.pid}/net/unix") as file:
+            unix = {line.split()[6] for line in list(file)[1:]}
+        self.assertTrue(self.sockets(loader) and self.sockets(loader) <= unix)
+        warned = loader.read_stderr()
+        self.assertTrue("port 9090" in warned and "port 1 " not in warned)
+
+    def sockets(self, loader):
+        """Return the inodes of the process's sockets."""
+        links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{loader.process.pid}/fd")]
+        return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
+
+    def test_a_server_may_listen_again(self):
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => s.end('ok')).listen(3000, () => {
+              setImmediate(() => server.close(() => server.listen(3000, () => console.log('again'))));
+            });
+        """)
+        self.assertEqual(loader.lines.readline(), b"again\n")
+        self.assertEqual(self.ask(self.http(loader)), (200, b"ok"))
+
+    def test_the_application_may_choose_the_server(self):
+        loader = self.app("""
+            const http = require('http');
+            PhusionPassenger.configure({ autoInstall: false });
+            http.createServer((q, s) => s.end('other')).listen(0, () => {
+              http.createServer((q, s) => s.end('chosen')).listen('passenger');
+              try { http.createServer().listen('/passenger'); } catch (error) { console.log(error.message); }
+            });
+        """)
+        self.assertIn(b"another server", loader.output)
+        self.assertEqual(self.ask(self.http(loader)), (200, b"chosen"))
+
+    def test_es_module(self):
+        loader = self.start("app.mjs", """
+            import http from 'node:http';
+            await null;
+            http.createServer((q, s) => s.end('esm')).listen(3000);
+        """)
+        self.assertEqual(self.ask(self.http(loader)), (200, b"esm"))
+
+    def test_applications_that_cannot_be_loaded(self):
+        for source, expected in (
+            ("throw new TypeError('at once')", "app.js:1"),
+            ("const x = ;", "app.js:1"),
+            ("require('./nothing')", "Cannot find module './nothing'"),
+            ("setImmediate(() => { throw new TypeError('soon') })", "TypeError: soon"),
+            ("Promise.reject(new TypeError('promised'))", "TypeError: promised"),
+            ("throw 'a string'", "'a string'"),
+            ("process.exit(0)", "exited with code 0 before it called listen()"),
+            ("console.log('nothing to do')", "exited with code 0 before it called listen()"),
+            ("require('http').createServer().listen(1, () => { throw new Error('in the callback') })", "in the callback"),
+            (None, "does not exist"),
+        ):
+            with self.subTest(source):
+                loader = self.app(source)
+                self.assertIn(expected, loader.error)
+                self.assertEqual(loader.process.wait(DEADLINE), 1)
+                self.assertEqual(os.listdir(os.path.join(loader.root, "g", "backends")), [])
+        self.assertIn("longer than", self.app("application = print", generation_dir="/" + "x" * 90).error)
+        loader = self.start("app.mjs", "await null; throw new TypeError('in a module')")
+        self.assertIn("TypeError: in a module", loader.error)
+
+    def test_shutdown(self):
+        for order in (lambda channel: channel.sendall(b"x"), lambda channel: channel.shutdown(socket.SHUT_WR)):
+            loader = self.app("require('http').createServer((q, s) => s.end('ok')).listen()")
+            loader.process.send_signal(signal.SIGINT)
+            conn = self.http(loader)
+            self.assertEqual(self.ask(conn), (200, b"ok"))
+            order(loader.channel)
+            self.check_exit(loader)
+
+    def test_handlers_run_before_the_process_exits(self):
+        order = """
+            const http = require('http');
+            const server = http.createServer((q, s) => s.end('ok')).listen();
+            setInterval(() => {}, 1000);
+            const leave = (kind) => (...with_) => {
+              console.log(kind, ...with_);
+              server.close(() => setTimeout(() => { console.log('closed'); process.exit(0); }, 20));
+            };
+        """
+        exits, message = "PhusionPassenger.on('exit', leave('exit'));", "process.on('message', leave('message'));"
+        term = "process.on('SIGTERM', leave('term'));"
+        for handlers, expected in (
+            (exits + message + term, b"exit\n"), (message + term, b"message shutdown\n"), (term, b"term SIGTERM 15\n"),
+        ):
+            with self.subTest(handlers):
+                loader = self.app(order + handlers)
+                loader.channel.sendall(b"x")
+                loader.channel.shutdown(socket.SHUT_WR)
+                self.assertEqual(loader.lines.read(), expected + b"closed\n")
+                self.check_exit(loader)
+                loader = self.app(order + handlers)
+                if "term" in handlers:  # Node's own way
+                    loader.process.terminate()
+                    self.assertEqual(loader.lines.read(), b"term SIGTERM 15\nclosed\n")
+                    self.check_exit(loader)
+        # A handler that leaves the server open: the process exits when no work is left.
+        loader = self.app("""
+            require('http').createServer((q, s) => s.end('ok')).listen();
+            PhusionPassenger.on('exit', async () => { await null; setTimeout(() => console.log('flushed'), 20); });
+        """)
+        loader.channel.shutdown(socket.SHUT_WR)
+        self.assertEqual(loader.lines.read(), b"flushed\n")
+        self.check_exit(loader)
+
+    def test_the_address_of_the_client(self):
+        loader = self.app("""
+            const http = require('http');
+            const of = ({ socket, connection }) =>
+              JSON.stringify([socket.remoteAddress, connection.remoteAddress, socket.remoteFamily, socket.remotePort]);
+            http.createServer((q, s) => s.end(of(q))).on('upgrade', (q, socket) => socket.end(of(q))).listen(0);
+        """)
+        conn = self.http(loader)
+        for header, expected in (("192.0.2.7", "IPv4"), ("192.0.2.7, 2001:db8::1", "IPv6"), (None, None)):
+            conn.request("GET", "/", headers={"X-Forwarded-For": header} if header else {})
+            address = header and header.split(", ")[-1]
+            self.assertEqual(json.loads(conn.getresponse().read()), [address, address, expected, 0])
+        with loader.connect() as upgraded:
+            upgraded.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n"
+                             b"X-Forwarded-For: 192.0.2.8\r\n\r\n")
+            self.assertIn(b'"192.0.2.8"', upgraded.recv(1000))
+
+    def test_sigquit_shows_the_requests_in_progress(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url !== '/done') return console.log('begun');
+              s.end('ok');
+            }).listen(0);
+        """)
+        done, stuck = self.http(loader), self.http(loader)
+        self.ask(done, "/done")
+        stuck.request("GET", "/stuck")
+        self.assertEqual(loader.lines.readline(), b"begun\n")
+        loader.process.send_signal(signal.SIGQUIT)
+        self.eventually(lambda: "waits for: " in loader.read_stderr())
+        report = loader.read_stderr()
+        self.assertTrue("GET /stuck" in report and "/done" not in report, report)
+        self.assertEqual(self.ask(done, "/done"), (200, b"ok"))
+
+    def test_a_busy_main_thread_shows_its_stack(self):
+        loader = self.app("""
+            function spin() { for (;;); }
+            require('http').createServer((q, s) => q.url === '/spin' ? spin() : s.end('ok')).listen(0);
+        """, max_request_time=1000)
+        conn = self.http(loader)
+        self.assertEqual(self.ask(conn), (200, b"ok"))
+        conn.request("GET", "/spin")
+        self.eventually(lambda: "at spin (" in loader.read_stderr())
+        loader.process.kill()
+        loader.process.wait()
+        self.assertEqual(loader.read_stderr().count("has been busy"), 1)
+        self.assertIn("app.js:2:", loader.read_stderr())
+
+    def test_uncaught_exception_while_serving(self):
+        loader = self.app("require('http').createServer(() => { throw new RangeError('bad') }).listen()")
+        with self.assertRaises((ConnectionError, http.client.HTTPException)):
+            self.ask(self.http(loader))
+        self.check_exit(loader, 1)
+        self.assertIn("RangeError: bad", loader.read_stderr())
