@@ -2,16 +2,14 @@
 
 use crate::connection::core::{Core, Scratch};
 use crate::connection::watched::{Connection, Left};
-use crate::exchange::error_page::Trouble;
+use crate::exchange::end::{End, Reached, Refusal};
 use crate::exchange::processes::{Hold, Processes};
-use crate::exchange::pump::{Exchange, Outcome};
+use crate::exchange::pump::Exchange;
 use crate::exchange::serving::Serving;
-use crate::exchange::stages::End;
-use crate::exchange::work::{Failed, Reached, Request, Work};
+use crate::exchange::work::{Request, Work};
 use crate::exchange::{abandoned, overtime, tunnel};
 use crate::request::body::Body;
 use crate::request::origin::Forwarded;
-use cabrank::application_pool::{ConnectError, GetError};
 use std::sync::Arc;
 
 /// The largest number of processes that one request tries without reaching the application.
@@ -32,121 +30,69 @@ pub(crate) async fn answer(
     loop {
         let get = application.processes.get(&mut in_progress);
         let hold = match client.unless_left(&mut scratch.input, get).await {
-            Err(Left) => return End::Close,
-            Ok(Err(error)) => return End::Trouble(Trouble::Get(error)),
+            Err(Left) => return End::Left,
+            Ok(Err(error)) => return End::Refused(Refusal::NoProcess(error)),
             Ok(Ok(hold)) => hold,
         };
-        let process = Arc::clone(&hold.process);
+        let pid = hold.process.pid;
         let Scratch { input, head, to_app, .. } = &mut *scratch;
         let peer = client.peer;
         let request = Request { head, body, peer: &peer, origin: &origin };
         let begin = Work::begin(hold, core.index, request, to_app);
-        let work = match client.unless_left(input, begin).await {
-            Err(Left) => return End::Close,
-            Ok(Ok(work)) => Ok(work),
-            Ok(Err(failed)) => Err(failed),
+        let (end, hold) = match client.unless_left(input, begin).await {
+            Err(Left) => return End::Left,
+            Ok(Ok(work)) => run(serving, client, scratch, body, work).await,
+            Ok(Err((hold, refusal))) => (End::Refused(refusal), Some(hold)),
         };
-        let failed = match work {
-            Ok(work) => match run(serving, client, scratch, body, work).await {
-                Ok(end) => return end,
-                Err(failed) => failed,
-            },
-            Err(failed) => failed,
-        };
-        let Failed { hold, why, reached } = failed;
-        let is_gone = match hold {
-            Some(hold) => give_back(&application.processes, hold, reached).await,
-            None => true,
-        };
-        if is_gone {
-            let pid = process.pid;
+        let End::Refused(Refusal::NoAnswer { why, reached }) = end else { return end };
+        if let Some(hold) = hold
+            && give_back(&application.processes, hold, reached).await
+        {
             tracing::warn!(pid, "process {pid} gets no more requests: {why}");
         }
-        let may_retry = application.retries
-            && tries.may_retry(reached, scratch.head.is_safe())
-            && body.rewind();
-        if let Some(end) = trouble(scratch, process.pid, why, reached, may_retry) {
-            return End::Trouble(end);
+        let head = &scratch.head;
+        let (method, path) = (head.method(), String::from_utf8_lossy(head.path()));
+        if application.retries && tries.may_retry(reached, head.is_safe()) && body.rewind() {
+            tracing::debug!(pid, "App {pid}: no answer to {method} {path}: {why}; retrying");
+            continue;
         }
+        tracing::warn!(pid, "App {pid}: no answer to {method} {path}: {why}; giving up");
+        return End::Refused(Refusal::NoAnswer { why, reached });
     }
 }
 
-/// Runs the exchange with a process to its end.
+/// Runs the exchange with a process to its end. Returns the session of a process that gave no answer.
 async fn run(
     serving: &Serving,
     client: &mut Connection,
     scratch: &mut Scratch,
     body: &mut Body,
     work: Work,
-) -> Result<End, Failed> {
-    let process = Arc::clone(&work.process);
-    let pid = process.pid;
-    let mut exchange = Exchange::new(client, scratch, body, serving, work);
-    let outcome = loop {
-        match exchange.run().await {
-            Outcome::Closed if process.is_dying().await => {
-                break Outcome::Cut("the application closed the connection".into());
-            }
-            Outcome::Closed => exchange.end_with_connection(),
-            outcome => break outcome,
-        }
-    };
-    let stays = exchange.client_stays();
-    let has_begun = exchange.has_begun();
-    let work = exchange.into_work();
+) -> (End, Option<Hold>) {
     let application = &serving.application;
-    let mut abandon = |work: Option<Work>| {
-        if let Some(work) = work {
+    let process = Arc::clone(&work.process);
+    let mut exchange = Exchange::new(client, scratch, body, serving, work);
+    let end = exchange.run().await;
+    let Some(work) = exchange.into_work() else { return (end, None) };
+    match &end {
+        End::Refused(Refusal::NoAnswer { .. }) => return (end, work.hold),
+        End::Cut(why) => {
+            let pid = process.pid;
+            tracing::warn!(pid, "App {pid}: its answer ended early: {why}");
+            let hold = work.hold;
+            if hold.is_some() && process.is_dying().await {
+                application.processes.detach(process.endpoint.identifier);
+            }
+        }
+        End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, work),
+        End::Switched => tunnel::run(client, scratch, work).await,
+        End::Left | End::GivenUp(_) | End::Refused(_) => {
             let rest = std::mem::take(&mut scratch.from_app);
             abandoned::abandon(application, work, rest, scratch.head.answer_to());
         }
-    };
-    Ok(match outcome {
-        Outcome::Done => End::Answered { stays },
-        Outcome::Failed(reached, why) => {
-            let hold = work.and_then(|work| work.hold);
-            return Err(Failed { hold, why, reached });
-        }
-        Outcome::Cut(why) => {
-            tracing::warn!(pid, "App {pid}: its answer ended early: {why}");
-            if let Some(hold) = work.and_then(|work| work.hold)
-                && process.is_dying().await
-            {
-                application.processes.detach(process.endpoint.identifier);
-                drop(hold);
-            }
-            End::Close
-        }
-        Outcome::Closed => End::Close, // handled above
-        Outcome::Left => {
-            abandon(work);
-            End::Close
-        }
-        Outcome::Refused(status, why) => {
-            abandon(work);
-            End::Trouble(Trouble::Broken(status, why))
-        }
-        Outcome::Broken(why) => {
-            abandon(work);
-            tracing::debug!("the connection from {} is closed: {why}", client.peer.remote);
-            End::Close
-        }
-        Outcome::TooLong => {
-            if let Some(work) = work {
-                overtime::end(application, work);
-            }
-            match has_begun {
-                true => End::Close,
-                false => End::Trouble(Trouble::TooLong),
-            }
-        }
-        Outcome::Switched => {
-            if let Some(work) = work {
-                tunnel::run(client, scratch, work).await;
-            }
-            End::Close
-        }
-    })
+        End::Answered { .. } => {}
+    }
+    (end, None)
 }
 
 /// The failed attempts of one request.
@@ -163,7 +109,7 @@ impl Tries {
     /// living process has closed the connection, it may have done so before the request came.
     fn may_retry(&mut self, reached: Reached, is_safe: bool) -> bool {
         match reached {
-            Reached::Verdict(_) => false,
+            Reached::Nonsense => false,
             Reached::TheApp => {
                 self.reached += 1;
                 is_safe && self.reached == 1
@@ -198,28 +144,4 @@ async fn give_back(processes: &Processes, hold: Hold, reached: Reached) -> bool 
         process.connections.close_idle(&process.endpoint);
     }
     is_gone
-}
-
-/// Logs a failed attempt. Returns the reason for the client, unless the request is retried.
-fn trouble(
-    scratch: &Scratch,
-    pid: u32,
-    why: String,
-    reached: Reached,
-    again: bool,
-) -> Option<Trouble> {
-    match reached {
-        Reached::Verdict(400) => return Some(Trouble::Refused(400, why)),
-        Reached::Verdict(503) => {
-            return Some(Trouble::Get(GetError::Connect(ConnectError::local(why))));
-        }
-        _ => {}
-    }
-    let (method, path) = (scratch.head.method(), String::from_utf8_lossy(scratch.head.path()));
-    if again {
-        tracing::debug!(pid, "App {pid}: no answer to {method} {path}: {why}; retrying");
-        return None;
-    }
-    tracing::warn!(pid, "App {pid}: no answer to {method} {path}: {why}; giving up");
-    Some(Trouble::NoAnswer(why))
 }

@@ -6,28 +6,12 @@
 mod format;
 
 use crate::client::encode::reason;
+use crate::exchange::end::Refusal;
 use crate::request::head::RequestHead;
 use cabrank::application_pool::GetError;
 use cabrank_spawner::BootError;
 use cabrank_spawner::chain::Chain;
 use format::Form;
-
-/// The reason why there is no answer.
-#[derive(Debug)]
-pub(crate) enum Trouble {
-    /// The pool returned an error.
-    Get(GetError),
-    /// The process did not answer.
-    NoAnswer(String),
-    /// The process took too long.
-    TooLong,
-    /// The server has no space for the request.
-    NoSpace,
-    /// The server refuses the request.
-    Refused(u16, String),
-    /// The server refuses the request, and cannot find the next one behind it.
-    Broken(u16, String),
-}
 
 /// An error page.
 #[derive(Debug)]
@@ -59,18 +43,18 @@ struct Content {
 }
 
 /// Returns the page for a client that sent this head.
-pub(crate) fn page(trouble: &Trouble, request: &RequestHead, with_details: bool) -> Page {
-    let content = content(trouble, with_details);
+pub(crate) fn page(refusal: &Refusal, request: &RequestHead, with_details: bool) -> Page {
+    let content = content(refusal, with_details);
     let (content_type, body) = Form::accepted(request).write(&content);
-    let retry_after = match trouble {
-        Trouble::Get(GetError::Closed) => Some("5"),
+    let retry_after = match refusal {
+        Refusal::NoProcess(GetError::Closed) => Some("5"),
         _ if content.status == 503 => Some("1"),
         _ => None,
     };
     Page { status: content.status, content_type, body, retry_after }
 }
 
-fn content(trouble: &Trouble, with_details: bool) -> Content {
+fn content(refusal: &Refusal, with_details: bool) -> Content {
     let page = |status, title, text: &str| Content {
         status,
         title,
@@ -78,8 +62,8 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
         details: None,
         facts: Vec::new(),
     };
-    match trouble {
-        Trouble::Get(GetError::Spawn(error)) => {
+    match refusal {
+        Refusal::NoProcess(GetError::Spawn(error)) => {
             let title = "The application could not be started";
             let mut content = page(
                 500,
@@ -98,20 +82,20 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             }
             content
         }
-        Trouble::Get(GetError::QueueFull { .. }) => {
+        Refusal::NoProcess(GetError::QueueFull { .. }) => {
             page(503, "Too many requests are waiting", "Please try again in a moment.")
         }
-        Trouble::Get(GetError::QueuedTooLong) => {
+        Refusal::NoProcess(GetError::QueuedTooLong) => {
             page(503, "No process was free in time", "Please try again in a moment.")
         }
-        Trouble::Get(GetError::Closed) => {
+        Refusal::NoProcess(GetError::Closed) => {
             page(503, "The server is shutting down", "Please try again in a moment.")
         }
-        Trouble::Get(error) => {
+        Refusal::NoProcess(error) => {
             tracing::error!("the pool returned no process for a request: {}", Chain(error));
             page(503, "The application cannot be reached", "Please try again in a moment.")
         }
-        Trouble::NoAnswer(why) => {
+        Refusal::NoAnswer { why, .. } => {
             let mut content = page(
                 502,
                 "The application did not answer",
@@ -122,15 +106,15 @@ fn content(trouble: &Trouble, with_details: bool) -> Content {
             }
             content
         }
-        Trouble::TooLong => page(
+        Refusal::TooLong => page(
             504,
             "The application took too long",
             "The request exceeded the time that the server allows. The server's log has the details.",
         ),
-        Trouble::NoSpace => {
+        Refusal::NoSpace => {
             page(503, "The server has no space for the request", "Please try again in a moment.")
         }
-        Trouble::Refused(status, why) | Trouble::Broken(status, why) => {
+        Refusal::Request(status, why) | Refusal::Stream(status, why) => {
             let title = match reason(*status) {
                 "" => "Refused",
                 reason => reason,
@@ -153,10 +137,10 @@ mod tests {
     use crate::request::head::{Limits, MAX_FIELDS};
     use cabrank::application_pool::SpawnError;
 
-    fn boot_failure(message: &str) -> Trouble {
+    fn boot_failure(message: &str) -> Refusal {
         let mut error = BootError::plain("the application failed to boot.");
         error.message = message.into();
-        Trouble::Get(GetError::Spawn(SpawnError::new(error)))
+        Refusal::NoProcess(GetError::Spawn(SpawnError::new(error)))
     }
 
     fn head(accept: &str) -> RequestHead {
@@ -167,8 +151,8 @@ mod tests {
         head
     }
 
-    fn page(trouble: &Trouble, accept: &'static str, details: bool) -> (u16, String) {
-        let page = super::page(trouble, &head(accept), details);
+    fn page(refusal: &Refusal, accept: &'static str, details: bool) -> (u16, String) {
+        let page = super::page(refusal, &head(accept), details);
         (page.status, page.body)
     }
 
@@ -178,8 +162,8 @@ mod tests {
         error.message = "<script>alert('x')</script> & \"more\"".into();
         error.html = true;
         error.output = "<b>".into();
-        let trouble = Trouble::Get(GetError::Spawn(SpawnError::new(error)));
-        let (status, html) = page(&trouble, "text/html,*/*;q=0.8", true);
+        let refusal = Refusal::NoProcess(GetError::Spawn(SpawnError::new(error)));
+        let (status, html) = page(&refusal, "text/html,*/*;q=0.8", true);
         assert_eq!(status, 500);
         assert!(html.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;more"));
         for tag in ["<script", "<i>", "<b>"] {
@@ -204,10 +188,10 @@ mod tests {
 
     #[test]
     fn each_client_gets_the_format_it_accepts() {
-        let trouble = boot_failure("why");
-        assert!(page(&trouble, "*/*", true).1.starts_with("500 The application"));
-        assert!(page(&trouble, "text/html", true).1.starts_with("<!DOCTYPE html>"));
-        let (_, json) = page(&trouble, "application/json", true);
+        let refusal = boot_failure("why");
+        assert!(page(&refusal, "*/*", true).1.starts_with("500 The application"));
+        assert!(page(&refusal, "text/html", true).1.starts_with("<!DOCTYPE html>"));
+        let (_, json) = page(&refusal, "application/json", true);
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!((json["status"].as_u64(), json["details"].as_str()), (Some(500), Some("why")));
     }
@@ -215,7 +199,7 @@ mod tests {
     #[test]
     fn a_full_queue_asks_the_client_to_retry() {
         for error in [GetError::QueueFull { max_queue: 1 }, GetError::QueuedTooLong] {
-            let page = super::page(&Trouble::Get(error), &head("*/*"), false);
+            let page = super::page(&Refusal::NoProcess(error), &head("*/*"), false);
             assert_eq!(page.status, 503);
             assert!(page.fields().contains(&("retry-after", "1")));
         }

@@ -7,13 +7,14 @@
 //! - [`tunnel`] connects client and application after an upgrade;
 //! - [`serving`] has the parts of the server that requests need: the [`application`] with its [`processes`], and the
 //!   [`buffers`] of what does not fit into memory;
-//! - [`error_page`] is the response if there is no answer.
+//! - [`end`] is the one type for the end of a request, and [`error_page`] the response if there is no answer.
 
 pub(crate) mod abandoned;
 pub(crate) mod admission;
 pub(crate) mod application;
 pub(crate) mod attempts;
 pub(crate) mod buffers;
+pub(crate) mod end;
 pub(crate) mod error_page;
 pub(crate) mod overtime;
 #[cfg(test)]

@@ -14,8 +14,8 @@
 //! [`upload`] does 1 and 2, [`download`] does 3, and [`outbox`] does 4.
 
 use crate::exchange::buffers::Buffers;
+use crate::exchange::end::{End, Refusal};
 use crate::exchange::serving::Serving;
-use crate::exchange::work::Reached;
 mod download;
 mod outbox;
 mod upload;
@@ -36,28 +36,18 @@ use std::time::Duration;
 /// How long an application that has answered may go on reading the request.
 const REST: Duration = Duration::from_secs(10);
 
-/// The end of an exchange, or a reason to interrupt it.
+/// Why the exchange does not go on.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    /// The client has the whole answer.
-    Done,
-    /// There is no answer. The client has got no byte of one.
-    Failed(Reached, String),
-    /// The answer ended early, after the client has got a part of it.
-    Cut(String),
-    /// The connection of an answer without a length has ended. If the process is alive, that is the
-    /// answer's end: [`Exchange::end_with_connection`].
-    Closed,
-    /// The client has left.
-    Left,
-    /// The client is too slow, or its body is malformed. The client has got no byte of an answer.
-    Refused(u16, String),
-    /// The client is too slow, or its body is malformed. The client has got a part of the answer.
-    Broken(String),
-    /// The request takes longer than `--max-request-time`.
-    TooLong,
-    /// The connection speaks another protocol now.
-    Switched,
+pub(crate) enum Stop {
+    End(End),
+    /// The connection of an answer without a length has ended. That is the end of the answer if the process lives.
+    ConnectionEnded,
+}
+
+impl From<End> for Stop {
+    fn from(end: End) -> Self {
+        Stop::End(end)
+    }
 }
 
 /// One attempt to answer a request.
@@ -87,7 +77,7 @@ pub(crate) struct Exchange<'a> {
     answered: Option<Tick>,
 }
 
-type Moved = Result<bool, Outcome>;
+type Moved = Result<bool, Stop>;
 
 impl<'a> Exchange<'a> {
     pub(crate) fn new(
@@ -122,29 +112,35 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Returns whether the connection can carry another request after [`Outcome::Done`].
-    pub(crate) fn client_stays(&self) -> bool {
-        self.framing != ReplyFraming::UntilClose
+    /// Runs the exchange to its end.
+    pub(crate) async fn run(&mut self) -> End {
+        loop {
+            match std::future::poll_fn(|cx| self.poll(cx)).await {
+                Stop::End(end) => return end,
+                Stop::ConnectionEnded => {
+                    let Some(work) = &mut self.work else { continue };
+                    if work.process.is_dying().await {
+                        return End::Cut("the application closed the connection".into());
+                    }
+                    work.decoder.end();
+                }
+            }
+        }
     }
 
-    /// Runs the exchange to its end, or to the next decision.
-    pub(crate) async fn run(&mut self) -> Outcome {
-        std::future::poll_fn(|cx| self.poll(cx)).await
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
         self.client.watch.register(cx);
         loop {
             match self.turn(cx) {
                 Ok(true) => {}
-                Ok(false) if self.is_done() => return Poll::Ready(Outcome::Done),
+                Ok(false) if self.is_done() => return Poll::Ready(self.answered().into()),
                 Ok(false) => break,
-                Err(outcome) => return Poll::Ready(outcome),
+                Err(stop) => return Poll::Ready(stop),
             }
         }
         match self.check_times() {
             Ok(()) => Poll::Pending,
-            Err(outcome) => Poll::Ready(outcome),
+            Err(end) => Poll::Ready(end.into()),
         }
     }
 
@@ -172,24 +168,25 @@ impl<'a> Exchange<'a> {
         !self.outbox.is_empty(&self.scratch.to_client)
     }
 
-    /// Ends the answer with the connection that it came over.
-    pub(crate) fn end_with_connection(&mut self) {
-        if let Some(work) = &mut self.work {
-            work.decoder.end();
-        }
+    /// Returns the end of a whole answer.
+    fn answered(&self) -> End {
+        End::Answered { stays: self.framing != ReplyFraming::UntilClose }
     }
 
     /// Looks at the limits of time. Asks for wake-ups when they will have passed.
-    fn check_times(&mut self) -> Result<(), Outcome> {
+    fn check_times(&mut self) -> Result<(), End> {
         let has_session = self.work.as_ref().is_some_and(|work| work.hold.is_some());
         if let Some(limit) = self.max_time.filter(|_| has_session)
             && self.client.watch.has_passed(limit, self.begun)
         {
-            return Err(Outcome::TooLong);
+            return Err(match self.answer {
+                Answer::Awaited => End::Refused(Refusal::TooLong),
+                _ => End::TooLong,
+            });
         }
         if self.has_output() {
             let slow = self.reader.wait(&self.client.watch);
-            slow.map_err(|slow| Outcome::Broken(slow.of_reader().into()))?;
+            slow.map_err(|slow| End::GivenUp(slow.of_reader().into()))?;
         } else {
             self.reader.stop(self.client.watch.now());
         }
@@ -208,28 +205,23 @@ impl<'a> Exchange<'a> {
             self.work = None; // closes the connection
             self.upload = Upload::Refused;
             if self.is_done() {
-                return Err(Outcome::Done);
+                return Err(self.answered());
             }
         }
         Ok(())
     }
 
     /// Ends the exchange because of the client.
-    fn refuse(&self, status: u16, why: String) -> Outcome {
+    fn refuse(&self, status: u16, why: String) -> End {
         match self.answer {
-            Answer::Awaited => Outcome::Refused(status, why),
-            _ => Outcome::Broken(why),
+            Answer::Awaited => End::Refused(Refusal::Stream(status, why)),
+            _ => End::GivenUp(why),
         }
     }
 
-    fn no_space(&self, e: &std::io::Error) -> Outcome {
+    fn no_space(&self, e: &std::io::Error) -> End {
         self.buffers.no_space("a request", e);
         self.refuse(503, format!("the request cannot be buffered: {e}"))
-    }
-
-    /// Returns whether the client has got a part of the answer.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.answer != Answer::Awaited
     }
 
     /// Takes the application's side.

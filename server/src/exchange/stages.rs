@@ -7,11 +7,11 @@ use crate::connection::core::{Core, Scratch};
 use crate::connection::pace::Pace;
 use crate::connection::watched::{Connection, Left};
 use crate::exchange::attempts;
-use crate::exchange::error_page::{self, Trouble};
+use crate::exchange::end::{End, Refusal};
+use crate::exchange::error_page;
 use crate::exchange::serving::Serving;
 use crate::request::body::Body;
 use crate::request::head::{AnswerTo, BadRequest, Limits, MAX_FIELDS};
-use cabrank::application_pool::GetError;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
@@ -63,8 +63,8 @@ async fn serve_all(
             Head::Complete => {}
             Head::Closed => return Next::Close,
             Head::Refused(status, why) => {
-                let trouble = Trouble::Refused(status, why);
-                let _ = respond(serving, client, scratch, &trouble, ConnectionField::Close).await;
+                let refusal = Refusal::Request(status, why);
+                let _ = respond(serving, client, scratch, &refusal, ConnectionField::Close).await;
                 linger(client, scratch).await;
                 return Next::Close;
             }
@@ -204,32 +204,34 @@ async fn serve_one(core: &Core, client: &mut Connection, scratch: &mut Scratch) 
     let mut body = Body::new(&scratch.head, max_body, || serving.buffers.request());
     let mut asked = false;
     let end = match acceptable(&body, max_body) {
-        Err(trouble) => End::Trouble(trouble),
+        Err(refusal) => End::Refused(refusal),
         Ok(()) => match receive(serving, client, scratch, &mut body, &mut asked).await {
             Ok(()) => attempts::answer(core, client, scratch, &mut body).await,
-            Err(stop) => stop,
+            Err(end) => end,
         },
     };
     let stays = match end {
         End::Answered { stays } => stays && scratch.head.keeps_alive(),
-        End::Close => return false,
-        End::Trouble(trouble) => {
-            let closes = client.is_closing()
-                || client.has_ended
-                || matches!(trouble, Trouble::Get(GetError::Closed) | Trouble::Broken(..));
+        End::Refused(refusal) => {
+            let closes = client.is_closing() || client.has_ended || refusal.closes();
             let connection = match closes {
                 true => ConnectionField::Close,
                 false => ConnectionField::as_asked(&scratch.head),
             };
-            if respond(serving, client, scratch, &trouble, connection).await.is_err() {
+            if respond(serving, client, scratch, &refusal, connection).await.is_err() {
                 return false;
             }
-            if matches!(trouble, Trouble::Broken(..)) {
+            if matches!(refusal, Refusal::Stream(..)) {
                 linger(client, scratch).await;
                 return false;
             }
             !closes && scratch.head.keeps_alive()
         }
+        End::GivenUp(why) => {
+            tracing::debug!("the connection from {} is closed: {why}", client.peer.remote);
+            return false;
+        }
+        End::Cut(_) | End::Left | End::TooLong | End::Switched => return false,
     };
     // A client that asks before it sends its body, and gets a refusal, does not send it.
     let is_unasked = scratch.head.expects_continue() && !asked && scratch.input.is_empty();
@@ -239,19 +241,9 @@ async fn serve_one(core: &Core, client: &mut Connection, scratch: &mut Scratch) 
     !is_unasked && discard(client, scratch, &mut body).await && stays
 }
 
-/// The end of one request.
-pub(crate) enum End {
-    /// The client has its answer.
-    Answered { stays: bool },
-    /// The client has left, or has a part of an answer.
-    Close,
-    /// There is no answer.
-    Trouble(Trouble),
-}
-
-fn acceptable(body: &Body, max_body: u64) -> Result<(), Trouble> {
+fn acceptable(body: &Body, max_body: u64) -> Result<(), Refusal> {
     if body.declares_too_much() {
-        return Err(Trouble::Refused(413, format!("the limit for a body is {max_body} bytes")));
+        return Err(Refusal::Request(413, format!("the limit for a body is {max_body} bytes")));
     }
     Ok(())
 }
@@ -264,13 +256,13 @@ async fn receive(
     body: &mut Body,
     asked: &mut bool,
 ) -> Result<(), End> {
-    let refused = |bad: BadRequest| End::Trouble(Trouble::Broken(bad.status, bad.why.into_owned()));
+    let refused = |bad: BadRequest| End::Refused(Refusal::Stream(bad.status, bad.why.into_owned()));
     body.take(&mut scratch.input).map_err(refused)?;
     if body.is_received() {
         return Ok(());
     }
     if scratch.head.expects_continue() && !body.has_begun() {
-        client.write_all(encode::CONTINUE).await.map_err(|Left| End::Close)?;
+        client.write_all(encode::CONTINUE).await.map_err(|Left| End::Left)?;
     }
     *asked = true;
     if serving.limits.buffer_request == 0 {
@@ -292,14 +284,14 @@ async fn receive(
                 Poll::Ready(Ok(())) => moved = true,
                 Poll::Ready(Err(e)) => {
                     serving.buffers.no_space("a request", &e);
-                    return Poll::Ready(Err(End::Trouble(Trouble::NoSpace)));
+                    return Poll::Ready(Err(End::Refused(Refusal::NoSpace)));
                 }
             }
             if body.has_room() {
                 match client.poll_read(cx, &mut scratch.input) {
                     Poll::Pending => {}
                     Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => {
-                        return Poll::Ready(Err(End::Close));
+                        return Poll::Ready(Err(End::Left));
                     }
                     Poll::Ready(Ok(count)) => {
                         pace.moved(count, client.watch.now());
@@ -315,8 +307,8 @@ async fn receive(
             if body.has_room()
                 && let Err(slow) = pace.wait(&client.watch)
             {
-                let trouble = Trouble::Broken(408, slow.of_sender().into());
-                return Poll::Ready(Err(End::Trouble(trouble)));
+                let refusal = Refusal::Stream(408, slow.of_sender().into());
+                return Poll::Ready(Err(End::Refused(refusal)));
             }
             return Poll::Pending;
         }
@@ -329,12 +321,12 @@ async fn respond(
     serving: &Serving,
     client: &mut Connection,
     scratch: &mut Scratch,
-    trouble: &Trouble,
+    refusal: &Refusal,
     connection: ConnectionField,
 ) -> Result<(), Left> {
     let details = serving.application.shows_details;
     let Scratch { head, to_client, .. } = scratch;
-    let page = error_page::page(trouble, head, details);
+    let page = error_page::page(refusal, head, details);
     let to = if head.method().is_empty() { AnswerTo::Other } else { head.answer_to() };
     to_client.clear();
     let (body, fields) = (page.body.as_bytes(), page.fields());

@@ -1,6 +1,7 @@
 //! The application's side of one request: the session and the connection.
 
 use crate::client::encode;
+use crate::exchange::end::{Reached, Refusal};
 use crate::exchange::processes::Hold;
 use crate::lane::decoder::Decoder;
 use crate::lane::pairs;
@@ -51,47 +52,20 @@ impl Link {
     }
 }
 
-/// How far a failed exchange had come. The retry depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reached {
-    /// The server could not connect to the process.
-    Nowhere,
-    /// No byte of the request can have reached the application.
-    NotTheApp,
-    /// The application may have seen the request, but sent no byte of an answer.
-    TheApp,
-    /// The request or the answer is wrong, so a retry would not help.
-    Verdict(u16),
-}
-
-/// An attempt that failed.
-#[derive(Debug)]
-pub(crate) struct Failed {
-    /// The session, which the caller ends according to the state of its process.
-    pub(crate) hold: Option<Hold>,
-    pub(crate) why: String,
-    pub(crate) reached: Reached,
-}
-
-impl Failed {
-    fn to_connect(hold: Hold, error: &ConnectError) -> Self {
-        // The server lacks descriptors or memory, so another process would not help.
-        let reached = if error.is_local() { Reached::Verdict(503) } else { Reached::Nowhere };
-        Failed { hold: Some(hold), why: Chain(error).to_string(), reached }
-    }
-}
-
 impl Work {
     /// Opens or borrows the session's connection, and encodes the head of the request into `to_app`.
+    ///
+    /// # Errors
+    /// The caller ends the session according to the state of its process.
     pub(crate) async fn begin(
         mut hold: Hold,
         core: usize,
         request: Request<'_>,
         to_app: &mut Vec<u8>,
-    ) -> Result<Work, Failed> {
+    ) -> Result<Work, (Hold, Refusal)> {
         let process = Arc::clone(&hold.process);
         if let Err(why) = encode_head(&process, request, to_app) {
-            return Err(Failed { hold: Some(hold), why, reached: Reached::Verdict(400) });
+            return Err((hold, Refusal::Request(400, why)));
         }
         let link = match process.protocol {
             Protocol::Session => match hold.opened.take() {
@@ -111,7 +85,14 @@ impl Work {
                 let (hold, since) = (Some(hold), Instant::now());
                 Ok(Work { link, hold, process, decoder, has_written: false, since })
             }
-            Err(e) => Err(Failed::to_connect(hold, &e)),
+            Err(e) => {
+                let why = Chain(&e).to_string();
+                let refusal = match e.is_local() {
+                    true => Refusal::local(why),
+                    false => Refusal::NoAnswer { why, reached: Reached::Nowhere },
+                };
+                Err((hold, refusal))
+            }
         }
     }
 

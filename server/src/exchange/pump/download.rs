@@ -2,9 +2,9 @@
 
 use crate::client::encode::{self, ConnectionField};
 use crate::connection::core::Scratch;
+use crate::exchange::end::{End, Reached, Refusal};
 use crate::exchange::pump::upload::Upload;
-use crate::exchange::pump::{Exchange, Moved, Outcome};
-use crate::exchange::work::Reached;
+use crate::exchange::pump::{Exchange, Moved, Stop};
 use crate::lane::decoder::Found;
 use crate::lane::reply_head::ReplyFraming;
 use crate::request::head::Version;
@@ -39,7 +39,7 @@ impl Exchange<'_> {
             let step = work.decoder.step(from_app.unread(), reply, head.answer_to());
             let step = match step {
                 Ok(step) => step,
-                Err(why) => return Err(self.bad_answer(why)),
+                Err(why) => return Err(self.bad_answer(why).into()),
             };
             self.scratch.from_app.consume(step.skip);
             (self.ready, self.after) = (step.data, step.after);
@@ -51,7 +51,7 @@ impl Exchange<'_> {
                 }
                 Found::Head => {
                     if self.scratch.reply.switches_protocols() {
-                        return Err(self.switched());
+                        return Err(self.switched().into());
                     }
                     self.begin_answer();
                     moved = true;
@@ -69,7 +69,7 @@ impl Exchange<'_> {
                         }
                         Poll::Ready(Ok(0)) => return Err(self.app_has_closed()),
                         Poll::Ready(Ok(_)) => moved = true,
-                        Poll::Ready(Err(e)) => return Err(self.app_broke(e.to_string())),
+                        Poll::Ready(Err(e)) => return Err(self.app_broke(e.to_string()).into()),
                     }
                 }
             }
@@ -140,40 +140,42 @@ impl Exchange<'_> {
     }
 
     /// Ends the exchange because of an answer that is not one.
-    fn bad_answer(&self, why: String) -> Outcome {
+    fn bad_answer(&self, why: String) -> End {
         match self.answer {
-            Answer::Awaited => Outcome::Failed(Reached::Verdict(502), why),
-            _ => Outcome::Cut(why),
+            Answer::Awaited => no_answer(Reached::Nonsense, why),
+            _ => End::Cut(why),
         }
     }
 
-    fn app_has_closed(&mut self) -> Outcome {
+    fn app_has_closed(&mut self) -> Stop {
         match &self.work {
-            Some(work) if work.decoder.ends_with_connection() => Outcome::Closed,
-            _ if self.answer == Answer::Awaited => {
-                self.app_broke("the application closed the connection without an answer".into())
-            }
-            _ => self.app_broke("the application closed the connection".into()),
+            Some(work) if work.decoder.ends_with_connection() => Stop::ConnectionEnded,
+            _ if self.answer == Answer::Awaited => self
+                .app_broke("the application closed the connection without an answer".into())
+                .into(),
+            _ => self.app_broke("the application closed the connection".into()).into(),
         }
     }
 
-    fn app_broke(&self, why: String) -> Outcome {
+    fn app_broke(&self, why: String) -> End {
         match self.answer {
-            Answer::Awaited if self.scratch.from_app.is_empty() => {
-                Outcome::Failed(Reached::TheApp, why)
-            }
-            Answer::Awaited => Outcome::Failed(Reached::Verdict(502), why),
-            _ => Outcome::Cut(why),
+            Answer::Awaited if self.scratch.from_app.is_empty() => no_answer(Reached::TheApp, why),
+            Answer::Awaited => no_answer(Reached::Nonsense, why),
+            _ => End::Cut(why),
         }
     }
 
-    fn switched(&mut self) -> Outcome {
+    fn switched(&mut self) -> End {
         if self.scratch.head.upgrade().is_none() {
             let why = "the application upgraded a connection without a request for it".into();
-            return Outcome::Failed(Reached::Verdict(502), why);
+            return no_answer(Reached::Nonsense, why);
         }
         let Scratch { reply, to_client, .. } = &mut *self.scratch;
         encode::reply_head(to_client, reply, ReplyFraming::None, ConnectionField::Absent);
-        Outcome::Switched
+        End::Switched
     }
+}
+
+fn no_answer(reached: Reached, why: String) -> End {
+    End::Refused(Refusal::NoAnswer { why, reached })
 }

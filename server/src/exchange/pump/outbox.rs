@@ -3,7 +3,8 @@
 use crate::connection::pace::Pace;
 use crate::connection::watched::Connection;
 use crate::exchange::buffers::{Buffers, IN_MEMORY};
-use crate::exchange::pump::{Moved, Outcome};
+use crate::exchange::end::End;
+use crate::exchange::pump::Moved;
 use crate::lane::reply_head::ReplyFraming;
 use crate::request::chunked;
 use crate::request::spool::{Spool, SpoolLimits};
@@ -108,7 +109,7 @@ impl Outbox {
             }
             match Pin::new(&mut client.stream).poll_write(cx, bytes) {
                 Poll::Pending => return Ok(moved),
-                Poll::Ready(Err(_)) => return Err(Outcome::Left),
+                Poll::Ready(Err(_)) => return Err(End::Left.into()),
                 Poll::Ready(Ok(count)) => {
                     moved = true;
                     reader.moved(count, client.watch.now());
@@ -139,7 +140,7 @@ impl Outbox {
             buffers.no_space("an answer", &e);
             // With a full disk, the application waits for the client. A read that failed has lost bytes.
             if !overflow.is_unwritable() {
-                return Err(Outcome::Broken(format!("the buffer cannot be read: {e}")));
+                return Err(End::GivenUp(format!("the buffer cannot be read: {e}")).into());
             }
         }
         Ok(true)

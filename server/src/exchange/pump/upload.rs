@@ -2,8 +2,8 @@
 
 use crate::connection::watched::Left;
 use crate::exchange::buffers::IN_MEMORY;
-use crate::exchange::pump::{Exchange, Moved, Outcome};
-use crate::exchange::work::Reached;
+use crate::exchange::end::{End, Reached, Refusal};
+use crate::exchange::pump::{Exchange, Moved};
 use crate::request::chunked;
 use crate::request::head::RequestFraming;
 use cabrank_spawner::Protocol;
@@ -85,7 +85,8 @@ impl Exchange<'_> {
                     moved = true;
                 }
                 Poll::Ready(Err(e)) if !work.has_written => {
-                    return Err(Outcome::Failed(Reached::NotTheApp, e.to_string()));
+                    let (why, reached) = (e.to_string(), Reached::NotTheApp);
+                    return Err(End::Refused(Refusal::NoAnswer { why, reached }).into());
                 }
                 Poll::Ready(Err(_)) => self.upload = Upload::Refused,
             }
@@ -112,7 +113,7 @@ impl Exchange<'_> {
             if self.work.as_ref().is_some_and(|work| work.hold.is_some())
                 && let Poll::Ready(Left) = self.client.poll_left(cx, &mut self.scratch.input)
             {
-                return Err(Outcome::Left);
+                return Err(End::Left.into());
             }
             return Ok(false);
         }
@@ -133,7 +134,7 @@ impl Exchange<'_> {
         }
         match self.client.poll_read(cx, &mut self.scratch.input) {
             Poll::Pending => Ok(false),
-            Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => Err(Outcome::Left),
+            Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => Err(End::Left.into()),
             Poll::Ready(Ok(count)) => {
                 self.sender.moved(count, now);
                 Ok(true)

@@ -1,0 +1,64 @@
+//! The end of a request: one type, from the exchange with a process to the page for the client.
+
+use cabrank::application_pool::{ConnectError, GetError};
+
+/// The end of a request.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The client has the whole answer. `stays`: its connection can carry another request.
+    Answered { stays: bool },
+    /// The client has no byte of an answer, and gets a page.
+    Refused(Refusal),
+    /// The answer ended early, after the client had got a part of it.
+    Cut(String),
+    /// The client has left.
+    Left,
+    /// The client has got a part of the answer. It is too slow to read the rest, or its body is malformed.
+    GivenUp(String),
+    /// The client has got a part of the answer, and the work takes longer than `--max-request-time`.
+    TooLong,
+    /// The connection has spoken another protocol since an upgrade, and has ended.
+    Switched,
+}
+
+/// The reason why a client gets a page instead of an answer.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The pool has no process for the request.
+    NoProcess(GetError),
+    /// The process gave no answer.
+    NoAnswer { why: String, reached: Reached },
+    /// The work takes longer than `--max-request-time`.
+    TooLong,
+    /// The server has no space for the request.
+    NoSpace,
+    /// The request is at fault.
+    Request(u16, String),
+    /// The request is at fault, and the server cannot find the next one behind it.
+    Stream(u16, String),
+}
+
+/// How far a request without an answer had come. The retry depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// The server could not connect to the process.
+    Nowhere,
+    /// No byte of the request can have reached the application.
+    NotTheApp,
+    /// The application may have seen the request, but sent no byte of an answer.
+    TheApp,
+    /// The application has sent bytes that are no answer. Another attempt would not help.
+    Nonsense,
+}
+
+impl Refusal {
+    /// The server lacks descriptors or memory, so that another process would not help.
+    pub(crate) fn local(why: String) -> Self {
+        Refusal::NoProcess(GetError::Connect(ConnectError::local(why)))
+    }
+
+    /// Returns whether the connection cannot be used again.
+    pub(crate) fn closes(&self) -> bool {
+        matches!(self, Refusal::NoProcess(GetError::Closed) | Refusal::Stream(..))
+    }
+}
