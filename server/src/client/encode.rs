@@ -4,9 +4,8 @@
 //! [`pairs`](crate::lane::pairs) encodes requests of the session protocols.
 
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
-use crate::request::fields::{Field, Name};
-use crate::request::head::{AnswerTo, RequestFraming, RequestHead, Version};
-use crate::request::origin::{Forwarded, Peer};
+use crate::request::fields::{Name, put_field, put_length};
+use crate::request::head::{AnswerTo, RequestHead, Version};
 use std::cell::Cell;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -103,65 +102,6 @@ pub(crate) fn reply_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the head of a request to an application that speaks HTTP.
-///
-/// The connection to the application stays open. An `Upgrade` of the client is passed on. The application
-/// sees the fields of proxies that [`forwarded`](crate::request::origin) allows.
-pub(crate) fn http_request(
-    out: &mut Vec<u8>,
-    head: &RequestHead,
-    peer: &Peer,
-    forwarded: &Forwarded,
-    body: RequestFraming,
-) {
-    out.extend_from_slice(head.method().as_bytes());
-    out.push(b' ');
-    out.extend_from_slice(head.target());
-    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-    if head.values(Name::Host).next().is_some() {
-        out.extend_from_slice(head.host());
-    } else {
-        // HTTP/1.0 does not require a host, but HTTP/1.1 does, which the server speaks to the application.
-        let _ = write!(out, "{}", peer.local);
-    }
-    out.extend_from_slice(b"\r\n");
-    let mut has_scheme = false;
-    for field in &head.fields {
-        match field.known {
-            _ if field.is_hop_by_hop => continue,
-            // The server writes these itself.
-            Name::Host | Name::ContentLength | Name::ForwardedFor => continue,
-            Name::Expect => continue, // the server has answered it
-            Name::Proxy | Name::Disguised => continue,
-            Name::Forwarded | Name::ForwardedDetail if !forwarded.from_proxy => continue,
-            Name::ForwardedProto if !forwarded.from_proxy => continue,
-            Name::ForwardedProto => has_scheme = true,
-            _ => {}
-        }
-        put_field(out, &head.bytes, field);
-    }
-    out.extend_from_slice(b"X-Forwarded-For: ");
-    for value in head.values(Name::ForwardedFor).filter(|value| !value.is_empty()) {
-        out.extend_from_slice(value);
-        out.extend_from_slice(b", ");
-    }
-    let _ = write!(out, "{}\r\n", peer.remote.ip().to_canonical());
-    if !has_scheme {
-        let _ = write!(out, "X-Forwarded-Proto: {}\r\n", forwarded.scheme.name());
-    }
-    match body {
-        RequestFraming::None => {}
-        RequestFraming::Length(length) => put_length(out, length),
-        RequestFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
-    }
-    if let Some(protocols) = head.upgrade() {
-        out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: ");
-        out.extend_from_slice(protocols);
-        out.extend_from_slice(b"\r\n");
-    }
-    out.extend_from_slice(b"\r\n");
-}
-
 /// A whole reply of the server itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnReply<'a> {
@@ -197,17 +137,6 @@ fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
     let _ = write!(out, "HTTP/1.1 {status} ");
     out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
-}
-
-fn put_field(out: &mut Vec<u8>, bytes: &[u8], field: &Field) {
-    out.extend_from_slice(field.name.get(bytes));
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(field.value.get(bytes));
-    out.extend_from_slice(b"\r\n");
-}
-
-fn put_length(out: &mut Vec<u8>, length: u64) {
-    let _ = write!(out, "Content-Length: {length}\r\n");
 }
 
 /// The length of a date, such as `Sun, 06 Nov 1994 08:49:37 GMT`.

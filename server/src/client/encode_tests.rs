@@ -2,8 +2,6 @@
 
 use super::*;
 use crate::request::head::{Limits, MAX_FIELDS};
-use crate::request::networks::Networks;
-use crate::request::origin::Scheme;
 
 fn request(input: &str) -> RequestHead {
     let mut head = RequestHead::default();
@@ -102,78 +100,6 @@ fn a_body_of_unknown_length_goes_in_chunks_or_until_the_end() {
     assert_eq!((ConnectionField::as_asked(&new), ConnectionField::as_asked(&old)), (Absent, Close));
     let asks = request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
     assert_eq!(ConnectionField::as_asked(&asks), KeepAlive);
-}
-
-/// Encodes a request for an application, as it comes from this address, and returns its lines.
-fn requested(input: &str, from: &str, body: RequestFraming) -> Vec<String> {
-    let head = request(input);
-    let peer = Peer {
-        remote: format!("{from}:5555").parse().unwrap(),
-        local: "127.0.0.1:3000".parse().unwrap(),
-        scheme: Scheme::Http,
-    };
-    let trusted: Networks = "10.0.0.0/8".parse().unwrap();
-    let forwarded = Forwarded::of(&head, &peer, &trusted);
-    let mut out = Vec::new();
-    http_request(&mut out, &head, &peer, &forwarded, body);
-    let out = text(out);
-    out.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
-}
-
-#[test]
-fn an_application_gets_the_request_without_hop_by_hop_fields() {
-    let input = "POST http://b.example/x?y HTTP/1.0\r\nhost: a\r\nCookie: a=1\r\nProxy: evil\r\n\
-                 cookie: b=2\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nTE: trailers\r\n\
-                 Expect: 100-continue\r\nContent-Length: 5\r\n\r\n";
-    assert_eq!(
-        requested(input, "192.0.2.9", RequestFraming::Length(5)),
-        [
-            "POST /x?y HTTP/1.1",
-            "Host: b.example",
-            "Cookie: a=1",
-            "cookie: b=2",
-            "X-Forwarded-For: 192.0.2.9",
-            "X-Forwarded-Proto: http",
-            "Content-Length: 5",
-        ]
-    );
-    let lines = requested("GET / HTTP/1.0\r\n\r\n", "[::ffff:192.0.2.9]", RequestFraming::None);
-    assert_eq!(lines[1..3], ["Host: 127.0.0.1:3000", "X-Forwarded-For: 192.0.2.9"]);
-    let input = "POST / HTTP/1.1\r\nHost:\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let lines = requested(input, "192.0.2.9", RequestFraming::Chunked);
-    assert_eq!((&*lines[1], &**lines.last().unwrap()), ("Host: ", "Transfer-Encoding: chunked"));
-}
-
-#[test]
-fn an_application_sees_the_fields_of_proxies_only_from_proxies() {
-    let input = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.1.1.1\r\nX-Forwarded-Proto: https\r\n\
-                 X-Forwarded-Host: h\r\nForwarded: for=1.1.1.1\r\nX_Forwarded_Proto: https\r\n\r\n";
-    assert_eq!(
-        requested(input, "192.0.2.9", RequestFraming::None)[2..],
-        ["X-Forwarded-For: 1.1.1.1, 192.0.2.9", "X-Forwarded-Proto: http"]
-    );
-    assert_eq!(
-        requested(input, "10.0.0.9", RequestFraming::None)[2..],
-        [
-            "X-Forwarded-Proto: https",
-            "X-Forwarded-Host: h",
-            "Forwarded: for=1.1.1.1",
-            "X-Forwarded-For: 1.1.1.1, 10.0.0.9",
-        ]
-    );
-    let input = "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=1.1.1.1;proto=https\r\n\r\n";
-    let lines = requested(input, "10.0.0.9", RequestFraming::None);
-    assert_eq!(lines.last().unwrap(), "X-Forwarded-Proto: https");
-}
-
-#[test]
-fn an_upgrade_is_passed_on_only_if_the_client_asks_for_it() {
-    let ask = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n";
-    let lines = requested(ask, "192.0.2.9", RequestFraming::None);
-    assert_eq!(lines[lines.len() - 2..], ["Connection: upgrade", "Upgrade: websocket"]);
-    let none = ask.replace("keep-alive, Upgrade", "keep-alive");
-    let lines = requested(&none, "192.0.2.9", RequestFraming::None);
-    assert!(!lines.iter().any(|line| line.contains("pgrade")), "{lines:?}");
 }
 
 #[test]

@@ -14,12 +14,11 @@
 
 use crate::connection::input::Input;
 use crate::exchange::application::Application;
+use crate::exchange::attempt::Attempt;
 use crate::exchange::overtime;
-use crate::exchange::work::Work;
-use crate::lane::decoder::Found;
 use crate::lane::reply_head::ReplyHead;
+use crate::lane::{Abandon, Found, Lane};
 use crate::request::head::AnswerTo;
-use cabrank_spawner::Protocol;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,20 +31,20 @@ const AFTER_FIRST_BYTE: Duration = Duration::from_secs(1);
 /// `rest` are bytes of the answer that are not decoded, and `answer` is the kind of answer.
 pub(crate) fn abandon(
     application: &Arc<Application>,
-    mut work: Work,
+    mut attempt: Attempt,
     rest: Input,
     answer: AnswerTo,
 ) {
-    let is_unlimited = work.process.protocol == Protocol::HttpSession && !work.is_limited();
-    if is_unlimited || !work.has_written || work.hold.is_none() {
+    let how = attempt.lane.abandon(attempt.is_limited());
+    if how == Abandon::AtOnce || attempt.hold.is_none() {
         return; // the drop closes the connection, and ends the session
     }
-    let _ = work.link.stream().end_output();
+    let _ = attempt.lane.stream().end_output();
     let application = Arc::clone(application);
     let limit = application.max_request_time;
     tokio::spawn(async move {
-        let left = limit.map(|limit| limit.saturating_sub(work.since.elapsed()));
-        let finish = finish(&mut work, rest, answer);
+        let left = limit.map(|limit| limit.saturating_sub(attempt.since.elapsed()));
+        let finish = finish(&mut attempt.lane, how, rest, answer);
         let in_time = match left {
             Some(left) => tokio::time::timeout(left, finish).await.is_ok(),
             None => {
@@ -54,24 +53,23 @@ pub(crate) fn abandon(
             }
         };
         if !in_time {
-            overtime::end(&application, work);
+            overtime::end(&application, attempt);
         }
     });
 }
 
 /// Reads the answer and throws it away.
-async fn finish(work: &mut Work, mut rest: Input, answer: AnswerTo) {
-    let waits_for_end = work.process.protocol == Protocol::KeptSession;
+async fn finish(lane: &mut Lane, how: Abandon, mut rest: Input, answer: AnswerTo) {
     // A reply that is not passed on: only its end matters.
     let mut reply = ReplyHead::default();
-    if work.decoder.is_at_head() && rest.is_empty() && !read(work, &mut rest).await {
+    if lane.is_at_head() && rest.is_empty() && !read(lane, &mut rest).await {
         return;
     }
     let drain = async {
         loop {
-            while let Ok(step) = work.decoder.step(rest.unread(), &mut reply, answer) {
+            while let Ok(step) = lane.step(rest.unread(), &mut reply, answer) {
                 rest.consume(step.skip + step.data + step.after);
-                if work.decoder.is_at_end() {
+                if lane.is_at_end() {
                     return;
                 }
                 if step.what == Found::NeedsMore {
@@ -79,12 +77,12 @@ async fn finish(work: &mut Work, mut rest: Input, answer: AnswerTo) {
                 }
             }
             // Bytes that are no answer end with the connection, too.
-            if !read(work, &mut rest).await {
+            if !read(lane, &mut rest).await {
                 return;
             }
         }
     };
-    if waits_for_end {
+    if how == Abandon::AtItsEnd {
         drain.await;
     } else {
         let _ = tokio::time::timeout(AFTER_FIRST_BYTE, drain).await;
@@ -92,7 +90,7 @@ async fn finish(work: &mut Work, mut rest: Input, answer: AnswerTo) {
 }
 
 /// Reads once. Returns false at the end of the connection.
-async fn read(work: &mut Work, rest: &mut Input) -> bool {
-    let read = poll_fn(|cx| rest.poll_read(cx, work.link.stream())).await;
+async fn read(lane: &mut Lane, rest: &mut Input) -> bool {
+    let read = poll_fn(|cx| rest.poll_read(cx, lane.stream())).await;
     read.is_ok_and(|count| count > 0)
 }

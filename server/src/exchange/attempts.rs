@@ -2,12 +2,13 @@
 
 use crate::connection::core::{Core, Scratch};
 use crate::connection::watched::{Connection, Left};
-use crate::exchange::end::{End, Reached, Refusal};
+use crate::exchange::attempt::Attempt;
+use crate::exchange::end::{End, Refusal};
 use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::pump::Exchange;
 use crate::exchange::serving::Serving;
-use crate::exchange::work::{Request, Work};
 use crate::exchange::{abandoned, overtime, tunnel};
+use crate::lane::{Message, Reached};
 use crate::request::body::Body;
 use crate::request::origin::Forwarded;
 use std::sync::Arc;
@@ -37,11 +38,11 @@ pub(crate) async fn answer(
         let pid = hold.process.pid;
         let Scratch { input, head, to_app, .. } = &mut *scratch;
         let peer = client.peer;
-        let request = Request { head, body, peer: &peer, origin: &origin };
-        let begin = Work::begin(hold, core.index, request, to_app);
+        let message = Message { head, peer: &peer, origin: &origin, framing: body.framing() };
+        let begin = Attempt::begin(hold, core.index, message, to_app);
         let (end, hold) = match client.unless_left(input, begin).await {
             Err(Left) => return End::Left,
-            Ok(Ok(work)) => run(serving, client, scratch, body, work).await,
+            Ok(Ok(attempt)) => run(serving, client, scratch, body, attempt).await,
             Ok(Err((hold, refusal))) => (End::Refused(refusal), Some(hold)),
         };
         let End::Refused(Refusal::NoAnswer { why, reached }) = end else { return end };
@@ -67,28 +68,28 @@ async fn run(
     client: &mut Connection,
     scratch: &mut Scratch,
     body: &mut Body,
-    work: Work,
+    attempt: Attempt,
 ) -> (End, Option<Hold>) {
     let application = &serving.application;
-    let process = Arc::clone(&work.process);
-    let mut exchange = Exchange::new(client, scratch, body, serving, work);
+    let process = Arc::clone(&attempt.process);
+    let mut exchange = Exchange::new(client, scratch, body, serving, attempt);
     let end = exchange.run().await;
-    let Some(work) = exchange.into_work() else { return (end, None) };
+    let Some(attempt) = exchange.into_attempt() else { return (end, None) };
     match &end {
-        End::Refused(Refusal::NoAnswer { .. }) => return (end, work.hold),
+        End::Refused(Refusal::NoAnswer { .. }) => return (end, attempt.hold),
         End::Cut(why) => {
             let pid = process.pid;
             tracing::warn!(pid, "App {pid}: its answer ended early: {why}");
-            let hold = work.hold;
+            let hold = attempt.hold;
             if hold.is_some() && process.is_dying().await {
                 application.processes.detach(process.endpoint.identifier);
             }
         }
-        End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, work),
-        End::Switched => tunnel::run(client, scratch, work).await,
+        End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, attempt),
+        End::Switched => tunnel::run(client, scratch, attempt).await,
         End::Left | End::GivenUp(_) | End::Refused(_) => {
             let rest = std::mem::take(&mut scratch.from_app);
-            abandoned::abandon(application, work, rest, scratch.head.answer_to());
+            abandoned::abandon(application, attempt, rest, scratch.head.answer_to());
         }
         End::Answered { .. } => {}
     }

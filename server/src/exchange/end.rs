@@ -1,5 +1,6 @@
 //! The end of a request: one type, from the exchange with a process to the page for the client.
 
+use crate::lane::Reached;
 use cabrank::application_pool::{ConnectError, GetError};
 
 /// The end of a request.
@@ -36,19 +37,6 @@ pub(crate) enum Refusal {
     Request(u16, String),
     /// The request is at fault, and the server cannot find the next one behind it.
     Stream(u16, String),
-}
-
-/// How far a request without an answer had come. The retry depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reached {
-    /// The server could not connect to the process.
-    Nowhere,
-    /// No byte of the request can have reached the application.
-    NotTheApp,
-    /// The application may have seen the request, but sent no byte of an answer.
-    TheApp,
-    /// The application has sent bytes that are no answer. Another attempt would not help.
-    Nonsense,
 }
 
 impl Refusal {

@@ -2,7 +2,7 @@
 //!
 //! - [`stages`] reads head and body, and ends the answer;
 //! - [`attempts`] takes the request to a process, within the bound of [`admission`], and to another one if that is safe;
-//! - [`pump`] carries the request to the process and the answer back, over a [`work`];
+//! - [`pump`] carries the request to the process ([`upload`]) and the answer back ([`download`], [`outbox`]), over an [`attempt`];
 //! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
 //! - [`tunnel`] connects client and application after an upgrade;
 //! - [`serving`] has the parts of the server that requests need: the [`application`] with its [`processes`], and the
@@ -12,10 +12,13 @@
 pub(crate) mod abandoned;
 pub(crate) mod admission;
 pub(crate) mod application;
+pub(crate) mod attempt;
 pub(crate) mod attempts;
 pub(crate) mod buffers;
+pub(crate) mod download;
 pub(crate) mod end;
 pub(crate) mod error_page;
+pub(crate) mod outbox;
 pub(crate) mod overtime;
 #[cfg(test)]
 mod played;
@@ -24,7 +27,7 @@ pub(crate) mod pump;
 pub(crate) mod serving;
 pub(crate) mod stages;
 pub(crate) mod tunnel;
-pub(crate) mod work;
+pub(crate) mod upload;
 
 #[cfg(test)]
 mod ends_tests;

@@ -4,7 +4,7 @@
 //! log, which is the loaders' answer to SIGQUIT, and ends. A process with other requests may finish them first.
 
 use crate::exchange::application::Application;
-use crate::exchange::work::Work;
+use crate::exchange::attempt::Attempt;
 use cabrank_spawner::kill_group;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use std::time::Duration;
 const BACKTRACE: Duration = Duration::from_millis(500);
 
 /// Takes the process out of the pool, asks it for a backtrace, and then ends it.
-pub(crate) fn end(application: &Application, work: Work) {
-    let Work { hold, process, link, .. } = work;
+pub(crate) fn end(application: &Application, attempt: Attempt) {
+    let Attempt { hold, process, lane, .. } = attempt;
     let Some(hold) = hold else { return };
     let pid = process.pid;
     // The session stays open during the backtrace: the pool ends the process when it has no session.
@@ -28,7 +28,7 @@ pub(crate) fn end(application: &Application, work: Work) {
     }
     tokio::spawn(async move {
         tokio::time::sleep(BACKTRACE).await;
-        drop(link);
+        drop(lane);
         // The pid is not reused: the lifeline reaps the process after its session has ended.
         drop(hold);
         if process.concurrency == 1 {

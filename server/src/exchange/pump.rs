@@ -11,23 +11,22 @@
 //! As soon as the application has finished, its session and connection are given back, whatever the client
 //! still has to read.
 //!
-//! [`upload`] does 1 and 2, [`download`] does 3, and [`outbox`] does 4.
+//! [`upload`](crate::exchange::upload) does 2, [`download`](crate::exchange::download) and [`answer`] do 3, and
+//! [`outbox`](crate::exchange::outbox) does 4.
 
-use crate::exchange::buffers::Buffers;
-use crate::exchange::end::{End, Refusal};
-use crate::exchange::serving::Serving;
-mod download;
-mod outbox;
-mod upload;
+mod answer;
 
 use crate::connection::core::Scratch;
 use crate::connection::pace::{Pace, Slow};
 use crate::connection::sweep::Tick;
-use crate::connection::watched::Connection;
-use crate::exchange::pump::download::Answer;
-use crate::exchange::pump::outbox::Outbox;
-use crate::exchange::pump::upload::Upload;
-use crate::exchange::work::Work;
+use crate::connection::watched::{Connection, Left};
+use crate::exchange::attempt::Attempt;
+use crate::exchange::buffers::Buffers;
+use crate::exchange::download::Download;
+use crate::exchange::end::{End, Refusal};
+use crate::exchange::outbox::Outbox;
+use crate::exchange::serving::Serving;
+use crate::exchange::upload::Upload;
 use crate::lane::reply_head::ReplyFraming;
 use crate::request::body::Body;
 use std::task::{Context, Poll};
@@ -50,7 +49,16 @@ impl From<End> for Stop {
     }
 }
 
-/// One attempt to answer a request.
+/// The state of the answer on its way to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Awaited,
+    Begun,
+    /// The application has sent everything.
+    Whole,
+}
+
+/// The exchange of one request with a process.
 #[derive(Debug)]
 pub(crate) struct Exchange<'a> {
     client: &'a mut Connection,
@@ -60,13 +68,9 @@ pub(crate) struct Exchange<'a> {
     /// The longest work of the process; `None`: no limit.
     max_time: Option<Duration>,
     /// `None` once the application has finished, and everything was given back.
-    pub(crate) work: Option<Work>,
+    attempt: Option<Attempt>,
     upload: Upload,
-    /// The number of bytes of `to_app` that the application got.
-    written: usize,
-    /// The bytes at the start of `from_app` that are data for the client, and those behind them that are not.
-    ready: usize,
-    after: usize,
+    download: Download,
     /// The part of the answer that the client has not taken.
     outbox: Outbox,
     answer: Answer,
@@ -85,7 +89,7 @@ impl<'a> Exchange<'a> {
         scratch: &'a mut Scratch,
         body: &'a mut Body,
         serving: &'a Serving,
-        work: Work,
+        attempt: Attempt,
     ) -> Self {
         let (reader, sender) = (Pace::new(client.answer_limits()), Pace::new(client.body_limits()));
         let begun = client.watch.now();
@@ -97,11 +101,9 @@ impl<'a> Exchange<'a> {
             body,
             buffers: &serving.buffers,
             max_time: serving.application.max_request_time,
-            work: Some(work),
-            upload: Upload::Body,
-            written: 0,
-            ready: 0,
-            after: 0,
+            attempt: Some(attempt),
+            upload: Upload::default(),
+            download: Download::default(),
             outbox: Outbox::default(),
             answer: Answer::Awaited,
             framing: ReplyFraming::None,
@@ -118,11 +120,11 @@ impl<'a> Exchange<'a> {
             match std::future::poll_fn(|cx| self.poll(cx)).await {
                 Stop::End(end) => return end,
                 Stop::ConnectionEnded => {
-                    let Some(work) = &mut self.work else { continue };
-                    if work.process.is_dying().await {
+                    let Some(attempt) = &mut self.attempt else { continue };
+                    if attempt.process.is_dying().await {
                         return End::Cut("the application closed the connection".into());
                     }
-                    work.decoder.end();
+                    attempt.lane.end_with_connection();
                 }
             }
         }
@@ -147,8 +149,7 @@ impl<'a> Exchange<'a> {
     /// Moves bytes in each direction once. Returns whether any have moved.
     fn turn(&mut self, cx: &mut Context<'_>) -> Moved {
         let mut moved = false;
-        if self.work.is_some() {
-            moved |= self.fill(cx)?;
+        if self.attempt.is_some() {
             moved |= self.upload(cx)?;
             moved |= self.download(cx)?;
         }
@@ -160,8 +161,59 @@ impl<'a> Exchange<'a> {
         Ok(moved)
     }
 
+    /// Passes the body on, and writes to the application.
+    fn upload(&mut self, cx: &mut Context<'_>) -> Moved {
+        let Some(attempt) = &mut self.attempt else { return Ok(false) };
+        let to_app = &mut self.scratch.to_app;
+        let filled = self.upload.fill(cx, &attempt.lane, self.body, to_app);
+        let filled = filled.map_err(|e| self.no_space(&e))?;
+        let Some(attempt) = &mut self.attempt else { return Ok(filled) };
+        let written = self.upload.write(cx, &mut attempt.lane, &mut self.scratch.to_app);
+        let written = written.map_err(|e| {
+            let (why, reached) = (e.to_string(), attempt.lane.reached());
+            End::Refused(Refusal::NoAnswer { why, reached })
+        })?;
+        Ok(filled | written)
+    }
+
+    /// Reads from the client: the rest of the body, or the end of the connection.
+    fn listen(&mut self, cx: &mut Context<'_>) -> Moved {
+        if self.body.is_received() {
+            // A client that has left does not stop a complete answer: a write shows whether it has.
+            if self.attempt.as_ref().is_some_and(|attempt| attempt.hold.is_some())
+                && let Poll::Ready(Left) = self.client.poll_left(cx, &mut self.scratch.input)
+            {
+                return Err(End::Left.into());
+            }
+            return Ok(false);
+        }
+        let now = self.client.watch.now();
+        if self.upload.is_refused() {
+            let discarded = self.body.discard(&mut self.scratch.input);
+            discarded.map_err(|bad| self.refuse(bad.status, bad.why.into_owned()))?;
+        } else {
+            let taken = self.body.take(&mut self.scratch.input);
+            let taken = taken.map_err(|bad| self.refuse(bad.status, bad.why.into_owned()))?;
+            if taken > 0 || self.body.is_received() {
+                return Ok(true);
+            }
+            if !self.body.has_room() {
+                self.sender.stop(now);
+                return Ok(false);
+            }
+        }
+        match self.client.poll_read(cx, &mut self.scratch.input) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => Err(End::Left.into()),
+            Poll::Ready(Ok(count)) => {
+                self.sender.moved(count, now);
+                Ok(true)
+            }
+        }
+    }
+
     fn is_done(&self) -> bool {
-        self.answer == Answer::Whole && self.work.is_none() && !self.has_output()
+        self.answer == Answer::Whole && self.attempt.is_none() && !self.has_output()
     }
 
     fn has_output(&self) -> bool {
@@ -175,7 +227,7 @@ impl<'a> Exchange<'a> {
 
     /// Looks at the limits of time. Asks for wake-ups when they will have passed.
     fn check_times(&mut self) -> Result<(), End> {
-        let has_session = self.work.as_ref().is_some_and(|work| work.hold.is_some());
+        let has_session = self.attempt.as_ref().is_some_and(|attempt| attempt.hold.is_some());
         if let Some(limit) = self.max_time.filter(|_| has_session)
             && self.client.watch.has_passed(limit, self.begun)
         {
@@ -199,11 +251,11 @@ impl<'a> Exchange<'a> {
             self.sender.stop(self.client.watch.now());
         }
         if let Some(answered) = self.answered
-            && self.work.is_some()
+            && self.attempt.is_some()
             && self.client.watch.has_passed(REST, answered)
         {
-            self.work = None; // closes the connection
-            self.upload = Upload::Refused;
+            self.attempt = None; // closes the connection
+            self.upload.refuse();
             if self.is_done() {
                 return Err(self.answered());
             }
@@ -225,8 +277,8 @@ impl<'a> Exchange<'a> {
     }
 
     /// Takes the application's side.
-    pub(crate) fn into_work(self) -> Option<Work> {
-        self.work
+    pub(crate) fn into_attempt(self) -> Option<Attempt> {
+        self.attempt
     }
 }
 

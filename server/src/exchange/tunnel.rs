@@ -7,8 +7,8 @@
 use crate::connection::core::Scratch;
 use crate::connection::input::Input;
 use crate::connection::watched::Connection;
+use crate::exchange::attempt::Attempt;
 use crate::exchange::processes::Hold;
-use crate::exchange::work::{Link, Work};
 use cabrank_spawner::process::AppInfo;
 use cabrank_spawner::stream::AppStream;
 use std::future::poll_fn;
@@ -23,13 +23,9 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Copies bytes both ways until both sides have closed, or the process has ended.
-pub(crate) async fn run(client: &mut Connection, scratch: &mut Scratch, work: Work) {
-    let Work { link, hold, process, .. } = work;
-    let app = match link {
-        Link::Own(stream) => Some(stream),
-        Link::Lent(lent) => lent.detach(),
-    };
-    let Some(app) = app else { return };
+pub(crate) async fn run(client: &mut Connection, scratch: &mut Scratch, attempt: Attempt) {
+    let Attempt { lane, hold, process, .. } = attempt;
+    let Some(app) = lane.into_stream() else { return };
     client.counts_as_request = None;
     let mut tunnel = Tunnel { app, hold, process, up: Way::default(), down: Way::default() };
     // The head of the answer.

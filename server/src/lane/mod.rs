@@ -1,10 +1,292 @@
-//! The protocols that applications speak: HTTP, sessions with one connection a request, and kept sessions.
+//! The protocols that applications speak: each decision on the protocol of a process is made here.
 //!
-//! [`pairs`] encodes requests of the session protocols, [`reply_head`] parses heads, and `decoder` decodes answers.
+//! [`session`] has one connection a request, [`kept`] has frames on a connection that stays, and [`http`] is HTTP/1.1.
+//! [`pairs`] encodes requests of the session protocols, and [`reply_head`] parses heads.
+//!
+//! A new protocol is a file with the functions of [`session`], a variant of [`Lane`], and one of
+//! [`Protocol`](cabrank_spawner::Protocol).
 
-pub(crate) mod decoder;
+pub(crate) mod http;
+pub(crate) mod kept;
 pub(crate) mod pairs;
 pub(crate) mod reply_head;
+pub(crate) mod session;
+
+use crate::lane::http::Http;
+use crate::lane::kept::Kept;
+use crate::lane::reply_head::ReplyHead;
+use crate::lane::session::Session;
+use crate::request::head::{AnswerTo, BadRequest, RequestFraming, RequestHead};
+use crate::request::origin::{Forwarded, Peer};
+use cabrank::application_pool::ConnectError;
+use cabrank_spawner::Protocol;
+use cabrank_spawner::process::AppConnection;
+use cabrank_spawner::stream::AppStream;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::AsyncWrite;
 
 /// The longest head of a reply, in bytes: Passenger's own limit for Ruby.
 pub(crate) use cabrank_spawner::kept::MAX_REPLY_HEAD;
+
+/// One request's connection to a process. Dropping it closes the connection.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    wire: Wire,
+    /// Whether any byte of the request was sent.
+    has_written: bool,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Session(Session),
+    Kept(Kept),
+    Http(Http),
+}
+
+macro_rules! each {
+    ($lane:expr, $wire:ident => $call:expr) => {
+        match $lane {
+            Wire::Session($wire) => $call,
+            Wire::Kept($wire) => $call,
+            Wire::Http($wire) => $call,
+        }
+    };
+}
+
+/// A request as a process gets it: the head, and how the end of its body shows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Message<'a> {
+    pub(crate) head: &'a RequestHead,
+    pub(crate) peer: &'a Peer,
+    pub(crate) origin: &'a Forwarded,
+    pub(crate) framing: RequestFraming,
+}
+
+/// How far a request without an answer has come. The retry depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// The server could not connect to the process.
+    Nowhere,
+    /// No byte of the request can have reached the application.
+    NotTheApp,
+    /// The application may have seen the request, but sent no byte of an answer.
+    TheApp,
+    /// The application has sent bytes that are no answer. Another attempt would not help.
+    Nonsense,
+}
+
+/// The result of one step of an answer.
+///
+/// The first `skip` bytes of the input are not data, then follow `data` bytes of the body, then `after` bytes
+/// that are not data. The caller consumes all of them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) skip: usize,
+    pub(crate) data: usize,
+    pub(crate) after: usize,
+    pub(crate) what: Found,
+}
+
+/// The kind of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The input ends before the next part.
+    NeedsMore,
+    /// An interim answer: its head is in `reply`.
+    Interim,
+    /// The head is in `reply`.
+    Head,
+    /// Bytes of the body, or its end.
+    Data,
+}
+
+/// What the end of a process's connection means for the answer that it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// The answer is incomplete.
+    Broken,
+    /// It is the end of the answer if the process lives: the answer has no length.
+    PerhapsWhole,
+    /// The client lacks nothing: only the process's word that it has finished is missing.
+    Whole,
+}
+
+/// How the work for a client that has left ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Abandon {
+    /// With the connection, which the server closes at once.
+    AtOnce,
+    /// With the connection, which the server closes a moment after the first byte of the answer.
+    AfterFirstByte,
+    /// With the end of the answer.
+    AtItsEnd,
+}
+
+impl Lane {
+    /// Appends the head of a request to `out`, in the protocol of the process.
+    ///
+    /// # Errors
+    /// The request cannot be expressed in this protocol.
+    pub(crate) fn push_head(
+        out: &mut Vec<u8>,
+        to: &AppConnection,
+        message: Message<'_>,
+    ) -> Result<(), BadRequest> {
+        let password = &to.process.password;
+        match to.process.protocol {
+            Protocol::Session | Protocol::KeptSession => {
+                pairs::session_pairs(out, message, password)
+            }
+            Protocol::HttpSession => {
+                http::push_head(out, message);
+                Ok(())
+            }
+        }
+    }
+
+    /// Opens or borrows the connection of a request of this core.
+    ///
+    /// # Errors
+    /// The process takes no connection, or the server can open none.
+    pub(crate) async fn open(to: &mut AppConnection, core: usize) -> Result<Lane, ConnectError> {
+        let process = &to.process;
+        let borrow = || process.connections.borrow(&process.endpoint, core);
+        let wire = match process.protocol {
+            Protocol::Session => {
+                let opened = to.opened.take();
+                let opened =
+                    opened.ok_or_else(|| ConnectError::local("the session has no connection"))?;
+                let stream = AppStream::finish(opened, &process.endpoint.address).await?;
+                Wire::Session(Session::new(stream))
+            }
+            Protocol::KeptSession => Wire::Kept(Kept::new(borrow().await?)),
+            Protocol::HttpSession => Wire::Http(Http::new(borrow().await?)),
+        };
+        Ok(Lane { wire, has_written: false })
+    }
+
+    /// Returns the connection.
+    pub(crate) fn stream(&mut self) -> &mut AppStream {
+        each!(&mut self.wire, wire => wire.stream())
+    }
+
+    /// Appends a part of the request's body, which is not empty.
+    pub(crate) fn push_body(&self, out: &mut Vec<u8>, framing: RequestFraming, part: &[u8]) {
+        each!(&self.wire, wire => wire.push_body(out, framing, part));
+    }
+
+    /// Appends the mark that ends the request's body.
+    pub(crate) fn push_end(&self, out: &mut Vec<u8>, framing: RequestFraming) {
+        each!(&self.wire, wire => wire.push_end(out, framing));
+    }
+
+    /// Writes once.
+    pub(crate) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(self.stream()).poll_write(cx, bytes);
+        self.has_written |= matches!(written, Poll::Ready(Ok(_)));
+        written
+    }
+
+    /// Notes that the whole request was written.
+    pub(crate) fn end_request(&mut self) {
+        if let Wire::Session(session) = &mut self.wire {
+            session.end_request();
+        }
+    }
+
+    /// Returns whether any byte of the request was sent.
+    pub(crate) fn has_written(&self) -> bool {
+        self.has_written
+    }
+
+    /// Returns how far a request without an answer has come.
+    pub(crate) fn reached(&self) -> Reached {
+        if self.has_written { Reached::TheApp } else { Reached::NotTheApp }
+    }
+
+    /// Decodes the next part of the answer.
+    ///
+    /// # Errors
+    /// The bytes are not an answer. The text is for the log.
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        reply: &mut ReplyHead,
+        to: AnswerTo,
+    ) -> Result<Step, String> {
+        each!(&mut self.wire, wire => wire.step(input, reply, to))
+    }
+
+    /// Returns whether the head of the answer has not arrived yet.
+    pub(crate) fn is_at_head(&self) -> bool {
+        each!(&self.wire, wire => wire.is_at_head())
+    }
+
+    /// Returns whether the application has sent the whole answer.
+    pub(crate) fn is_at_end(&self) -> bool {
+        each!(&self.wire, wire => wire.is_at_end())
+    }
+
+    /// Returns what the end of the connection means now.
+    pub(crate) fn closed(&self) -> Closed {
+        each!(&self.wire, wire => wire.closed())
+    }
+
+    /// Ends the answer with the connection.
+    pub(crate) fn end_with_connection(&mut self) {
+        each!(&mut self.wire, wire => wire.end_with_connection());
+    }
+
+    /// Returns whether the application may go on reading the request after its answer, while it takes others.
+    pub(crate) fn reads_on(&self) -> bool {
+        matches!(self.wire, Wire::Http(_))
+    }
+
+    /// Gives the connection back after a whole exchange.
+    ///
+    /// `is_clean`: the application got the whole request, and no bytes follow its answer.
+    pub(crate) fn give_back(self, reply: &ReplyHead, is_clean: bool) {
+        match self.wire {
+            Wire::Kept(kept) if is_clean => kept.give_back(),
+            Wire::Http(http) if is_clean => http.give_back(reply),
+            _ => {}
+        }
+    }
+
+    /// Returns how the work for a client that has left ends. `is_limited`: the process takes a limited number of
+    /// requests at once.
+    pub(crate) fn abandon(&self, is_limited: bool) -> Abandon {
+        match self.wire {
+            _ if !self.has_written => Abandon::AtOnce,
+            Wire::Kept(_) => Abandon::AtItsEnd,
+            Wire::Http(_) if !is_limited => Abandon::AtOnce,
+            Wire::Session(_) | Wire::Http(_) => Abandon::AfterFirstByte,
+        }
+    }
+
+    /// Returns the connection for another protocol.
+    pub(crate) fn into_stream(self) -> Option<AppStream> {
+        match self.wire {
+            Wire::Session(session) => Some(session.into_stream()),
+            Wire::Kept(kept) => kept.into_stream(),
+            Wire::Http(http) => http.into_stream(),
+        }
+    }
+}
+
+impl Step {
+    /// Returns the step of an input that ends too early.
+    fn needs_more() -> Self {
+        Step { skip: 0, data: 0, after: 0, what: Found::NeedsMore }
+    }
+}
+
+fn malformed(why: String) -> String {
+    format!("the head of the application's answer is malformed: {why}")
+}

@@ -3,10 +3,11 @@
 //! A field `X-Name` becomes the variable `HTTP_X_NAME`, and fields of one name become one variable. A name with
 //! `_` could pass for another field, so such fields are left out.
 
+use crate::lane::Message;
 use crate::request::fields::{Field, Name, Place};
-use crate::request::head::{BadRequest, RequestHead};
+use crate::request::head::{BadRequest, RequestFraming, RequestHead};
 use crate::request::host::without_port;
-use crate::request::origin::{Forwarded, Peer, Scheme};
+use crate::request::origin::{Forwarded, Scheme};
 use std::fmt::Display;
 use std::io::Write;
 
@@ -14,18 +15,14 @@ const SOFTWARE: &str = concat!("cabrank/", env!("CARGO_PKG_VERSION"));
 
 /// Appends a request's head: a big-endian u32 length, then names and values, each ended by NUL.
 ///
-/// The caller says the body's length, because it may have read a chunked body already; `None`: unknown.
-///
 /// # Errors
 /// The protocol cannot express the request: its decoded path has a NUL. `out` is then as it was.
 pub(crate) fn session_pairs(
     out: &mut Vec<u8>,
-    head: &RequestHead,
-    peer: &Peer,
-    forwarded: &Forwarded,
+    message: Message<'_>,
     password: &str,
-    content_length: Option<u64>,
 ) -> Result<(), BadRequest> {
+    let Message { head, peer, origin, framing } = message;
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     let mut pairs = Pairs(out);
@@ -44,18 +41,18 @@ pub(crate) fn session_pairs(
         name => pairs.put("SERVER_NAME", name),
     }
     pairs.show("SERVER_PORT", peer.local.port());
-    pairs.show("REMOTE_ADDR", forwarded.remote);
-    if forwarded.remote_port != 0 {
-        pairs.show("REMOTE_PORT", forwarded.remote_port);
+    pairs.show("REMOTE_ADDR", origin.remote);
+    if origin.remote_port != 0 {
+        pairs.show("REMOTE_PORT", origin.remote_port);
     }
-    if forwarded.scheme == Scheme::Https {
+    if origin.scheme == Scheme::Https {
         pairs.put("HTTPS", b"on");
     }
-    if let Some(length) = content_length {
+    if let RequestFraming::Length(length) = framing {
         pairs.show("CONTENT_LENGTH", length);
     }
     for (i, field) in head.fields.iter().enumerate() {
-        if is_passed_on(field, forwarded) {
+        if is_passed_on(field, origin) {
             pairs.field(head, i);
         }
     }
@@ -67,7 +64,7 @@ pub(crate) fn session_pairs(
 }
 
 /// Returns whether this field begins a variable.
-fn is_passed_on(field: &Field, forwarded: &Forwarded) -> bool {
+fn is_passed_on(field: &Field, origin: &Forwarded) -> bool {
     let is_of_proxy =
         matches!(field.known, Name::Forwarded | Name::ForwardedDetail | Name::ForwardedProto);
     // The server has answered `Expect` itself, and knows the body's length better.
@@ -76,7 +73,7 @@ fn is_passed_on(field: &Field, forwarded: &Forwarded) -> bool {
         && !is_own
         && field.known != Name::Proxy
         && field.place != Place::Later
-        && (forwarded.from_proxy || !is_of_proxy)
+        && (origin.from_proxy || !is_of_proxy)
 }
 
 struct Pairs<'a>(&'a mut Vec<u8>);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::request::head::{Limits, MAX_FIELDS};
 use crate::request::networks::Networks;
+use crate::request::origin::Peer;
 use std::collections::HashMap;
 
 /// Encodes the request, and decodes it as an application does.
@@ -15,9 +16,11 @@ fn encoded(input: &str, from: &str, length: Option<u64>) -> Result<HashMap<Strin
         scheme: Scheme::Http,
     };
     let trusted: Networks = "10.0.0.0/8".parse().unwrap();
-    let forwarded = Forwarded::of(&head, &peer, &trusted);
+    let origin = Forwarded::of(&head, &peer, &trusted);
+    let framing = length.map_or(RequestFraming::None, RequestFraming::Length);
+    let message = Message { head: &head, peer: &peer, origin: &origin, framing };
     let mut out = b"before".to_vec();
-    let encoded = session_pairs(&mut out, &head, &peer, &forwarded, "secret", length);
+    let encoded = session_pairs(&mut out, message, "secret");
     let Some((size, pairs)) = out.strip_prefix(b"before").unwrap().split_first_chunk() else {
         assert_eq!(out, b"before");
         return Err(encoded.unwrap_err().status);

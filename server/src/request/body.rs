@@ -4,7 +4,8 @@
 //! and the rest follows at the pace of client and application.
 
 use crate::connection::input::Input;
-use crate::request::chunked::Decoder;
+use crate::request::chunked::BadChunk;
+use crate::request::framing::Reader;
 use crate::request::head::{BadRequest, RequestFraming, RequestHead};
 use crate::request::spool::{Spool, SpoolLimits};
 use std::io;
@@ -13,7 +14,8 @@ use std::task::{Context, Poll};
 /// The body of one request.
 #[derive(Debug)]
 pub(crate) struct Body {
-    rest: Rest,
+    /// The part of the body that the client has not sent yet.
+    rest: Reader,
     framing: RequestFraming,
     /// `None`: the request has no body.
     spool: Option<Spool>,
@@ -27,27 +29,12 @@ pub(crate) struct Body {
     is_consumed: bool,
 }
 
-/// The part of the body that the client has not sent yet.
-#[derive(Debug)]
-enum Rest {
-    Length(u64),
-    Chunked(Decoder),
-    Nothing,
-}
-
 impl Body {
     /// Creates the body of the request with this head. `limits` is called only if there is a body.
     pub(crate) fn new(head: &RequestHead, max: u64, limits: impl FnOnce() -> SpoolLimits) -> Self {
         let framing = head.framing();
-        let rest = match framing {
-            RequestFraming::None | RequestFraming::Length(0) => Rest::Nothing,
-            RequestFraming::Length(length) => Rest::Length(length),
-            RequestFraming::Chunked => Rest::Chunked(Decoder::default()),
-        };
-        let spool = match rest {
-            Rest::Nothing => None,
-            Rest::Length(_) | Rest::Chunked(_) => Some(Spool::new(limits())),
-        };
+        let rest = Reader::from(framing);
+        let spool = if rest.is_done() { None } else { Some(Spool::new(limits())) };
         Body { rest, framing, spool, max, received: 0, sent: 0, is_consumed: false }
     }
 
@@ -58,7 +45,7 @@ impl Body {
 
     /// Returns whether the client has sent the whole body.
     pub(crate) fn is_received(&self) -> bool {
-        matches!(self.rest, Rest::Nothing)
+        self.rest.is_done()
     }
 
     /// Returns whether any byte of the body has arrived.
@@ -83,33 +70,14 @@ impl Body {
     pub(crate) fn take(&mut self, input: &mut Input) -> Result<usize, BadRequest> {
         let Some(spool) = &mut self.spool else { return Ok(0) };
         let mut taken = 0;
-        while !input.is_empty() && spool.room() > 0 {
-            match &mut self.rest {
-                Rest::Nothing => break,
-                Rest::Length(left) => {
-                    let most = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-                    let count = spool.push(&input.unread()[..most]);
-                    input.consume(count);
-                    taken += count;
-                    *left -= count as u64;
-                    if *left == 0 {
-                        self.rest = Rest::Nothing;
-                    }
-                }
-                Rest::Chunked(decoder) => {
-                    let room = spool.room().min(input.len());
-                    let decoded = decoder
-                        .decode(&input.unread()[..room])
-                        .map_err(|e| BadRequest { status: 400, why: e.0.into() })?;
-                    let count = spool.push(&input.unread()[decoded.data.clone()]);
-                    debug_assert_eq!(count, decoded.data.len(), "there was room");
-                    input.consume(decoded.consumed);
-                    taken += count;
-                    if decoded.is_end {
-                        self.rest = Rest::Nothing;
-                    }
-                }
-            }
+        while !input.is_empty() && spool.room() > 0 && !self.rest.is_done() {
+            let room = spool.room().min(input.len());
+            let piece = self.rest.next(&input.unread()[..room]).map_err(malformed)?;
+            let data = &input.unread()[piece.skip..][..piece.data];
+            let count = spool.push(data);
+            debug_assert_eq!(count, data.len(), "there was room");
+            input.consume(piece.len());
+            taken += count;
         }
         self.received += taken as u64;
         if self.max > 0 && self.received > self.max {
@@ -124,27 +92,9 @@ impl Body {
     /// # Errors
     /// The body is malformed.
     pub(crate) fn discard(&mut self, input: &mut Input) -> Result<(), BadRequest> {
-        while !input.is_empty() {
-            match &mut self.rest {
-                Rest::Nothing => break,
-                Rest::Length(left) => {
-                    let count = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-                    input.consume(count);
-                    *left -= count as u64;
-                    if *left == 0 {
-                        self.rest = Rest::Nothing;
-                    }
-                }
-                Rest::Chunked(decoder) => {
-                    let decoded = decoder
-                        .decode(input.unread())
-                        .map_err(|e| BadRequest { status: 400, why: e.0.into() })?;
-                    input.consume(decoded.consumed);
-                    if decoded.is_end {
-                        self.rest = Rest::Nothing;
-                    }
-                }
-            }
+        while !input.is_empty() && !self.rest.is_done() {
+            let piece = self.rest.next(input.unread()).map_err(malformed)?;
+            input.consume(piece.len());
         }
         Ok(())
     }
@@ -200,6 +150,10 @@ impl Body {
         self.sent = 0;
         !self.is_consumed
     }
+}
+
+fn malformed(bad: BadChunk) -> BadRequest {
+    BadRequest { status: 400, why: bad.0.into() }
 }
 
 #[cfg(test)]

@@ -169,6 +169,13 @@ fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }
 
+/// Appends a chunk, which is not empty.
+pub(crate) fn push(out: &mut Vec<u8>, data: &[u8]) {
+    size_line(out, data.len());
+    out.extend_from_slice(data);
+    out.extend_from_slice(CHUNK_END);
+}
+
 /// Appends the line before a chunk of `size` bytes. The chunk and [`CHUNK_END`] follow it.
 ///
 /// A chunk of no bytes would end the body, so the caller leaves it out.

@@ -3,6 +3,7 @@
 //! The parsers classify each name once, so that later code compares a byte instead of a string. A field is
 //! a pair of ranges in the buffer of its head; the functions here get that buffer as `bytes`.
 
+use std::io::Write;
 use std::ops::Range;
 
 /// The largest number of fields that `Connection` may name. More would make a head expensive.
@@ -244,6 +245,19 @@ pub(crate) fn length(value: &[u8]) -> Option<u64> {
         return None;
     }
     std::str::from_utf8(value).ok()?.parse().ok()
+}
+
+/// Appends a field, as it is.
+pub(crate) fn put_field(out: &mut Vec<u8>, bytes: &[u8], field: &Field) {
+    out.extend_from_slice(field.name.get(bytes));
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(field.value.get(bytes));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends `Content-Length`.
+pub(crate) fn put_length(out: &mut Vec<u8>, length: u64) {
+    let _ = write!(out, "Content-Length: {length}\r\n");
 }
 
 /// Whether an incomplete head may be complete by now.

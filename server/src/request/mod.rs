@@ -1,9 +1,10 @@
 //! A request without its protocol: [`head`] and [`fields`], [`host`], [`origin`], and the `body`, in memory or in a file
-//! (`spool`). [`chunked`] is the framing of bodies in both directions.
+//! (`spool`). [`framing`] and [`chunked`] find the ends of bodies, in both directions.
 
 pub(crate) mod body;
 pub(crate) mod chunked;
 pub(crate) mod fields;
+pub(crate) mod framing;
 pub(crate) mod head;
 pub(crate) mod host;
 pub(crate) mod networks;

@@ -4,7 +4,6 @@ use crate::connection::pace::Pace;
 use crate::connection::watched::Connection;
 use crate::exchange::buffers::{Buffers, IN_MEMORY};
 use crate::exchange::end::End;
-use crate::exchange::pump::Moved;
 use crate::lane::reply_head::ReplyFraming;
 use crate::request::chunked;
 use crate::request::spool::{Spool, SpoolLimits};
@@ -91,7 +90,7 @@ impl Outbox {
         client: &mut Connection,
         reader: &mut Pace,
         buffers: &Buffers,
-    ) -> Moved {
+    ) -> Result<bool, End> {
         let mut moved = false;
         loop {
             moved |= self.push_staged();
@@ -109,7 +108,7 @@ impl Outbox {
             }
             match Pin::new(&mut client.stream).poll_write(cx, bytes) {
                 Poll::Pending => return Ok(moved),
-                Poll::Ready(Err(_)) => return Err(End::Left.into()),
+                Poll::Ready(Err(_)) => return Err(End::Left),
                 Poll::Ready(Ok(count)) => {
                     moved = true;
                     reader.moved(count, client.watch.now());
@@ -131,7 +130,7 @@ impl Outbox {
     }
 
     /// Moves bytes between the queue's memory and its file. Returns whether a step has ended.
-    fn advance_file(&mut self, cx: &mut Context<'_>, buffers: &Buffers) -> Moved {
+    fn advance_file(&mut self, cx: &mut Context<'_>, buffers: &Buffers) -> Result<bool, End> {
         let Some(overflow) = self.overflow.as_mut().filter(|overflow| overflow.has_work()) else {
             return Ok(false);
         };
@@ -140,7 +139,7 @@ impl Outbox {
             buffers.no_space("an answer", &e);
             // With a full disk, the application waits for the client. A read that failed has lost bytes.
             if !overflow.is_unwritable() {
-                return Err(End::GivenUp(format!("the buffer cannot be read: {e}")).into());
+                return Err(End::GivenUp(format!("the buffer cannot be read: {e}")));
             }
         }
         Ok(true)

@@ -1,0 +1,148 @@
+//! HTTP/1.1 over connections that stay open between requests (`http_session`).
+
+use crate::lane::reply_head::{ReplyFraming, ReplyHead};
+use crate::lane::session::{body_of, closed, step_of_body};
+use crate::lane::{Closed, Found, Message, Step, malformed};
+use crate::request::chunked;
+use crate::request::fields::{Name, put_field, put_length};
+use crate::request::framing::Reader;
+use crate::request::head::{AnswerTo, RequestFraming};
+use cabrank_spawner::connections::Lent;
+use cabrank_spawner::stream::AppStream;
+use std::io::Write;
+
+/// A borrowed connection.
+#[derive(Debug)]
+pub(crate) struct Http {
+    lent: Lent,
+    /// The body of the answer; `None`: its head has not arrived.
+    body: Option<Reader>,
+}
+
+impl Http {
+    pub(crate) fn new(lent: Lent) -> Self {
+        Http { lent, body: None }
+    }
+
+    pub(crate) fn stream(&mut self) -> &mut AppStream {
+        self.lent.stream()
+    }
+
+    pub(crate) fn push_body(&self, out: &mut Vec<u8>, framing: RequestFraming, part: &[u8]) {
+        match framing {
+            RequestFraming::Chunked => chunked::push(out, part),
+            RequestFraming::None | RequestFraming::Length(_) => out.extend_from_slice(part),
+        }
+    }
+
+    pub(crate) fn push_end(&self, out: &mut Vec<u8>, framing: RequestFraming) {
+        if framing == RequestFraming::Chunked {
+            out.extend_from_slice(chunked::END);
+        }
+    }
+
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        reply: &mut ReplyHead,
+        to: AnswerTo,
+    ) -> Result<Step, String> {
+        match &mut self.body {
+            Some(body) => step_of_body(body, input),
+            None => {
+                let parsed = reply.parse_http(input, to).map_err(malformed)?;
+                let Some(skip) = parsed else { return Ok(Step::needs_more()) };
+                if reply.is_interim() {
+                    return Ok(Step { skip, what: Found::Interim, ..Step::needs_more() });
+                }
+                self.body = Some(body_of(reply));
+                Ok(Step { skip, what: Found::Head, ..Step::needs_more() })
+            }
+        }
+    }
+
+    pub(crate) fn is_at_head(&self) -> bool {
+        self.body.is_none()
+    }
+
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.body.as_ref().is_some_and(Reader::is_done)
+    }
+
+    pub(crate) fn closed(&self) -> Closed {
+        closed(self.body.as_ref())
+    }
+
+    pub(crate) fn end_with_connection(&mut self) {
+        self.body = Some(Reader::Done);
+    }
+
+    /// Keeps the connection, unless the application closes it after this answer.
+    pub(crate) fn give_back(self, reply: &ReplyHead) {
+        if !reply.closes() && reply.framing() != ReplyFraming::UntilClose {
+            self.lent.keep();
+        }
+    }
+
+    pub(crate) fn into_stream(self) -> Option<AppStream> {
+        self.lent.detach()
+    }
+}
+
+/// Appends the head of a request to an application that speaks HTTP.
+///
+/// The connection to the application stays open. An `Upgrade` of the client is passed on. The application
+/// sees the fields of proxies that [`origin`](crate::request::origin) allows.
+pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>) {
+    let Message { head, peer, origin, framing } = message;
+    out.extend_from_slice(head.method().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(head.target());
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    if head.values(Name::Host).next().is_some() {
+        out.extend_from_slice(head.host());
+    } else {
+        // HTTP/1.0 does not require a host, but HTTP/1.1 does, which the server speaks to the application.
+        let _ = write!(out, "{}", peer.local);
+    }
+    out.extend_from_slice(b"\r\n");
+    let mut has_scheme = false;
+    for field in &head.fields {
+        match field.known {
+            _ if field.is_hop_by_hop => continue,
+            // The server writes these itself.
+            Name::Host | Name::ContentLength | Name::ForwardedFor => continue,
+            Name::Expect => continue, // the server has answered it
+            Name::Proxy | Name::Disguised => continue,
+            Name::Forwarded | Name::ForwardedDetail if !origin.from_proxy => continue,
+            Name::ForwardedProto if !origin.from_proxy => continue,
+            Name::ForwardedProto => has_scheme = true,
+            _ => {}
+        }
+        put_field(out, &head.bytes, field);
+    }
+    out.extend_from_slice(b"X-Forwarded-For: ");
+    for value in head.values(Name::ForwardedFor).filter(|value| !value.is_empty()) {
+        out.extend_from_slice(value);
+        out.extend_from_slice(b", ");
+    }
+    let _ = write!(out, "{}\r\n", peer.remote.ip().to_canonical());
+    if !has_scheme {
+        let _ = write!(out, "X-Forwarded-Proto: {}\r\n", origin.scheme.name());
+    }
+    match framing {
+        RequestFraming::None => {}
+        RequestFraming::Length(length) => put_length(out, length),
+        RequestFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+    }
+    if let Some(protocols) = head.upgrade() {
+        out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: ");
+        out.extend_from_slice(protocols);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;
