@@ -3,8 +3,12 @@
 //! The head comes before the first byte of a connection: a line of text in version 1, a binary block in
 //! version 2. A client could send it just as well, so the server parses it only from trusted proxies.
 
+use crate::connection::core::Bytes;
+use crate::connection::reading::{More, more};
+use crate::connection::watched::Connection;
 use crate::request::origin::{Peer, Scheme};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 const LINE_START: &[u8] = b"PROXY ";
 /// The longest line of version 1, with its CRLF.
@@ -28,6 +32,33 @@ pub(crate) enum ProxyHead {
     /// A head of `size` bytes. `peer`: the addresses of the original connection; `None`: the proxy
     /// speaks for itself, for example to check the server's health.
     Present { size: usize, peer: Option<Peer> },
+}
+
+/// Reads the head of the PROXY protocol, if there is one. Returns false if the connection ends.
+///
+/// `limit` is the time for each read; zero: no limit.
+pub(crate) async fn read(client: &mut Connection, bytes: &mut Bytes, limit: Duration) -> bool {
+    loop {
+        match proxy_head(bytes.input.unread()) {
+            Ok(ProxyHead::Incomplete) => {}
+            Ok(ProxyHead::Absent) => return true,
+            Ok(ProxyHead::Present { size, peer }) => {
+                bytes.input.consume(size);
+                if let Some(peer) = peer {
+                    client.peer = peer;
+                }
+                return true;
+            }
+            Err(why) => {
+                tracing::warn!("the proxy {} sent a malformed head: {why}", client.peer.remote);
+                return false;
+            }
+        }
+        let begun = client.watch.now();
+        if more(client, &mut bytes.input, limit, begun).await != More::Bytes {
+            return false;
+        }
+    }
 }
 
 /// Parses the head of the PROXY protocol, version 1 or 2. Only trusted proxies may send it.

@@ -1,10 +1,11 @@
 //! The data of one core: its share of the connections, and what requests of that core use again.
 
+use crate::client::http1::parse::Parser;
 use crate::connection::input::Input;
 use crate::connection::sweep::Sweep;
 use crate::exchange::serving::Serving;
 use crate::lane::reply_head::ReplyHead;
-use crate::request::head::RequestHead;
+use crate::request::head::Head;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,12 +24,19 @@ pub(crate) struct Core {
     recycled: Mutex<Vec<Scratch>>,
 }
 
-/// The buffers and heads of one request.
+/// The head and the buffers of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    pub(crate) head: Head,
+    pub(crate) parser: Parser,
+    pub(crate) bytes: Bytes,
+}
+
+/// The buffers of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Bytes {
     /// Bytes of the client: the rest of the request, and those that follow it.
     pub(crate) input: Input,
-    pub(crate) head: RequestHead,
     pub(crate) reply: ReplyHead,
     /// Bytes for the application.
     pub(crate) to_app: Vec<u8>,
@@ -82,7 +90,9 @@ impl Core {
 
 impl Scratch {
     fn clear(&mut self) {
-        let Scratch { input, head, reply, to_app, from_app, to_client } = self;
+        let Scratch { head, parser, bytes } = self;
+        let Bytes { input, reply, to_app, from_app, to_client } = bytes;
+        parser.clear();
         input.shrink();
         from_app.shrink();
         head.clear();

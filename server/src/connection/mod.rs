@@ -8,6 +8,7 @@
 pub(crate) mod core;
 pub(crate) mod input;
 pub(crate) mod pace;
+pub(crate) mod reading;
 pub(crate) mod serve;
 pub(crate) mod stream;
 pub(crate) mod sweep;

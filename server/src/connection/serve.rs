@@ -3,10 +3,10 @@
 //! An idle connection owns no buffer. The future of a request is boxed, so that it takes no memory while the
 //! connection is idle.
 
+use crate::client::http1::requests::{self, Next};
 use crate::connection::core::Core;
 use crate::connection::stream::Stream;
 use crate::connection::watched::Connection;
-use crate::exchange::stages::{self, Next};
 use crate::request::origin::Peer;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(crate) async fn serve(core: &Arc<Core>, stream: Stream, peer: Peer, counts: 
     let mut client = Connection::new(stream, peer, core.sweep.watch(), &limits, counts);
     let mut has_served = false;
     while next_request(&mut client, limits.timeouts.keep_alive, has_served).await {
-        match Box::pin(stages::serve(core, &mut client, has_served)).await {
+        match Box::pin(requests::serve(core, &mut client, has_served)).await {
             Next::Wait => {}
             Next::Served => has_served = true,
             Next::Close => break,

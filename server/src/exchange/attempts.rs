@@ -1,16 +1,16 @@
 //! The attempts to get the answer to one request from a process.
 
-use crate::connection::core::{Core, Scratch};
+use crate::client::Side;
+use crate::connection::core::{Bytes, Core};
 use crate::connection::watched::{Connection, Left};
 use crate::exchange::attempt::Attempt;
+use crate::exchange::buffers::Buffers;
 use crate::exchange::end::{End, Refusal};
 use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::pump::Exchange;
-use crate::exchange::serving::Serving;
+use crate::exchange::request::Request;
 use crate::exchange::{abandoned, overtime, tunnel};
-use crate::lane::{Message, Reached};
-use crate::request::body::Body;
-use crate::request::origin::Forwarded;
+use crate::lane::Reached;
 use std::sync::Arc;
 
 /// The largest number of processes that one request tries without reaching the application.
@@ -20,29 +20,27 @@ const MAX_REFUSALS: usize = 10;
 pub(crate) async fn answer(
     core: &Core,
     client: &mut Connection,
-    scratch: &mut Scratch,
-    body: &mut Body,
+    request: &mut Request<'_>,
+    bytes: &mut Bytes,
+    side: &mut Side,
 ) -> End {
     let serving = &*core.serving;
-    let application = &serving.application;
-    let origin = Forwarded::of(&scratch.head, &client.peer, &serving.trusted_proxies);
+    let application = request.application;
     let mut tries = Tries::default();
     let mut in_progress = None;
     loop {
         let get = application.processes.get(&mut in_progress);
-        let hold = match client.unless_left(&mut scratch.input, get).await {
+        let hold = match client.unless_left(&mut bytes.input, get).await {
             Err(Left) => return End::Left,
             Ok(Err(error)) => return End::Refused(Refusal::NoProcess(error)),
             Ok(Ok(hold)) => hold,
         };
         let pid = hold.process.pid;
-        let Scratch { input, head, to_app, .. } = &mut *scratch;
-        let peer = client.peer;
-        let message = Message { head, peer: &peer, origin: &origin, framing: body.framing() };
-        let begin = Attempt::begin(hold, core.index, message, to_app);
+        let Bytes { input, to_app, .. } = &mut *bytes;
+        let begin = Attempt::begin(hold, core.index, request.message(), to_app);
         let (end, hold) = match client.unless_left(input, begin).await {
             Err(Left) => return End::Left,
-            Ok(Ok(attempt)) => run(serving, client, scratch, body, attempt).await,
+            Ok(Ok(attempt)) => run(&serving.buffers, client, request, bytes, side, attempt).await,
             Ok(Err((hold, refusal))) => (End::Refused(refusal), Some(hold)),
         };
         let End::Refused(Refusal::NoAnswer { why, reached }) = end else { return end };
@@ -51,9 +49,10 @@ pub(crate) async fn answer(
         {
             tracing::warn!(pid, "process {pid} gets no more requests: {why}");
         }
-        let head = &scratch.head;
+        let head = request.head;
         let (method, path) = (head.method(), String::from_utf8_lossy(head.path()));
-        if application.retries && tries.may_retry(reached, head.is_safe()) && body.rewind() {
+        if application.retries && tries.may_retry(reached, head.is_safe()) && request.body.rewind()
+        {
             tracing::debug!(pid, "App {pid}: no answer to {method} {path}: {why}; retrying");
             continue;
         }
@@ -64,15 +63,16 @@ pub(crate) async fn answer(
 
 /// Runs the exchange with a process to its end. Returns the session of a process that gave no answer.
 async fn run(
-    serving: &Serving,
+    buffers: &Buffers,
     client: &mut Connection,
-    scratch: &mut Scratch,
-    body: &mut Body,
+    request: &mut Request<'_>,
+    bytes: &mut Bytes,
+    side: &mut Side,
     attempt: Attempt,
 ) -> (End, Option<Hold>) {
-    let application = &serving.application;
+    let application = request.application;
     let process = Arc::clone(&attempt.process);
-    let mut exchange = Exchange::new(client, scratch, body, serving, attempt);
+    let mut exchange = Exchange::new(client, request, bytes, side, buffers, attempt);
     let end = exchange.run().await;
     let Some(attempt) = exchange.into_attempt() else { return (end, None) };
     match &end {
@@ -86,12 +86,12 @@ async fn run(
             }
         }
         End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, attempt),
-        End::Switched => tunnel::run(client, scratch, attempt).await,
+        End::Switched => tunnel::run(client, bytes, attempt).await,
         End::Left | End::GivenUp(_) | End::Refused(_) => {
-            let rest = std::mem::take(&mut scratch.from_app);
-            abandoned::abandon(application, attempt, rest, scratch.head.answer_to());
+            let rest = std::mem::take(&mut bytes.from_app);
+            abandoned::abandon(application, attempt, rest, request.head.answer_to());
         }
-        End::Answered { .. } => {}
+        End::Answered => {}
     }
     (end, None)
 }

@@ -6,8 +6,8 @@ use cabrank::application_pool::{ConnectError, GetError};
 /// The end of a request.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// The client has the whole answer. `stays`: its connection can carry another request.
-    Answered { stays: bool },
+    /// The client has the whole answer.
+    Answered,
     /// The client has no byte of an answer, and gets a page.
     Refused(Refusal),
     /// The answer ended early, after the client had got a part of it.

@@ -5,9 +5,9 @@
 
 mod format;
 
-use crate::client::encode::reason;
+use crate::client::status::reason;
 use crate::exchange::end::Refusal;
-use crate::request::head::RequestHead;
+use crate::request::head::Head;
 use cabrank::application_pool::GetError;
 use cabrank_spawner::BootError;
 use cabrank_spawner::chain::Chain;
@@ -43,7 +43,7 @@ struct Content {
 }
 
 /// Returns the page for a client that sent this head.
-pub(crate) fn page(refusal: &Refusal, request: &RequestHead, with_details: bool) -> Page {
+pub(crate) fn page(refusal: &Refusal, request: &Head, with_details: bool) -> Page {
     let content = content(refusal, with_details);
     let (content_type, body) = Form::accepted(request).write(&content);
     let retry_after = match refusal {
@@ -134,7 +134,7 @@ fn sentence(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::head::{Limits, MAX_FIELDS};
+    use crate::client::http1::parse::parsed;
     use cabrank::application_pool::SpawnError;
 
     fn boot_failure(message: &str) -> Refusal {
@@ -143,12 +143,8 @@ mod tests {
         Refusal::NoProcess(GetError::Spawn(SpawnError::new(error)))
     }
 
-    fn head(accept: &str) -> RequestHead {
-        let mut head = RequestHead::default();
-        let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n");
-        let limits = Limits { size: 8192, fields: MAX_FIELDS };
-        assert_eq!(head.parse(bytes.as_bytes(), &limits), Ok(Some(bytes.len())));
-        head
+    fn head(accept: &str) -> Head {
+        parsed(&format!("GET / HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n")).0
     }
 
     fn page(refusal: &Refusal, accept: &'static str, details: bool) -> (u16, String) {

@@ -1,6 +1,6 @@
 //! One request, from its head to the end of its answer.
 //!
-//! - [`stages`] reads head and body, and ends the answer;
+//! - [`stages`] reads the body of a [`request`], and ends the answer;
 //! - [`attempts`] takes the request to a process, within the bound of [`admission`], and to another one if that is safe;
 //! - [`pump`] carries the request to the process ([`upload`]) and the answer back ([`download`], [`outbox`]), over an [`attempt`];
 //! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
@@ -24,6 +24,7 @@ pub(crate) mod overtime;
 mod played;
 pub(crate) mod processes;
 pub(crate) mod pump;
+pub(crate) mod request;
 pub(crate) mod serving;
 pub(crate) mod stages;
 pub(crate) mod tunnel;

@@ -1,11 +1,10 @@
 //! The bytes of an answer that the client has not taken.
 
+use crate::client::Side;
 use crate::connection::pace::Pace;
 use crate::connection::watched::Connection;
 use crate::exchange::buffers::{Buffers, IN_MEMORY};
 use crate::exchange::end::End;
-use crate::lane::reply_head::ReplyFraming;
-use crate::request::chunked;
 use crate::request::spool::{Spool, SpoolLimits};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -42,26 +41,19 @@ impl Outbox {
         &mut self,
         to_client: &mut Vec<u8>,
         data: &[u8],
-        framing: ReplyFraming,
+        side: &Side,
         limits: impl FnOnce() -> SpoolLimits,
     ) {
         if self.overflow.is_none() && to_client.len() - self.sent >= IN_MEMORY {
             self.overflow = Some(Spool::new(limits()));
         }
-        let to = self.end(to_client);
-        if framing == ReplyFraming::Chunked {
-            chunked::size_line(to, data.len());
-            to.extend_from_slice(data);
-            to.extend_from_slice(chunked::CHUNK_END);
-        } else {
-            to.extend_from_slice(data);
-        }
+        side.push_body(self.end(to_client), data);
         self.push_staged();
     }
 
-    /// Appends the mark that ends a chunked answer.
-    pub(crate) fn push_end(&mut self, to_client: &mut Vec<u8>) {
-        self.end(to_client).extend_from_slice(chunked::END);
+    /// Appends the mark that ends the answer.
+    pub(crate) fn push_end(&mut self, to_client: &mut Vec<u8>, side: &Side) {
+        side.push_end(self.end(to_client));
     }
 
     fn end<'a>(&'a mut self, to_client: &'a mut Vec<u8>) -> &'a mut Vec<u8> {

@@ -16,7 +16,8 @@
 
 mod answer;
 
-use crate::connection::core::Scratch;
+use crate::client::Side;
+use crate::connection::core::Bytes;
 use crate::connection::pace::{Pace, Slow};
 use crate::connection::sweep::Tick;
 use crate::connection::watched::{Connection, Left};
@@ -25,10 +26,8 @@ use crate::exchange::buffers::Buffers;
 use crate::exchange::download::Download;
 use crate::exchange::end::{End, Refusal};
 use crate::exchange::outbox::Outbox;
-use crate::exchange::serving::Serving;
+use crate::exchange::request::Request;
 use crate::exchange::upload::Upload;
-use crate::lane::reply_head::ReplyFraming;
-use crate::request::body::Body;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -60,10 +59,11 @@ enum Answer {
 
 /// The exchange of one request with a process.
 #[derive(Debug)]
-pub(crate) struct Exchange<'a> {
+pub(crate) struct Exchange<'a, 'b> {
     client: &'a mut Connection,
-    scratch: &'a mut Scratch,
-    body: &'a mut Body,
+    request: &'a mut Request<'b>,
+    bytes: &'a mut Bytes,
+    side: &'a mut Side,
     buffers: &'a Buffers,
     /// The longest work of the process; `None`: no limit.
     max_time: Option<Duration>,
@@ -74,7 +74,6 @@ pub(crate) struct Exchange<'a> {
     /// The part of the answer that the client has not taken.
     outbox: Outbox,
     answer: Answer,
-    framing: ReplyFraming,
     reader: Pace,
     sender: Pace,
     begun: Tick,
@@ -83,30 +82,32 @@ pub(crate) struct Exchange<'a> {
 
 type Moved = Result<bool, Stop>;
 
-impl<'a> Exchange<'a> {
+impl<'a, 'b> Exchange<'a, 'b> {
     pub(crate) fn new(
         client: &'a mut Connection,
-        scratch: &'a mut Scratch,
-        body: &'a mut Body,
-        serving: &'a Serving,
+        request: &'a mut Request<'b>,
+        bytes: &'a mut Bytes,
+        side: &'a mut Side,
+        buffers: &'a Buffers,
         attempt: Attempt,
     ) -> Self {
         let (reader, sender) = (Pace::new(client.answer_limits()), Pace::new(client.body_limits()));
         let begun = client.watch.now();
-        scratch.from_app.clear();
-        scratch.to_client.clear();
+        bytes.from_app.clear();
+        bytes.to_client.clear();
+        let max_time = request.application.max_request_time;
         Exchange {
             client,
-            scratch,
-            body,
-            buffers: &serving.buffers,
-            max_time: serving.application.max_request_time,
+            request,
+            bytes,
+            side,
+            buffers,
+            max_time,
             attempt: Some(attempt),
             upload: Upload::default(),
             download: Download::default(),
             outbox: Outbox::default(),
             answer: Answer::Awaited,
-            framing: ReplyFraming::None,
             reader,
             sender,
             begun,
@@ -135,7 +136,7 @@ impl<'a> Exchange<'a> {
         loop {
             match self.turn(cx) {
                 Ok(true) => {}
-                Ok(false) if self.is_done() => return Poll::Ready(self.answered().into()),
+                Ok(false) if self.is_done() => return Poll::Ready(End::Answered.into()),
                 Ok(false) => break,
                 Err(stop) => return Poll::Ready(stop),
             }
@@ -153,7 +154,7 @@ impl<'a> Exchange<'a> {
             moved |= self.upload(cx)?;
             moved |= self.download(cx)?;
         }
-        let to_client = &mut self.scratch.to_client;
+        let to_client = &mut self.bytes.to_client;
         moved |= self.outbox.deliver(cx, to_client, self.client, &mut self.reader, self.buffers)?;
         if !moved && !self.is_done() {
             moved = self.listen(cx)?;
@@ -164,11 +165,11 @@ impl<'a> Exchange<'a> {
     /// Passes the body on, and writes to the application.
     fn upload(&mut self, cx: &mut Context<'_>) -> Moved {
         let Some(attempt) = &mut self.attempt else { return Ok(false) };
-        let to_app = &mut self.scratch.to_app;
-        let filled = self.upload.fill(cx, &attempt.lane, self.body, to_app);
+        let to_app = &mut self.bytes.to_app;
+        let filled = self.upload.fill(cx, &attempt.lane, &mut self.request.body, to_app);
         let filled = filled.map_err(|e| self.no_space(&e))?;
         let Some(attempt) = &mut self.attempt else { return Ok(filled) };
-        let written = self.upload.write(cx, &mut attempt.lane, &mut self.scratch.to_app);
+        let written = self.upload.write(cx, &mut attempt.lane, &mut self.bytes.to_app);
         let written = written.map_err(|e| {
             let (why, reached) = (e.to_string(), attempt.lane.reached());
             End::Refused(Refusal::NoAnswer { why, reached })
@@ -178,10 +179,10 @@ impl<'a> Exchange<'a> {
 
     /// Reads from the client: the rest of the body, or the end of the connection.
     fn listen(&mut self, cx: &mut Context<'_>) -> Moved {
-        if self.body.is_received() {
+        if self.request.body.is_received() {
             // A client that has left does not stop a complete answer: a write shows whether it has.
             if self.attempt.as_ref().is_some_and(|attempt| attempt.hold.is_some())
-                && let Poll::Ready(Left) = self.client.poll_left(cx, &mut self.scratch.input)
+                && let Poll::Ready(Left) = self.client.poll_left(cx, &mut self.bytes.input)
             {
                 return Err(End::Left.into());
             }
@@ -189,20 +190,20 @@ impl<'a> Exchange<'a> {
         }
         let now = self.client.watch.now();
         if self.upload.is_refused() {
-            let discarded = self.body.discard(&mut self.scratch.input);
+            let discarded = self.request.body.discard(&mut self.bytes.input);
             discarded.map_err(|bad| self.refuse(bad.status, bad.why.into_owned()))?;
         } else {
-            let taken = self.body.take(&mut self.scratch.input);
+            let taken = self.request.body.take(&mut self.bytes.input);
             let taken = taken.map_err(|bad| self.refuse(bad.status, bad.why.into_owned()))?;
-            if taken > 0 || self.body.is_received() {
+            if taken > 0 || self.request.body.is_received() {
                 return Ok(true);
             }
-            if !self.body.has_room() {
+            if !self.request.body.has_room() {
                 self.sender.stop(now);
                 return Ok(false);
             }
         }
-        match self.client.poll_read(cx, &mut self.scratch.input) {
+        match self.client.poll_read(cx, &mut self.bytes.input) {
             Poll::Pending => Ok(false),
             Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => Err(End::Left.into()),
             Poll::Ready(Ok(count)) => {
@@ -217,12 +218,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn has_output(&self) -> bool {
-        !self.outbox.is_empty(&self.scratch.to_client)
-    }
-
-    /// Returns the end of a whole answer.
-    fn answered(&self) -> End {
-        End::Answered { stays: self.framing != ReplyFraming::UntilClose }
+        !self.outbox.is_empty(&self.bytes.to_client)
     }
 
     /// Looks at the limits of time. Asks for wake-ups when they will have passed.
@@ -242,8 +238,9 @@ impl<'a> Exchange<'a> {
         } else {
             self.reader.stop(self.client.watch.now());
         }
-        let starves =
-            !self.body.is_received() && self.body.has_room() && self.body.next().is_empty();
+        let starves = !self.request.body.is_received()
+            && self.request.body.has_room()
+            && self.request.body.next().is_empty();
         if starves {
             let slow = self.sender.wait(&self.client.watch);
             slow.map_err(|slow| self.refuse(408, slow.of_sender().into()))?;
@@ -257,7 +254,7 @@ impl<'a> Exchange<'a> {
             self.attempt = None; // closes the connection
             self.upload.refuse();
             if self.is_done() {
-                return Err(self.answered());
+                return Err(End::Answered);
             }
         }
         Ok(())

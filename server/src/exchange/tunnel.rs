@@ -4,7 +4,7 @@
 //! process to leave, and goes on: the application may say farewell (WebSocket: close code 1012). So a tunnel
 //! ends with its process, within the process's own time to leave.
 
-use crate::connection::core::Scratch;
+use crate::connection::core::Bytes;
 use crate::connection::input::Input;
 use crate::connection::watched::Connection;
 use crate::exchange::attempt::Attempt;
@@ -23,15 +23,15 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Copies bytes both ways until both sides have closed, or the process has ended.
-pub(crate) async fn run(client: &mut Connection, scratch: &mut Scratch, attempt: Attempt) {
+pub(crate) async fn run(client: &mut Connection, bytes: &mut Bytes, attempt: Attempt) {
     let Attempt { lane, hold, process, .. } = attempt;
     let Some(app) = lane.into_stream() else { return };
     client.counts_as_request = None;
     let mut tunnel = Tunnel { app, hold, process, up: Way::default(), down: Way::default() };
     // The head of the answer.
-    let begun = client.stream.write_all(&scratch.to_client).await;
+    let begun = client.stream.write_all(&bytes.to_client).await;
     let ended = match begun {
-        Ok(()) => poll_fn(|cx| tunnel.poll(cx, client, scratch)).await,
+        Ok(()) => poll_fn(|cx| tunnel.poll(cx, client, bytes)).await,
         Err(e) => Err(e),
     };
     if let Err(e) = ended {
@@ -71,20 +71,20 @@ impl Tunnel {
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Connection,
-        scratch: &mut Scratch,
+        bytes: &mut Bytes,
     ) -> Poll<io::Result<()>> {
         client.watch.register(cx);
         if client.is_closing() {
             self.hold = None;
         }
         // A client that fails is gone. An application that fails may have sent its last bytes before.
-        match self.up.copy(cx, &mut client.stream, &mut scratch.input, &mut self.app) {
+        match self.up.copy(cx, &mut client.stream, &mut bytes.input, &mut self.app) {
             Err(Broken::Sender(e)) => return Poll::Ready(Err(e)),
             Err(Broken::Receiver) => self.up.is_done = true,
             Ok(()) => {}
         }
         loop {
-            match self.down.copy(cx, &mut self.app, &mut scratch.from_app, &mut client.stream) {
+            match self.down.copy(cx, &mut self.app, &mut bytes.from_app, &mut client.stream) {
                 Err(Broken::Sender(_)) => self.down.has_ended = true,
                 Err(Broken::Receiver) => return Poll::Ready(Ok(())),
                 Ok(()) => break,

@@ -1,14 +1,13 @@
 //! The requests that an application gets by HTTP.
 
 use super::*;
-use crate::request::head::{Limits, MAX_FIELDS, RequestHead};
+use crate::client::http1::parse::parsed;
 use crate::request::networks::Networks;
 use crate::request::origin::{Forwarded, Peer, Scheme};
 
 /// Encodes a request for an application, as it comes from this address, and returns its lines.
 fn requested(input: &str, from: &str, framing: RequestFraming) -> Vec<String> {
-    let mut head = RequestHead::default();
-    head.parse(input.as_bytes(), &Limits { size: 8192, fields: MAX_FIELDS }).unwrap().unwrap();
+    let (head, _) = parsed(input);
     let peer = Peer {
         remote: format!("{from}:5555").parse().unwrap(),
         local: "127.0.0.1:3000".parse().unwrap(),

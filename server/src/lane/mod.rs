@@ -16,7 +16,7 @@ use crate::lane::http::Http;
 use crate::lane::kept::Kept;
 use crate::lane::reply_head::ReplyHead;
 use crate::lane::session::Session;
-use crate::request::head::{AnswerTo, BadRequest, RequestFraming, RequestHead};
+use crate::request::head::{AnswerTo, BadRequest, Head, RequestFraming};
 use crate::request::origin::{Forwarded, Peer};
 use cabrank::application_pool::ConnectError;
 use cabrank_spawner::Protocol;
@@ -58,7 +58,7 @@ macro_rules! each {
 /// A request as a process gets it: the head, and how the end of its body shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message<'a> {
-    pub(crate) head: &'a RequestHead,
+    pub(crate) head: &'a Head,
     pub(crate) peer: &'a Peer,
     pub(crate) origin: &'a Forwarded,
     pub(crate) framing: RequestFraming,

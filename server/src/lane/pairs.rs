@@ -5,7 +5,7 @@
 
 use crate::lane::Message;
 use crate::request::fields::{Field, Name, Place};
-use crate::request::head::{BadRequest, RequestFraming, RequestHead};
+use crate::request::head::{BadRequest, Head, RequestFraming};
 use crate::request::host::without_port;
 use crate::request::origin::{Forwarded, Scheme};
 use std::fmt::Display;
@@ -117,7 +117,7 @@ impl Pairs<'_> {
     }
 
     /// Puts the variable of a field, with the values of the later fields of the same name.
-    fn field(&mut self, head: &RequestHead, at: usize) {
+    fn field(&mut self, head: &Head, at: usize) {
         let field = &head.fields[at];
         let name = field.name.get(&head.bytes);
         if name.contains(&b'_') {

@@ -1,15 +1,14 @@
 //! The variables that an application of the session protocols gets.
 
 use super::*;
-use crate::request::head::{Limits, MAX_FIELDS};
+use crate::client::http1::parse::parsed;
 use crate::request::networks::Networks;
 use crate::request::origin::Peer;
 use std::collections::HashMap;
 
 /// Encodes the request, and decodes it as an application does.
 fn encoded(input: &str, from: &str, length: Option<u64>) -> Result<HashMap<String, String>, u16> {
-    let mut head = RequestHead::default();
-    head.parse(input.as_bytes(), &Limits { size: 8192, fields: MAX_FIELDS }).unwrap().unwrap();
+    let (head, _) = parsed(input);
     let peer = Peer {
         remote: format!("{from}:5555").parse().unwrap(),
         local: "127.0.0.1:3000".parse().unwrap(),

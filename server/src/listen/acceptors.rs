@@ -4,7 +4,8 @@
 //! the connection, or hands it to the core that has the fewest. All later work for the connection is done by
 //! that core.
 
-use crate::client::encode::{self, ConnectionField, OwnReply};
+use crate::client::http1::Http1;
+use crate::client::{Page, Side};
 use crate::connection::core::Core;
 use crate::connection::serve;
 use crate::connection::stream::Stream;
@@ -221,14 +222,14 @@ impl Acceptor {
                 budget.max()
             );
         });
-        let reply = OwnReply {
+        let page = Page {
             status: 503,
             content_type: "text/plain; charset=utf-8",
             body: b"503 The server has too many connections\n\nPlease try again in a moment.\n",
             fields: &[("retry-after", "1"), ("cache-control", "no-store")],
         };
         let mut out = Vec::new();
-        encode::own_reply(&mut out, &reply, ConnectionField::Close, AnswerTo::Other);
+        Side::Http1(Http1::unreadable()).push_page(&mut out, &page, AnswerTo::Other, true);
         // A new socket has room for the page. The end of output follows it, before a reset by the close.
         let _ = rustix::io::write(stream, &out);
         let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);

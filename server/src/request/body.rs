@@ -6,7 +6,7 @@
 use crate::connection::input::Input;
 use crate::request::chunked::BadChunk;
 use crate::request::framing::Reader;
-use crate::request::head::{BadRequest, RequestFraming, RequestHead};
+use crate::request::head::{BadRequest, RequestFraming};
 use crate::request::spool::{Spool, SpoolLimits};
 use std::io;
 use std::task::{Context, Poll};
@@ -30,17 +30,33 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// Creates the body of the request with this head. `limits` is called only if there is a body.
-    pub(crate) fn new(head: &RequestHead, max: u64, limits: impl FnOnce() -> SpoolLimits) -> Self {
-        let framing = head.framing();
+    /// Creates a body. `limits` is called only if it has bytes.
+    pub(crate) fn new(
+        framing: RequestFraming,
+        max: u64,
+        limits: impl FnOnce() -> SpoolLimits,
+    ) -> Self {
         let rest = Reader::from(framing);
         let spool = if rest.is_done() { None } else { Some(Spool::new(limits())) };
         Body { rest, framing, spool, max, received: 0, sent: 0, is_consumed: false }
     }
 
-    /// Returns whether the declared length exceeds the limit.
-    pub(crate) fn declares_too_much(&self) -> bool {
-        self.max > 0 && matches!(self.framing, RequestFraming::Length(n) if n > self.max)
+    /// Fails if the declared length exceeds the limit.
+    ///
+    /// # Errors
+    /// The refusal of the request.
+    pub(crate) fn is_acceptable(&self) -> Result<(), BadRequest> {
+        match self.framing {
+            RequestFraming::Length(length) if self.max > 0 && length > self.max => {
+                Err(self.too_large())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn too_large(&self) -> BadRequest {
+        let why = format!("the limit for a body is {} bytes", self.max);
+        BadRequest { status: 413, why: why.into() }
     }
 
     /// Returns whether the client has sent the whole body.
@@ -81,8 +97,7 @@ impl Body {
         }
         self.received += taken as u64;
         if self.max > 0 && self.received > self.max {
-            let why = format!("the limit for a body is {} bytes", self.max);
-            return Err(BadRequest { status: 413, why: why.into() });
+            return Err(self.too_large());
         }
         Ok(taken)
     }
@@ -159,22 +174,12 @@ fn malformed(bad: BadChunk) -> BadRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::head::{Limits, MAX_FIELDS};
-
-    fn head(fields: &str) -> RequestHead {
-        let mut head = RequestHead::default();
-        let text = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        let limits = Limits { size: 8192, fields: MAX_FIELDS };
-        assert_eq!(head.parse(text.as_bytes(), &limits), Ok(Some(text.len())));
-        head
-    }
-
     /// The place of the file is behind a lock of the whole process.
     #[test]
     fn a_request_without_a_body_asks_for_no_place_of_its_file() {
-        for fields in ["", "Content-Length: 0\r\n"] {
-            let body = Body::new(&head(fields), 0, || unreachable!());
-            assert!(body.is_received() && body.is_sent() && body.next().is_empty(), "{fields}");
+        for framing in [RequestFraming::None, RequestFraming::Length(0)] {
+            let body = Body::new(framing, 0, || unreachable!());
+            assert!(body.is_received() && body.is_sent() && body.next().is_empty());
         }
     }
 }

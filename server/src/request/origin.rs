@@ -23,7 +23,7 @@
 //! [`proxy_protocol`](crate::client::proxy_protocol) parses the other way that proxies have to report an address.
 
 use crate::request::fields::{Name, tokens};
-use crate::request::head::RequestHead;
+use crate::request::head::Head;
 use crate::request::networks::Networks;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -80,7 +80,7 @@ pub(crate) struct Forwarded {
 
 impl Forwarded {
     /// Determines the origin of a request that came over this connection.
-    pub(crate) fn of(head: &RequestHead, peer: &Peer, trusted: &Networks) -> Forwarded {
+    pub(crate) fn of(head: &Head, peer: &Peer, trusted: &Networks) -> Forwarded {
         let remote = peer.remote.ip().to_canonical();
         let from_proxy = trusted.contains(remote);
         let remote_port = peer.remote.port();
@@ -104,7 +104,7 @@ impl Forwarded {
     }
 
     /// Reads `X-Forwarded-For` and `X-Forwarded-Proto`.
-    fn read_lists(&mut self, head: &RequestHead, trusted: &Networks) {
+    fn read_lists(&mut self, head: &Head, trusted: &Networks) {
         let mut place = 0;
         let addresses = head.values(Name::ForwardedFor).rev().flat_map(|list| tokens(list).rev());
         for (i, address) in addresses.enumerate() {
@@ -121,7 +121,7 @@ impl Forwarded {
     }
 
     /// Reads `Forwarded` (RFC 7239): a list of elements, each with `for` and `proto`.
-    fn read_elements(&mut self, head: &RequestHead, trusted: &Networks) {
+    fn read_elements(&mut self, head: &Head, trusted: &Networks) {
         let mut last: [&[u8]; MAX_HOPS] = [&[]; MAX_HOPS];
         let mut count = 0;
         for element in head.values(Name::Forwarded).flat_map(|list| unquoted_split(list, b',')) {

@@ -1,14 +1,12 @@
 //! The origin of requests behind proxies, and of those that pretend to be.
 
 use super::*;
-use crate::request::head::{Limits, MAX_FIELDS};
+use crate::client::http1::parse::parsed;
 
 /// Returns address, port and scheme of a request with these fields that comes from this peer.
 fn origin(from: &str, fields: &str) -> (String, u16, Scheme) {
     let input = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-    let mut head = RequestHead::default();
-    let limits = Limits { size: 8192, fields: MAX_FIELDS };
-    head.parse(input.as_bytes(), &limits).unwrap().unwrap();
+    let (head, _) = parsed(&input);
     let remote = SocketAddr::new(from.parse().unwrap(), 5555);
     let peer = Peer { remote, local: "127.0.0.1:3000".parse().unwrap(), scheme: Scheme::Http };
     let trusted: Networks = "10.0.0.0/8, ::1".parse().unwrap();

@@ -1,7 +1,7 @@
 //! The formats of error pages: HTML, plain text and JSON.
 
 use crate::exchange::error_page::Content;
-use crate::request::head::RequestHead;
+use crate::request::head::Head;
 
 /// The formats of pages.
 pub(crate) enum Form {
@@ -12,7 +12,7 @@ pub(crate) enum Form {
 
 impl Form {
     /// Returns the first of the three that the client names, else plain text: clients like curl take any.
-    pub(crate) fn accepted(request: &RequestHead) -> Form {
+    pub(crate) fn accepted(request: &Head) -> Form {
         let accept = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("accept"));
         let accept = accept.filter_map(|(_, value)| std::str::from_utf8(value).ok());
         for range in accept.flat_map(|v| v.split(',')) {

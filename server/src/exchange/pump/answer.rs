@@ -1,16 +1,13 @@
 //! The answer, from the application's side of an exchange to the client's.
 
-use crate::client::encode::{self, ConnectionField};
-use crate::connection::core::Scratch;
+use crate::connection::core::Bytes;
 use crate::exchange::download::{Failure, Heard};
 use crate::exchange::end::{End, Refusal};
 use crate::exchange::pump::{Answer, Exchange, Moved, Stop};
 use crate::lane::Reached;
-use crate::lane::reply_head::ReplyFraming;
-use crate::request::head::Version;
 use std::task::Context;
 
-impl Exchange<'_> {
+impl Exchange<'_, '_> {
     /// Reads the answer and passes it on.
     pub(super) fn download(&mut self, cx: &mut Context<'_>) -> Moved {
         let mut moved = false;
@@ -20,14 +17,14 @@ impl Exchange<'_> {
             if self.outbox.is_full() {
                 return Ok(moved);
             }
-            let Scratch { from_app, reply, head, .. } = &mut *self.scratch;
-            let heard =
-                self.download.next(cx, &mut attempt.lane, from_app, reply, head.answer_to());
+            let Bytes { from_app, reply, .. } = &mut *self.bytes;
+            let to = self.request.head.answer_to();
+            let heard = self.download.next(cx, &mut attempt.lane, from_app, reply, to);
             match heard.map_err(|failure| self.failed(failure))? {
                 Heard::Nothing => return Ok(moved),
                 Heard::More => {}
                 Heard::Interim => self.interim(),
-                Heard::Head if self.scratch.reply.switches_protocols() => {
+                Heard::Head if self.bytes.reply.switches_protocols() => {
                     return Err(self.switched().into());
                 }
                 Heard::Head => self.begin_answer(),
@@ -40,36 +37,26 @@ impl Exchange<'_> {
     /// Moves decoded data to the client's side, as far as there is room.
     fn pass_on(&mut self) -> bool {
         let moved = self.outbox.push_staged();
-        let Scratch { from_app, to_client, .. } = &mut *self.scratch;
+        let Bytes { from_app, to_client, .. } = &mut *self.bytes;
         let data = self.download.data(from_app);
         if data.is_empty() || self.outbox.is_full() {
             return moved;
         }
         let buffers = self.buffers;
-        self.outbox.push(to_client, data, self.framing, || buffers.answer());
+        self.outbox.push(to_client, data, self.side, || buffers.answer());
         self.download.consume(from_app);
         true
     }
 
     fn interim(&mut self) {
-        let Scratch { head, reply, to_client, .. } = &mut *self.scratch;
-        // The server has answered `Expect` itself, and HTTP/1.0 has no interim answers.
-        if reply.status() != 100 && head.version() == Version::Http11 {
-            encode::reply_head(to_client, reply, ReplyFraming::None, ConnectionField::Absent);
-        }
+        self.side.push_interim(&mut self.bytes.to_client, &self.bytes.reply);
     }
 
     fn begin_answer(&mut self) {
         self.answer = Answer::Begun;
-        let is_last = self.client.has_ended && self.scratch.input.is_empty();
+        let is_last = self.client.has_ended && self.bytes.input.is_empty();
         let closes = self.client.is_closing() || is_last;
-        let Scratch { head, reply, to_client, .. } = &mut *self.scratch;
-        self.framing = encode::client_framing(reply, head);
-        let connection = match closes || self.framing == ReplyFraming::UntilClose {
-            true => ConnectionField::Close,
-            false => ConnectionField::as_asked(head),
-        };
-        encode::reply_head(to_client, reply, self.framing, connection);
+        self.side.push_head(&mut self.bytes.to_client, &self.bytes.reply, closes);
     }
 
     /// Ends the answer, and gives connection and session back. Returns whether anything has changed.
@@ -79,9 +66,7 @@ impl Exchange<'_> {
             self.answer = Answer::Whole;
             self.answered = Some(self.client.watch.now());
             moved = true;
-            if self.framing == ReplyFraming::Chunked {
-                self.outbox.push_end(&mut self.scratch.to_client);
-            }
+            self.outbox.push_end(&mut self.bytes.to_client, self.side);
         }
         let Some(attempt) = &mut self.attempt else { return moved };
         let is_uploaded = self.upload.is_done();
@@ -91,7 +76,7 @@ impl Exchange<'_> {
             return moved;
         }
         if let Some(attempt) = self.attempt.take() {
-            let Scratch { reply, from_app, .. } = &*self.scratch;
+            let Bytes { reply, from_app, .. } = &*self.bytes;
             attempt.finish(reply, is_uploaded && from_app.is_empty());
         }
         true
@@ -113,7 +98,7 @@ impl Exchange<'_> {
             return End::Cut(why).into();
         }
         let reached = match &self.attempt {
-            Some(attempt) if !is_nonsense && self.scratch.from_app.is_empty() => {
+            Some(attempt) if !is_nonsense && self.bytes.from_app.is_empty() => {
                 attempt.lane.reached()
             }
             _ => Reached::Nonsense,
@@ -122,12 +107,11 @@ impl Exchange<'_> {
     }
 
     fn switched(&mut self) -> End {
-        if self.scratch.head.upgrade().is_none() {
+        if self.request.head.upgrade().is_none() {
             let why = "the application upgraded a connection without a request for it".into();
             return End::Refused(Refusal::NoAnswer { why, reached: Reached::Nonsense });
         }
-        let Scratch { reply, to_client, .. } = &mut *self.scratch;
-        encode::reply_head(to_client, reply, ReplyFraming::None, ConnectionField::Absent);
+        self.side.push_switch(&mut self.bytes.to_client, &self.bytes.reply);
         End::Switched
     }
 }

@@ -1,24 +1,28 @@
 //! Heads of requests: tables of good and bad ones, and each good one in every split.
 
 use super::*;
+use crate::request::head::AnswerTo;
 
 const LIMITS: Limits = Limits { size: 8192, fields: MAX_FIELDS };
 
-fn parse(input: &str) -> Result<RequestHead, BadRequest> {
-    let mut head = RequestHead::default();
-    let size = head.parse(input.as_bytes(), &LIMITS)?;
-    assert_eq!(size, Some(input.len()), "{input:?}");
-    Ok(head)
+/// Parses the bytes that have arrived, and returns the size of the head.
+fn size_of(
+    parser: &mut Parser,
+    head: &mut Head,
+    input: &[u8],
+) -> Result<Option<usize>, BadRequest> {
+    let parsed = parser.parse(head, input, &LIMITS)?;
+    Ok(parsed.map(|(size, _)| size))
 }
 
 #[track_caller]
-fn good(input: &str) -> RequestHead {
-    parse(input).unwrap_or_else(|bad| panic!("{input:?}: {bad:?}"))
+fn good(input: &str) -> Head {
+    parsed(input).0
 }
 
 /// Parses a request with these lines after `Host`.
 #[track_caller]
-fn with(lines: &str) -> RequestHead {
+fn with(lines: &str) -> Head {
     good(&format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"))
 }
 
@@ -40,17 +44,19 @@ fn a_head_may_arrive_in_any_pieces() {
         let input = input.as_bytes();
         let rest = [input, b"rest"].concat();
         for first in 0..input.len() {
-            let mut head = RequestHead::default();
-            assert_eq!(head.parse(&input[..first], &LIMITS), Ok(None), "{input:?} {first}");
+            let (mut parser, mut head) = <(Parser, Head)>::default();
+            let mut size = |input| size_of(&mut parser, &mut head, input);
+            assert_eq!(size(&input[..first]), Ok(None), "{input:?} {first}");
             for second in first..input.len() {
-                assert_eq!(head.parse(&input[..second], &LIMITS), Ok(None), "{first} {second}");
+                assert_eq!(size(&input[..second]), Ok(None), "{first} {second}");
             }
-            assert_eq!(head.parse(&rest, &LIMITS), Ok(Some(input.len())), "{input:?} {first}");
+            assert_eq!(size(&rest), Ok(Some(input.len())), "{input:?} {first}");
         }
-        let mut head = RequestHead::default();
+        let (mut parser, mut head) = <(Parser, Head)>::default();
+        let mut size = |input| size_of(&mut parser, &mut head, input);
         for first in 0..input.len() {
-            assert_eq!(head.parse(&input[..first], &LIMITS), Ok(None));
-            assert_eq!(head.parse(&rest, &LIMITS), Ok(Some(input.len())), "{input:?} {first}");
+            assert_eq!(size(&input[..first]), Ok(None));
+            assert_eq!(size(&rest), Ok(Some(input.len())), "{input:?} {first}");
         }
     }
 }
@@ -146,8 +152,7 @@ fn bad_requests_are_refused() {
         ("GET / HTTP/1.1\r\nHost: me@a\r\n\r\n", 400),
         ("GET http://a/ HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
     ] {
-        let mut head = RequestHead::default();
-        match head.parse(input.as_bytes(), &LIMITS) {
+        match Parser::default().parse(&mut Head::default(), input.as_bytes(), &LIMITS) {
             Err(bad) => assert_eq!(bad.status, status, "{input:?}: {bad:?}"),
             Ok(size) => panic!("{input:?} was taken: {size:?}"),
         }
@@ -222,18 +227,19 @@ fn connections_stay_open_as_the_client_asks() {
         ("1.0", "keep-alive, close", false),
     ] {
         let input = format!("GET / HTTP/{version}\r\nHost: a\r\nConnection: {connection}\r\n\r\n");
-        assert_eq!(good(&input).keeps_alive(), stays, "{input:?}");
+        assert_eq!(parsed(&input).1.stays(), stays, "{input:?}");
     }
 }
 
 #[test]
 fn expectations_and_upgrades() {
-    let expects = |lines: &str| with(lines).expects_continue();
+    let asked = |input: &str| parsed(input).1.go_ahead().is_some();
+    let expects = |lines: &str| asked(&format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"));
     assert!(expects("Expect: 100-Continue\r\nContent-Length: 1\r\n"));
     assert!(!expects("Expect: 100-continue\r\n"), "there is no body");
     assert!(!expects("Expect: 200-ok\r\nContent-Length: 1\r\n"));
     let old = "POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n";
-    assert!(!good(old).expects_continue(), "HTTP/1.0 has no interim replies");
+    assert!(!asked(old), "HTTP/1.0 has no interim replies");
 
     let both = with("Connection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n");
     assert_eq!(both.upgrade(), Some(&b"websocket"[..]));
@@ -270,8 +276,8 @@ fn fields_are_found_whatever_their_case() {
 fn heads_beyond_the_limits_are_refused() {
     let limits = Limits { size: 100, fields: 3 };
     let status = |input: &str| {
-        let mut head = RequestHead::default();
-        head.parse(input.as_bytes(), &limits).map_err(|bad| bad.status)
+        let parsed = Parser::default().parse(&mut Head::default(), input.as_bytes(), &limits);
+        parsed.map(|parsed| parsed.map(|(size, _)| size)).map_err(|bad| bad.status)
     };
     let fitting = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(68));
     assert_eq!((fitting.len(), status(&fitting)), (100, Ok(Some(100))));
@@ -291,7 +297,7 @@ fn a_recycled_head_keeps_nothing_of_the_last_request() {
     head.clear();
     assert_eq!((head.method(), head.target(), head.host()), ("", &b""[..], &b""[..]));
     let next = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    assert_eq!(head.parse(next, &LIMITS), Ok(Some(next.len())));
+    assert_eq!(size_of(&mut Parser::default(), &mut head, next), Ok(Some(next.len())));
     assert_eq!((head.method(), head.framing()), ("GET", RequestFraming::None));
     assert_eq!((head.fields().count(), head.query(), head.host()), (1, None, &b"a"[..]));
 }

@@ -1,11 +1,12 @@
-//! The encoders of HTTP heads: replies to clients and requests to applications.
+//! The encoders of HTTP/1 heads: answers to clients.
 //!
 //! Each appends to a buffer that its caller recycles, and allocates nothing otherwise.
-//! [`pairs`](crate::lane::pairs) encodes requests of the session protocols.
 
+use crate::client::Page;
+use crate::client::status::reason;
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
 use crate::request::fields::{Name, put_field, put_length};
-use crate::request::head::{AnswerTo, RequestHead, Version};
+use crate::request::head::AnswerTo;
 use std::cell::Cell;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,36 +26,12 @@ pub(crate) enum ConnectionField {
 }
 
 impl ConnectionField {
-    /// Returns the field of a reply after which the server does what the client asked for.
-    pub(crate) fn as_asked(request: &RequestHead) -> Self {
-        match (request.keeps_alive(), request.version()) {
-            (false, _) => ConnectionField::Close,
-            (true, Version::Http10) => ConnectionField::KeepAlive,
-            (true, Version::Http11) => ConnectionField::Absent,
-        }
-    }
-
     fn put(self, out: &mut Vec<u8>) {
         match self {
             ConnectionField::Absent => {}
             ConnectionField::KeepAlive => out.extend_from_slice(b"Connection: keep-alive\r\n"),
             ConnectionField::Close => out.extend_from_slice(b"Connection: close\r\n"),
         }
-    }
-}
-
-/// Returns how a reply's body is sent to this client: as it comes, or in chunks if its length is unknown.
-///
-/// `UntilClose` (a client of HTTP/1.0, and an unknown length) needs [`ConnectionField::Close`].
-pub(crate) fn client_framing(reply: &ReplyHead, request: &RequestHead) -> ReplyFraming {
-    match (reply.framing(), request.version()) {
-        (ReplyFraming::Chunked | ReplyFraming::UntilClose, Version::Http11) => {
-            ReplyFraming::Chunked
-        }
-        (ReplyFraming::Chunked | ReplyFraming::UntilClose, Version::Http10) => {
-            ReplyFraming::UntilClose
-        }
-        (framing, _) => framing,
     }
 }
 
@@ -102,34 +79,19 @@ pub(crate) fn reply_head(
     out.extend_from_slice(b"\r\n");
 }
 
-/// A whole reply of the server itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnReply<'a> {
-    pub(crate) status: u16,
-    pub(crate) content_type: &'a str,
-    pub(crate) body: &'a [u8],
-    /// More fields: names and values.
-    pub(crate) fields: &'a [(&'a str, &'a str)],
-}
-
-/// Appends a reply of the server itself, head and body. A reply to HEAD has no body.
-pub(crate) fn own_reply(
-    out: &mut Vec<u8>,
-    reply: &OwnReply<'_>,
-    connection: ConnectionField,
-    to: AnswerTo,
-) {
-    status_line(out, reply.status, reason(reply.status).as_bytes());
-    for (name, value) in [("Content-Type", reply.content_type)].iter().chain(reply.fields) {
+/// Appends a page, head and body. A reply to HEAD has no body.
+pub(crate) fn page(out: &mut Vec<u8>, page: &Page<'_>, connection: ConnectionField, to: AnswerTo) {
+    status_line(out, page.status, reason(page.status).as_bytes());
+    for (name, value) in [("Content-Type", page.content_type)].iter().chain(page.fields) {
         debug_assert!(!value.contains(['\r', '\n']), "a field has one line");
         let _ = write!(out, "{name}: {value}\r\n");
     }
-    put_length(out, reply.body.len() as u64);
+    put_length(out, page.body.len() as u64);
     put_date(out);
     connection.put(out);
     out.extend_from_slice(b"\r\n");
     if to == AnswerTo::Other {
-        out.extend_from_slice(reply.body);
+        out.extend_from_slice(page.body);
     }
 }
 
@@ -158,70 +120,6 @@ fn put_date(out: &mut Vec<u8>) {
     out.extend_from_slice(b"Date: ");
     out.extend_from_slice(&text);
     out.extend_from_slice(b"\r\n");
-}
-
-/// Returns the standard's words for a status, or an empty text.
-pub(crate) fn reason(status: u16) -> &'static str {
-    match status {
-        100 => "Continue",
-        101 => "Switching Protocols",
-        102 => "Processing",
-        103 => "Early Hints",
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        203 => "Non-Authoritative Information",
-        204 => "No Content",
-        205 => "Reset Content",
-        206 => "Partial Content",
-        207 => "Multi-Status",
-        300 => "Multiple Choices",
-        301 => "Moved Permanently",
-        302 => "Found",
-        303 => "See Other",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        308 => "Permanent Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        402 => "Payment Required",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        406 => "Not Acceptable",
-        407 => "Proxy Authentication Required",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Payload Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
-        418 => "I'm a teapot",
-        421 => "Misdirected Request",
-        422 => "Unprocessable Entity",
-        423 => "Locked",
-        424 => "Failed Dependency",
-        425 => "Too Early",
-        426 => "Upgrade Required",
-        428 => "Precondition Required",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        451 => "Unavailable For Legal Reasons",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        502 => "Bad Gateway",
-        503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
-        507 => "Insufficient Storage",
-        508 => "Loop Detected",
-        511 => "Network Authentication Required",
-        _ => "",
-    }
 }
 
 #[cfg(test)]

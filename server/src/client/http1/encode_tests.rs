@@ -1,13 +1,6 @@
 //! The bytes of heads that the server sends.
 
 use super::*;
-use crate::request::head::{Limits, MAX_FIELDS};
-
-fn request(input: &str) -> RequestHead {
-    let mut head = RequestHead::default();
-    head.parse(input.as_bytes(), &Limits { size: 8192, fields: MAX_FIELDS }).unwrap().unwrap();
-    head
-}
 
 fn text(out: Vec<u8>) -> String {
     String::from_utf8(out).unwrap()
@@ -85,26 +78,8 @@ fn replies_keep_the_applications_fields_and_lose_its_framing() {
 }
 
 #[test]
-fn a_body_of_unknown_length_goes_in_chunks_or_until_the_end() {
-    let [new, old] = ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"].map(request);
-    for (input, to_new, to_old) in [
-        ("Content-Length: 3", ReplyFraming::Length(3), ReplyFraming::Length(3)),
-        ("Transfer-Encoding: chunked", ReplyFraming::Chunked, ReplyFraming::UntilClose),
-        ("X: 1", ReplyFraming::Chunked, ReplyFraming::UntilClose),
-    ] {
-        let mut reply = ReplyHead::default();
-        let input = format!("HTTP/1.1 200 OK\r\n{input}\r\n\r\n");
-        reply.parse_http(input.as_bytes(), AnswerTo::Other).unwrap().unwrap();
-        assert_eq!((client_framing(&reply, &new), client_framing(&reply, &old)), (to_new, to_old));
-    }
-    assert_eq!((ConnectionField::as_asked(&new), ConnectionField::as_asked(&old)), (Absent, Close));
-    let asks = request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-    assert_eq!(ConnectionField::as_asked(&asks), KeepAlive);
-}
-
-#[test]
-fn an_own_reply_has_its_body_unless_it_answers_head() {
-    let reply = OwnReply {
+fn a_page_has_its_body_unless_it_answers_head() {
+    let later = Page {
         status: 503,
         content_type: "text/plain",
         body: b"later",
@@ -112,7 +87,7 @@ fn an_own_reply_has_its_body_unless_it_answers_head() {
     };
     for (to, body) in [(AnswerTo::Other, "later"), (AnswerTo::Head, "")] {
         let mut out = b"before".to_vec();
-        own_reply(&mut out, &reply, Close, to);
+        page(&mut out, &later, Close, to);
         let out = text(out);
         assert!(
             out.starts_with(

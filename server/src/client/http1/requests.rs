@@ -1,0 +1,120 @@
+//! The requests of a connection in HTTP/1: one after the other.
+
+use crate::client::Side;
+use crate::client::http1::Http1;
+use crate::client::http1::parse::{Limits, MAX_FIELDS};
+use crate::client::proxy_protocol;
+use crate::connection::core::{Core, Scratch};
+use crate::connection::reading::{More, more};
+use crate::connection::watched::Connection;
+use crate::exchange::end::Refusal;
+use crate::exchange::stages;
+use crate::request::head::BadRequest;
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// The next step of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// No request has come.
+    Wait,
+    /// It waits for another request.
+    Served,
+    Close,
+}
+
+/// Serves the requests that have arrived.
+pub(crate) async fn serve(core: &Core, client: &mut Connection, has_served: bool) -> Next {
+    let mut scratch = core.scratch();
+    let next = serve_all(core, client, &mut scratch, has_served).await;
+    core.recycle(scratch);
+    next
+}
+
+async fn serve_all(
+    core: &Core,
+    client: &mut Connection,
+    scratch: &mut Scratch,
+    has_served: bool,
+) -> Next {
+    let serving = &*core.serving;
+    let is_proxy = serving.trusted_proxies.contains(client.peer.remote.ip().to_canonical());
+    let limit = serving.limits.timeouts.header;
+    if !has_served && is_proxy && !proxy_protocol::read(client, &mut scratch.bytes, limit).await {
+        return Next::Close;
+    }
+    let mut next = Next::Wait;
+    loop {
+        let mut side = match read_head(core, client, scratch).await {
+            Head::Nothing => return next,
+            Head::Complete(http1) => Side::Http1(http1),
+            Head::Closed => return Next::Close,
+            Head::Refused(status, why) => {
+                let mut side = Side::Http1(Http1::unreadable());
+                let refusal = Refusal::Stream(status, why);
+                let Scratch { head, bytes, .. } = scratch;
+                let page = stages::respond(serving, client, head, bytes, &mut side, &refusal);
+                let _ = page.await;
+                stages::linger(client, bytes).await;
+                return Next::Close;
+            }
+        };
+        let stays = stages::serve(core, client, &scratch.head, &mut scratch.bytes, &mut side).await;
+        let input = &scratch.bytes.input;
+        // A client that half-closes gets an answer to each request that it has sent.
+        let is_last = client.has_ended && input.is_empty();
+        if !stays || client.is_closing() || is_last {
+            return Next::Close;
+        }
+        next = Next::Served;
+        if input.is_empty() {
+            return next;
+        }
+    }
+}
+
+enum Head {
+    /// No byte of a request is there.
+    Nothing,
+    Complete(Http1),
+    Closed,
+    Refused(u16, String),
+}
+
+/// Reads the head of a request into `scratch`.
+async fn read_head(core: &Core, client: &mut Connection, scratch: &mut Scratch) -> Head {
+    let Scratch { head, parser, bytes } = scratch;
+    let input = &mut bytes.input;
+    let limits = &core.serving.limits;
+    let of_head = Limits { size: limits.max_header_size, fields: MAX_FIELDS };
+    if input.is_empty() {
+        // The socket is readable, or it was a false alarm.
+        let read = poll_fn(|cx| Poll::Ready(client.poll_read(cx, input))).await;
+        match read {
+            Poll::Pending => return Head::Nothing,
+            Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => return Head::Closed,
+            Poll::Ready(Ok(_)) => {}
+        }
+    }
+    let begun = client.watch.now();
+    let end = loop {
+        match parser.parse(head, input.unread(), &of_head) {
+            Ok(Some((size, http1))) => {
+                input.consume(size);
+                return Head::Complete(http1);
+            }
+            Ok(None) => {}
+            Err(BadRequest { status, why }) => break Head::Refused(status, why.into_owned()),
+        }
+        match more(client, input, limits.timeouts.header, begun).await {
+            More::Bytes => {}
+            More::Ended => break Head::Closed,
+            More::TooLong => {
+                break Head::Refused(408, "the head of the request came too slowly".into());
+            }
+        }
+    };
+    head.clear();
+    parser.clear();
+    end
+}

@@ -1,0 +1,41 @@
+//! One request, whatever protocol it has come by.
+
+use crate::exchange::application::Application;
+use crate::exchange::serving::Serving;
+use crate::lane::Message;
+use crate::request::body::Body;
+use crate::request::head::Head;
+use crate::request::origin::{Forwarded, Peer};
+use std::sync::Arc;
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) head: &'a Head,
+    /// The addresses of the client's connection.
+    pub(crate) peer: Peer,
+    /// The client, as far as the server believes it.
+    pub(crate) origin: Forwarded,
+    pub(crate) body: Body,
+    /// The application that answers it.
+    pub(crate) application: &'a Arc<Application>,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(serving: &'a Serving, head: &'a Head, peer: Peer) -> Self {
+        let limits = &serving.limits;
+        Request {
+            head,
+            peer,
+            origin: Forwarded::of(head, &peer, &serving.trusted_proxies),
+            body: Body::new(head.framing(), limits.max_body, || serving.buffers.request()),
+            application: &serving.application,
+        }
+    }
+
+    /// Returns the request as a process gets it.
+    pub(crate) fn message(&self) -> Message<'_> {
+        let Request { head, peer, origin, .. } = self;
+        Message { head, peer, origin, framing: self.body.framing() }
+    }
+}
