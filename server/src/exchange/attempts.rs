@@ -40,7 +40,10 @@ pub(crate) async fn answer(
         let begin = Attempt::begin(hold, core.index, request.message(), to_app);
         let (end, hold) = match client.unless_left(input, begin).await {
             Err(Left) => return End::Left,
-            Ok(Ok(attempt)) => run(&serving.buffers, client, request, bytes, side, attempt).await,
+            Ok(Ok(attempt)) => {
+                request.record.attempt(attempt.since, pid);
+                run(&serving.buffers, client, request, bytes, side, attempt).await
+            }
             Ok(Err((hold, refusal))) => (End::Refused(refusal), Some(hold)),
         };
         let End::Refused(Refusal::NoAnswer { why, reached }) = end else { return end };
@@ -74,7 +77,10 @@ async fn run(
     let process = Arc::clone(&attempt.process);
     let mut exchange = Exchange::new(client, request, bytes, side, buffers, attempt);
     let end = exchange.run().await;
-    let Some(attempt) = exchange.into_attempt() else { return (end, None) };
+    let sent = exchange.delivered();
+    let attempt = exchange.into_attempt();
+    request.record.sent = sent;
+    let Some(attempt) = attempt else { return (end, None) };
     match &end {
         End::Refused(Refusal::NoAnswer { .. }) => return (end, attempt.hold),
         End::Cut(why) => {

@@ -1,6 +1,7 @@
 //! The end of a request: one type, from the exchange with a process to the page for the client.
 
 use crate::lane::Reached;
+use crate::observe::record::Ended;
 use cabrank::application_pool::{ConnectError, GetError};
 
 /// The end of a request.
@@ -37,6 +38,21 @@ pub(crate) enum Refusal {
     Request(u16, String),
     /// The request is at fault, and the server cannot find the next one behind it.
     Stream(u16, String),
+}
+
+impl End {
+    /// Returns the kind, for the record.
+    pub(crate) fn kind(&self) -> Ended {
+        match self {
+            End::Answered => Ended::Answered,
+            End::Refused(_) => Ended::Refused,
+            End::Cut(_) => Ended::Cut,
+            End::Left => Ended::Left,
+            End::GivenUp(_) => Ended::GivenUp,
+            End::TooLong => Ended::TooLong,
+            End::Switched => Ended::Switched,
+        }
+    }
 }
 
 impl Refusal {

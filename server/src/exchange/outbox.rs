@@ -17,6 +17,8 @@ use tokio::io::AsyncWrite;
 pub(crate) struct Outbox {
     /// The number of bytes of `to_client` that the client got.
     sent: usize,
+    /// The number of bytes that the client has taken.
+    delivered: u64,
     /// The bytes that do not fit into `to_client`.
     overflow: Option<Spool>,
     /// The bytes that do not fit into `overflow` now.
@@ -29,6 +31,11 @@ impl Outbox {
         self.sent == to_client.len()
             && self.staged.is_empty()
             && self.overflow.as_ref().is_none_or(Spool::is_empty)
+    }
+
+    /// Returns the number of bytes that the client has taken.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
     }
 
     /// Returns whether the answer must wait until the client takes bytes.
@@ -103,6 +110,7 @@ impl Outbox {
                 Poll::Ready(Err(_)) => return Err(End::Left),
                 Poll::Ready(Ok(count)) => {
                     moved = true;
+                    self.delivered += count as u64;
                     reader.moved(count, client.watch.now());
                     match &mut self.overflow {
                         Some(overflow) if is_overflow => overflow.consume(count),

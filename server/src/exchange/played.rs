@@ -3,11 +3,13 @@
 //! The time is paused, and time-outs of clients pass when a test says so. A test waits for what must happen
 //! ([`eventually`]), so that it depends neither on the machine's pace nor on its load.
 
+use crate::client::http1::requests;
 use crate::configuration::ServerLimits;
 use crate::configuration::limits::Timeouts;
 use crate::connection::core::Core;
 use crate::connection::serve;
 use crate::connection::stream::Stream;
+use crate::connection::watched::Connection;
 use crate::exchange::application::Application;
 use crate::exchange::buffers::{Buffers, Directory};
 use crate::exchange::processes::{Hold, Processes};
@@ -98,6 +100,7 @@ pub(crate) const MAX_REQUEST_TIME: Duration = Duration::from_secs(1_000_000_000)
 /// One client's connection, and the processes that its requests may get.
 pub(crate) struct Scene {
     core: Arc<Core>,
+    peer: Peer,
     served: JoinHandle<()>,
     now: Duration,
     pub(crate) notes: Notes,
@@ -183,6 +186,7 @@ impl Scene {
         });
         Scene {
             core,
+            peer,
             served,
             now: Duration::ZERO,
             notes,
@@ -219,6 +223,15 @@ impl Scene {
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.core.sweep.set_now(self.now);
+    }
+
+    /// Returns the size of the future that serves requests.
+    pub(crate) fn size_of_a_request(&self) -> usize {
+        let (stream, _) = UnixStream::pair().unwrap();
+        let watch = self.core.sweep.watch();
+        let counts = mpsc::channel(1).0;
+        let mut client = Connection::new(Stream::Pair(stream), self.peer, watch, &LIMITS, counts);
+        size_of_val(&requests::serve(&self.core, &mut client, false))
     }
 
     /// Returns whether the server has closed the client's connection.

@@ -273,6 +273,11 @@ impl<'a, 'b> Exchange<'a, 'b> {
         self.refuse(503, format!("the request cannot be buffered: {e}"))
     }
 
+    /// Returns the number of bytes that the client has taken.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.outbox.delivered()
+    }
+
     /// Takes the application's side.
     pub(crate) fn into_attempt(self) -> Option<Attempt> {
         self.attempt

@@ -3,6 +3,7 @@
 use crate::exchange::application::Application;
 use crate::exchange::serving::Serving;
 use crate::lane::Message;
+use crate::observe::record::Record;
 use crate::request::body::Body;
 use crate::request::head::Head;
 use crate::request::origin::{Forwarded, Peer};
@@ -19,15 +20,19 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Body,
     /// The application that answers it.
     pub(crate) application: &'a Arc<Application>,
+    /// What is known of it, for its readers.
+    pub(crate) record: Record<'a>,
 }
 
 impl<'a> Request<'a> {
     pub(crate) fn new(serving: &'a Serving, head: &'a Head, peer: Peer) -> Self {
         let limits = &serving.limits;
+        let origin = Forwarded::of(head, &peer, &serving.trusted_proxies);
         Request {
             head,
             peer,
-            origin: Forwarded::of(head, &peer, &serving.trusted_proxies),
+            record: Record::new(head, origin.remote),
+            origin,
             body: Body::new(head.framing(), limits.max_body, || serving.buffers.request()),
             application: &serving.application,
         }

@@ -46,12 +46,14 @@ pub(crate) async fn serve(
             }
         }
     };
+    request.record.end = end.kind();
+    request.record.received = request.body.received();
     match end {
         End::Answered => {}
         End::Refused(refusal) => {
-            if respond(serving, client, head, bytes, side, &refusal).await.is_err() {
-                return false;
-            }
+            let status = respond(serving, client, head, bytes, side, &refusal).await;
+            let Ok(status) = status else { return false };
+            (request.record.status, request.record.sent) = (status, bytes.to_client.len() as u64);
             if matches!(refusal, Refusal::Stream(..)) {
                 linger(client, bytes).await;
                 return false;
@@ -84,7 +86,7 @@ async fn receive(
     if body.is_received() {
         return Ok(());
     }
-    if let Some(go_ahead) = side.go_ahead().filter(|_| !body.has_begun()) {
+    if let Some(go_ahead) = side.go_ahead().filter(|_| body.received() == 0) {
         client.write_all(go_ahead).await.map_err(|Left| End::Left)?;
     }
     *asked = true;
@@ -139,7 +141,7 @@ async fn receive(
     .await
 }
 
-/// Sends an error page.
+/// Sends an error page, and returns its status.
 ///
 /// # Errors
 /// The client has left.
@@ -150,7 +152,7 @@ pub(crate) async fn respond(
     bytes: &mut Bytes,
     side: &mut Side,
     refusal: &Refusal,
-) -> Result<(), Left> {
+) -> Result<u16, Left> {
     let closes = client.is_closing() || client.has_ended || refusal.closes();
     let page = error_page::page(refusal, head, serving.application.shows_details);
     let to = if head.method().is_empty() { AnswerTo::Other } else { head.answer_to() };
@@ -158,7 +160,8 @@ pub(crate) async fn respond(
     let page = Page { status: page.status, content_type: page.content_type, body, fields: &fields };
     bytes.to_client.clear();
     side.push_page(&mut bytes.to_client, &page, to, closes);
-    client.write_all(&bytes.to_client).await
+    client.write_all(&bytes.to_client).await?;
+    Ok(page.status)
 }
 
 /// Reads the rest of the body and throws it away. Returns whether its end has come.

@@ -1,5 +1,6 @@
-//! The log: [`logging`] sets it up, [`log_queue`] keeps tasks from waiting for its reader, and [`rare`] limits lines.
+//! What the server tells of itself: [`record`] has what is known of each request. [`logging`] sets the log up, [`log_queue`] keeps tasks from waiting for its reader, and [`rare`] limits lines.
 
 pub(crate) mod log_queue;
 pub(crate) mod logging;
 pub(crate) mod rare;
+pub(crate) mod record;

@@ -64,9 +64,9 @@ impl Body {
         self.rest.is_done()
     }
 
-    /// Returns whether any byte of the body has arrived.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.received > 0
+    /// Returns the number of bytes that have arrived.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
     }
 
     /// Returns whether memory and file are full, so that the process must take the body now.

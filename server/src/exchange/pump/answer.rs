@@ -56,6 +56,7 @@ impl Exchange<'_, '_> {
         self.answer = Answer::Begun;
         let is_last = self.client.has_ended && self.bytes.input.is_empty();
         let closes = self.client.is_closing() || is_last;
+        self.request.record.status = self.bytes.reply.status();
         self.side.push_head(&mut self.bytes.to_client, &self.bytes.reply, closes);
     }
 
@@ -111,6 +112,7 @@ impl Exchange<'_, '_> {
             let why = "the application upgraded a connection without a request for it".into();
             return End::Refused(Refusal::NoAnswer { why, reached: Reached::Nonsense });
         }
+        self.request.record.status = self.bytes.reply.status();
         self.side.push_switch(&mut self.bytes.to_client, &self.bytes.reply);
         End::Switched
     }

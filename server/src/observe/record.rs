@@ -1,0 +1,143 @@
+//! The record of one request: what a log line, a metric or a span says of it.
+//!
+//! A record is born with its request, and is read when it is dropped: at the end of the request, also if its task is
+//! dropped. It allocates nothing. A new reader is one more line of [`read`].
+
+use crate::request::head::Head;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+use tracing::Level;
+
+/// The record of one request.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    head: &'a Head,
+    client: IpAddr,
+    begun: Instant,
+    /// The beginning of the last session with a process, and the pid.
+    session: Option<(Instant, u32)>,
+    /// The number of sessions.
+    attempts: u32,
+    /// The status of the answer or page; 0: the client has got none.
+    pub(crate) status: u16,
+    /// The number of bytes of the body that have arrived.
+    pub(crate) received: u64,
+    /// The number of bytes of answer or page that the client has taken, the head included.
+    pub(crate) sent: u64,
+    pub(crate) end: Ended,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Its task was dropped: the server has stopped.
+    Unfinished,
+    Answered,
+    /// The client has got a page of the server.
+    Refused,
+    /// The application did not finish its answer.
+    Cut,
+    Left,
+    /// The client was too slow, or sent a malformed body, after the answer had begun.
+    GivenUp,
+    /// The work took longer than `--max-request-time`, after the answer had begun.
+    TooLong,
+    /// The connection has spoken another protocol.
+    Switched,
+}
+
+impl<'a> Record<'a> {
+    pub(crate) fn new(head: &'a Head, client: IpAddr) -> Self {
+        Record {
+            head,
+            client,
+            begun: Instant::now(),
+            session: None,
+            attempts: 0,
+            status: 0,
+            received: 0,
+            sent: 0,
+            end: Ended::Unfinished,
+        }
+    }
+
+    /// Notes that a session with a process has begun.
+    pub(crate) fn attempt(&mut self, since: Instant, pid: u32) {
+        self.session = Some((since, pid));
+        self.attempts += 1;
+    }
+}
+
+impl Drop for Record<'_> {
+    fn drop(&mut self) {
+        read(self);
+    }
+}
+
+/// Reads a record whose request has ended.
+fn read(record: &Record<'_>) {
+    #[cfg(test)]
+    tests::ENDS.with_borrow_mut(|ends| ends.push(record.end));
+    // The clock is read only for a reader.
+    if tracing::enabled!(Level::DEBUG) {
+        let pid = record.session.map_or(0, |(_, pid)| pid);
+        tracing::debug!(pid, "{}", Line { record, took: record.begun.elapsed() });
+    }
+}
+
+/// The line of the log.
+struct Line<'a> {
+    record: &'a Record<'a>,
+    took: Duration,
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Record { head, client, begun, session, attempts, status, received, sent, end } =
+            self.record;
+        let (method, path) = (head.method(), String::from_utf8_lossy(head.path()));
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        write!(f, "{client} {method} {path}: {end:?}, status {status}, {:.1} ms", ms(self.took))?;
+        if let Some((since, pid)) = session {
+            let waited = ms(since.saturating_duration_since(*begun));
+            write!(f, ", of which {waited:.1} ms before process {pid}, attempts {attempts}")?;
+        }
+        write!(f, ", received {received}, sent {sent}")
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::client::http1::parse::parsed;
+    use std::cell::RefCell;
+
+    thread_local! {
+        /// The ends of the requests of this thread.
+        pub(crate) static ENDS: RefCell<Vec<Ended>> = const { RefCell::new(Vec::new()) };
+    }
+
+    #[test]
+    fn a_line_has_what_is_known_and_comes_when_the_record_is_dropped() {
+        let (head, _) = parsed("GET /shop?q HTTP/1.1\r\nHost: a\r\n\r\n");
+        let mut record = Record::new(&head, [192, 0, 2, 1].into());
+        let took = Duration::from_micros(2345);
+        record.end = Ended::Left;
+        assert_eq!(
+            Line { record: &record, took }.to_string(),
+            "192.0.2.1 GET /shop: Left, status 0, 2.3 ms, received 0, sent 0"
+        );
+        record.attempt(record.begun, 7);
+        record.attempt(record.begun + Duration::from_millis(1), 8);
+        (record.status, record.sent, record.end) = (200, 95, Ended::Answered);
+        assert_eq!(
+            Line { record: &record, took }.to_string(),
+            "192.0.2.1 GET /shop: Answered, status 200, 2.3 ms, of which 1.0 ms before process 8, attempts 2, \
+             received 0, sent 95"
+        );
+        assert_eq!(ENDS.take(), []);
+        drop(record);
+        assert_eq!(ENDS.take(), [Ended::Answered]);
+    }
+}
