@@ -37,7 +37,7 @@ use std::process::ExitCode;
 pub fn run() -> ExitCode {
     let helper = cabrank_spawner::helper();
     let result = match Cli::read().command {
-        Command::Start(args) => life::start::run(args, helper),
+        Command::Start(args) => life::start::run(&args, helper),
         Command::Status(args) => admin::client::status(&args),
         Command::Stop(args) => admin::client::stop(&args),
         Command::Restart(args) => admin::client::restart(&args),

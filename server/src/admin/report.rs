@@ -1,6 +1,6 @@
 //! The report of `cabrank status`: the pool's snapshot, and the data of its processes from `/proc`.
 
-use crate::configuration::Settings;
+use crate::configuration::application::Application;
 use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
@@ -71,7 +71,7 @@ pub(crate) struct Process {
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     pub(crate) connections: &'a Connections,
-    pub(crate) settings: &'a Settings,
+    pub(crate) application: &'a Application,
     /// The number of requests that wait before they may ask the pool.
     pub(crate) waiting_outside: usize,
     pub(crate) address: SocketAddr,
@@ -89,8 +89,8 @@ impl Report {
             date: httpdate::fmt_http_date(SystemTime::now()),
             instance: std::process::id(),
             address: about.address,
-            app_type: about.settings.app.type_name.clone(),
-            environment: about.settings.environment.clone(),
+            app_type: about.application.app.type_name.clone(),
+            environment: about.application.environment.clone(),
             uptime: about.since.elapsed().as_secs_f64(),
             memory: memory_of(std::process::id()),
             max_pool_size: max,

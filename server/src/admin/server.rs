@@ -5,7 +5,7 @@
 
 use crate::admin::report::{About, Report};
 use crate::admin::{Reply, Request};
-use crate::configuration::Settings;
+use crate::configuration::application::Application;
 use crate::exchange::admission::Admission;
 use cabrank::PoolOptions;
 use cabrank::application_pool::Identifier;
@@ -39,7 +39,7 @@ pub(crate) struct Admin {
     pub(crate) connections: Connections,
     pub(crate) options: PoolOptions,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) application: Arc<Application>,
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
     /// Notified to shut the server down.
@@ -127,11 +127,11 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Status => {
             let admin = Arc::clone(admin);
             let report = tokio::task::spawn_blocking(move || {
-                let Admin { connections, settings, admission, address, since, .. } = &*admin;
+                let Admin { connections, application, admission, address, since, .. } = &*admin;
                 let waiting_outside = admission.waiting_outside();
                 let about = About {
                     connections,
-                    settings,
+                    application,
                     waiting_outside,
                     address: *address,
                     since: *since,

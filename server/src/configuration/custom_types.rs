@@ -2,148 +2,100 @@
 //!
 //! The key `app_type` names a type, and the sections of the same name define types. So a file has either of them.
 
-use crate::configuration::values::Count;
+use crate::configuration::section::{Section, in_line};
+use crate::configuration::values::{Count, Whole, names};
 use cabrank_spawner::Protocol;
 use cabrank_spawner::app_type::CustomType;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
-use std::convert::Infallible;
-use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use toml::Spanned;
+use std::path::Path;
 
-/// The description of a section in errors of the parser.
-pub(crate) const SECTION: &str = "a section [app_type.NAME]";
+/// The name of the section that has the sections.
+pub(crate) const NAME: &str = "app_type";
 
-/// The value of the option `app_type`.
-#[derive(Clone, Debug)]
-pub(crate) enum AppTypeOption {
-    /// The name of a type.
-    Name(String),
-    /// Types that the file defines.
-    Definitions(Vec<Definition>),
+/// The keys of a section.
+const KEYS: [&str; 7] =
+    ["startup_file", "loader", "interpreter", "preloader", "title", "protocol", "concurrency"];
+
+names! {
+    /// The protocols that a socket `main` may have.
+    SocketProtocol { Session = "session", HttpSession = "http_session" }
 }
 
-/// One section, with the places of its values in the file.
-#[derive(Clone, Debug)]
-pub(crate) struct Definition {
+/// Reads the sections below `[app_type]`, for applications in `root`.
+///
+/// # Errors
+/// A definition is bad. `options` has the keys that stand above the first section.
+pub(crate) fn read(
+    mut section: Section<'_>,
+    root: &Path,
+    options: &[&str],
+) -> Result<Vec<CustomType>, String> {
+    let mut types = Vec::new();
+    for (name, place) in section.names() {
+        let Some(definition) = section.take_section(&name)? else {
+            let problem = format!(
+                "{name} is below [{NAME}]. Each type has a section of its own, such as [{NAME}.perl]."
+            );
+            return Err(section.error(&place, &problem));
+        };
+        types.push(custom_type(name, &place, definition, root, options)?);
+    }
+    Ok(types)
+}
+
+/// Reads one section, whose name stands at `place`.
+fn custom_type(
     name: String,
-    keys: Keys,
-}
-
-#[derive(Clone, Debug, serde::Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a section [app_type.NAME]")]
-struct Keys {
-    startup_file: Option<Spanned<String>>,
-    loader: Option<Spanned<PathBuf>>,
-    interpreter: Option<PathBuf>,
-    preloader: Option<Spanned<PathBuf>>,
-    title: Option<Spanned<String>>,
-    protocol: Option<SocketProtocol>,
-    concurrency: Option<Count>,
-}
-
-/// The protocols that a socket `main` may have.
-#[derive(Clone, Copy, Debug, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum SocketProtocol {
-    Session,
-    HttpSession,
-}
-
-impl AppTypeOption {
-    /// Returns the name of a type.
-    pub(crate) fn name(&self) -> Option<&str> {
-        match self {
-            AppTypeOption::Name(name) => Some(name),
-            AppTypeOption::Definitions(_) => None,
-        }
-    }
-}
-
-impl FromStr for AppTypeOption {
-    type Err = Infallible;
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(AppTypeOption::Name(text.into()))
-    }
-}
-
-impl<'de> Deserialize<'de> for AppTypeOption {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = AppTypeOption;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a type in quotes")
-            }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<AppTypeOption, E> {
-                Ok(AppTypeOption::Name(name.into()))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AppTypeOption, A::Error> {
-                let mut definitions = Vec::new();
-                while let Some(name) = map.next_key()? {
-                    definitions.push(Definition { name, keys: map.next_value()? });
-                }
-                Ok(AppTypeOption::Definitions(definitions))
-            }
-        }
-        deserializer.deserialize_any(Either)
-    }
-}
-
-/// An error in a section: its place, as far as it is a value's, and its text.
-pub(crate) struct Invalid {
-    pub(crate) span: Option<Range<usize>>,
-    pub(crate) text: String,
-}
-
-impl Definition {
-    /// Returns the type, for applications in `root`.
-    pub(crate) fn custom_type(&self, root: &Path) -> Result<CustomType, Invalid> {
-        let (name, keys) = (&self.name, &self.keys);
-        let missing = |key: &str, meaning: &str| Invalid {
-            span: None,
-            text: format!("the section [app_type.{name}] has no {key}. Add {key} = {meaning}."),
+    place: &Range<usize>,
+    mut section: Section<'_>,
+    root: &Path,
+    options: &[&str],
+) -> Result<CustomType, String> {
+    if let Some((key, place)) = section.first_besides(&KEYS) {
+        let problem = if options.contains(&&*key) {
+            format!(
+                "the key {key} is below [{NAME}.{name}], which has no such key. Move it above the first section."
+            )
+        } else {
+            format!(
+                "unknown key {key} in [{NAME}.{name}]. Remove it, or use one of the keys: {}.",
+                KEYS.join(", ")
+            )
         };
-        let Some(startup_file) = &keys.startup_file else {
-            return Err(missing("startup_file", "\"FILE\", the file that such applications have"));
-        };
-        let Some(loader) = &keys.loader else {
-            return Err(missing("loader", "\"FILE\", the program that loads them"));
-        };
-        let custom = CustomType {
-            name: name.clone(),
-            startup_file: startup_file.get_ref().clone(),
-            loader: loader.get_ref().clone(),
-            interpreter: keys.interpreter.clone(),
-            preloader: keys.preloader.as_ref().map(|preloader| preloader.get_ref().clone()),
-            title: keys.title.as_ref().map(|title| title.get_ref().clone()),
-            protocol: keys.protocol.map(|protocol| match protocol {
-                SocketProtocol::Session => Protocol::Session,
-                SocketProtocol::HttpSession => Protocol::HttpSession,
-            }),
-            concurrency: keys.concurrency.map(|n| n.0),
-        };
-        custom.check(root).map_err(|invalid| {
-            let span = match invalid.key {
-                "startup_file" => Some(startup_file.span()),
-                "loader" => Some(loader.span()),
-                "preloader" => keys.preloader.as_ref().map(Spanned::span),
-                "title" => keys.title.as_ref().map(Spanned::span),
-                _ => None,
-            };
-            let what = match invalid.key {
-                "name" => format!("the name {name} in [app_type.{name}]"),
-                key => format!("bad value for {key} in [app_type.{name}]:"),
-            };
-            Invalid { span, text: format!("{what} {}.", invalid.problem) }
-        })?;
-        Ok(custom)
+        return Err(section.error(&place, &problem));
     }
-
-    /// Returns the header of the section.
-    pub(crate) fn header(&self) -> String {
-        format!("[app_type.{}]", self.name)
-    }
+    let places = section.names();
+    let text = section.text();
+    let missing = |key: &str, meaning: &str| {
+        let problem = format!("the section [{NAME}.{name}] has no {key}. Add {key} = {meaning}.");
+        in_line(text, place.start, &problem)
+    };
+    let startup_file = "\"FILE\", the file that such applications have";
+    let startup_file =
+        section.take("startup_file")?.ok_or_else(|| missing("startup_file", startup_file))?;
+    let loader = "\"FILE\", the program that loads them";
+    let loader = section.take("loader")?.ok_or_else(|| missing("loader", loader))?;
+    let custom = CustomType {
+        startup_file,
+        loader,
+        interpreter: section.take("interpreter")?,
+        preloader: section.take("preloader")?,
+        title: section.take("title")?,
+        protocol: section.take("protocol")?.map(|protocol| match protocol {
+            SocketProtocol::Session => Protocol::Session,
+            SocketProtocol::HttpSession => Protocol::HttpSession,
+        }),
+        concurrency: section.take("concurrency")?.map(|Whole(n): Count| n),
+        name: name.clone(),
+    };
+    custom.check(root).map_err(|invalid| {
+        let what = match invalid.key {
+            "name" => format!("the name {name} in [{NAME}.{name}]"),
+            key => format!("bad value for {key} in [{NAME}.{name}]:"),
+        };
+        let key = places.iter().find(|(key, _)| key == invalid.key);
+        let place = key.map_or(place, |(_, place)| place);
+        section.error(place, &format!("{what} {}.", invalid.problem))
+    })?;
+    Ok(custom)
 }

@@ -1,15 +1,38 @@
-//! The application's environment by the variables of its framework, such as `NODE_ENV`.
+//! The application's environment: by an option, or by the variables of its framework, such as `NODE_ENV`.
 //!
-//! They count if no option, no `CABRANK_ENVIRONMENT` and no key of the file names the environment. The
-//! variables of the application's type come first, then Passenger's own, then the others.
+//! The variables count if no option, no `CABRANK_ENVIRONMENT` and no key of the file names the environment. Those
+//! of the application's type come first, then Passenger's own, then the others.
 
-use cabrank_spawner::app_type::ENVIRONMENT_VARIABLES;
+use crate::failure::Failure;
+use cabrank_spawner::app_type::{App, ENVIRONMENT_VARIABLES};
+
+/// Returns the name of the environment: the given one, else that of a variable, else development.
+///
+/// # Errors
+/// The name is empty, or has a character that the handshake does not allow.
+pub(crate) fn of(app: &App, given: Option<&str>) -> Result<String, Failure> {
+    let (source, name) = match given {
+        Some(name) => (None, name.to_owned()),
+        None => from_variables(app.environment_variables, |name| std::env::var_os(name))
+            .map_err(|variable| Failure::usage(format!("the value of {variable} is not UTF-8.")))?
+            .map_or((None, "development".into()), |(variable, name)| (Some(variable), name)),
+    };
+    if name.is_empty() || name.contains(['\n', '\0']) {
+        let source = source.map(|variable| format!(" in {variable}")).unwrap_or_default();
+        return Err(Failure::usage(format!(
+            "the name of the environment{source} is empty or has a line break. Set it to a name such as \
+             development or production (--environment, CABRANK_ENVIRONMENT, or environment in \
+             cabrank.toml).",
+        )));
+    }
+    Ok(name)
+}
 
 /// Returns the first variable that is set and not empty, and its value.
 ///
 /// # Errors
 /// The name of a variable whose value is not UTF-8.
-pub(crate) fn from_variables(
+fn from_variables(
     own: &[&'static str],
     lookup: impl Fn(&str) -> Option<std::ffi::OsString>,
 ) -> Result<Option<(&'static str, String)>, &'static str> {

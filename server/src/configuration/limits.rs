@@ -1,5 +1,6 @@
 //! The limits of the server on clients, whatever application they ask.
 
+use crate::configuration::options::Options;
 use std::time::Duration;
 
 /// The limits on clients.
@@ -16,6 +17,25 @@ pub(crate) struct ServerLimits {
     pub(crate) buffer_request: usize,
     pub(crate) max_buffered_request: u64,
     pub(crate) max_buffered_answer: u64,
+}
+
+impl ServerLimits {
+    pub(crate) fn of(options: &Options) -> ServerLimits {
+        ServerLimits {
+            timeouts: Timeouts {
+                keep_alive: options.keep_alive_timeout.0,
+                header: options.header_timeout.0,
+                client: options.client_timeout.0,
+                request: options.max_request_time.limit(),
+            },
+            min_client_rate: options.min_client_rate.0,
+            max_header_size: options.max_header_size.0,
+            max_body: options.max_body.0,
+            buffer_request: options.buffer_request.0,
+            max_buffered_request: options.max_buffered_request.0,
+            max_buffered_answer: options.max_buffered_answer.0,
+        }
+    }
 }
 
 /// The time-outs of requests, which each core looks at together.

@@ -1,18 +1,128 @@
-//! The server's configuration.
+//! The server's configuration: one immutable value.
 //!
-//! [`cli`] declares the options and [`file`](mod@file) reads `cabrank.toml`. [`settings`] merges the two.
-//! [`app_type`](cabrank_spawner::app_type) finds the application, [`environment`] finds its environment, [`custom_types`] reads the
-//! definitions of types, [`regular_file`] checks a file before it is opened, and [`source`] finds the source of a value for error messages.
+//! [`options`] has the table of options. [`cli`] makes the command line of it, and [`file`](mod@file) reads `cabrank.toml`;
+//! [`table`] takes each option from the first source that has it: command line, environment, file, default.
+//! [`application`] finds the application and its environment. `docs/options.md` is made from the table.
 
+pub(crate) mod application;
 pub(crate) mod cli;
 pub(crate) mod custom_types;
 pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod limits;
+pub(crate) mod options;
+#[cfg(test)]
+mod page_tests;
 pub(crate) mod regular_file;
-pub(crate) mod settings;
-pub(crate) mod source;
+pub(crate) mod section;
+pub(crate) mod syntax;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 pub(crate) mod values;
 
+use crate::failure::Failure;
+use crate::request::networks::Networks;
+use application::Application;
+use cli::StartArgs;
+use file::FileOptions;
 pub(crate) use limits::ServerLimits;
-pub(crate) use settings::Settings;
+use options::Options;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use values::{LogFormat, LogLevel};
+
+/// The configuration of one server, complete and checked.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) listeners: Vec<Listener>,
+    /// One for each application; today, exactly one.
+    pub(crate) applications: Vec<Arc<Application>>,
+    pub(crate) server: Server,
+    pub(crate) log: Log,
+}
+
+/// An address to listen on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listener {
+    /// The default is 127.0.0.1, unlike Passenger's (every address): a development server should not be
+    /// open to the network unless the user asks for that.
+    pub(crate) address: SocketAddr,
+}
+
+/// The part that all applications and listeners share.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) limits: ServerLimits,
+    /// The proxies whose word on the client's address and scheme counts.
+    pub(crate) trusted_proxies: Networks,
+    /// The number of threads that serve requests.
+    pub(crate) threads: usize,
+    /// `None`: as many as the limit of open files allows.
+    pub(crate) max_connections: Option<usize>,
+    pub(crate) shutdown_timeout: Duration,
+    pub(crate) pool: PoolLimits,
+}
+
+/// The limits of the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolLimits {
+    pub(crate) max_processes: usize,
+    /// `None`: no limit, as in the next one.
+    pub(crate) max_per_application: Option<usize>,
+    pub(crate) max_idle_time: Option<Duration>,
+    /// The shortest time between two looks at the restart files.
+    pub(crate) stat_throttle: Duration,
+}
+
+/// The server's log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log {
+    pub(crate) level: LogLevel,
+    pub(crate) format: LogFormat,
+    /// Whether the lines that applications print are logged.
+    pub(crate) app_output: bool,
+}
+
+impl Configuration {
+    /// Takes the options from all sources and finds the application.
+    ///
+    /// # Errors
+    /// A value is bad, values contradict each other, or there is no application.
+    pub(crate) fn load(args: &StartArgs) -> Result<Configuration, Failure> {
+        let root = application::root(&args.dir)?;
+        let known: Vec<&str> = options::TABLE.iter().map(|row| row.name).collect();
+        let path = root.join(file::NAME);
+        let text = file::read(&path)?;
+        let in_file = |error: String| Failure::usage(format!("{}:{error}", path.display()));
+        let mut from_file = FileOptions::parse(&path, &text, &known).map_err(in_file)?;
+        let custom_types = from_file.take_custom_types(&root, &known).map_err(in_file)?;
+        let options = Options::take(&args.options, &mut from_file).map_err(in_file)?;
+        let application = Application::find(&root, options.clone(), &custom_types)?;
+        Ok(Configuration {
+            listeners: vec![Listener {
+                address: SocketAddr::new(options.address.0, options.port.0),
+            }],
+            server: Server {
+                limits: ServerLimits::of(&options),
+                trusted_proxies: options.trusted_proxies.as_ref().cloned().unwrap_or_default(),
+                threads: options.threads.map_or_else(|| application.threads(), |n| n.0),
+                max_connections: options.max_connections.map(|n| n.0),
+                shutdown_timeout: options.shutdown_timeout.0,
+                pool: PoolLimits {
+                    max_processes: options.max_pool_size.0,
+                    max_per_application: options.max_instances_per_app.limit(),
+                    max_idle_time: options.pool_idle_time.limit(),
+                    stat_throttle: options.stat_throttle_rate.0,
+                },
+            },
+            log: Log {
+                level: *options.log_level,
+                format: *options.log_format,
+                app_output: *options.app_output,
+            },
+            applications: vec![Arc::new(application)],
+        })
+    }
+}

@@ -1,14 +1,49 @@
 //! The types of option values.
 //!
 //! The command line and the environment give text, and the file gives TOML. Both follow the same rules
-//! and report the same errors.
+//! and report the same errors: what a value must be.
 
-use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
-use std::fmt;
-use std::marker::PhantomData;
+use crate::request::networks::{self, Networks};
+use clap::builder::ValueParser;
 use std::net::IpAddr;
-use std::str::FromStr;
+use std::path::PathBuf;
 use std::time::Duration;
+use toml::de::DeValue;
+
+/// The type of an option's value.
+pub(crate) trait OptionValue: Clone + Send + Sync + Sized + 'static {
+    /// Whether the option may be given without a value, for `true`.
+    const IS_SWITCH: bool = false;
+
+    /// Reads the value from the command line or the environment.
+    ///
+    /// # Errors
+    /// What the value must be.
+    fn of_text(text: &str) -> Result<Self, String>;
+
+    /// Reads the value from the file.
+    ///
+    /// # Errors
+    /// As [`of_text`](Self::of_text).
+    fn of_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        match value.as_str() {
+            Some(text) => Self::of_text(text),
+            None => Err(IN_QUOTES.into()),
+        }
+    }
+
+    /// Returns clap's parser of the value.
+    fn parser() -> ValueParser {
+        ValueParser::new(|text: &str| Self::of_text(text))
+    }
+
+    /// Returns the value of an option that has no fixed default.
+    fn absent() -> Option<Self> {
+        None
+    }
+}
+
+const IN_QUOTES: &str = "must be text in quotes";
 
 /// A number of things. The limit catches typing errors.
 pub(crate) type Count = Whole<usize, 0, 1_000_000_000>;
@@ -30,42 +65,26 @@ pub(crate) type BodySize = Whole<u64, 0, { 1 << 50 }>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Whole<T, const MIN: u64, const MAX: u64>(pub(crate) T);
 
-impl<T: TryFrom<u64>, const MIN: u64, const MAX: u64> Whole<T, MIN, MAX> {
-    fn checked(number: u64) -> Option<Self> {
-        let in_bounds = Some(number).filter(|n| (MIN..=MAX).contains(n));
-        in_bounds.and_then(|n| T::try_from(n).ok()).map(Whole)
+impl<T, const MIN: u64, const MAX: u64> OptionValue for Whole<T, MIN, MAX>
+where
+    T: TryFrom<u64> + Clone + Send + Sync + 'static,
+{
+    fn of_text(text: &str) -> Result<Self, String> {
+        let number = text.parse().ok().filter(|n| (MIN..=MAX).contains(n));
+        let number = number.and_then(|n| T::try_from(n).ok());
+        number.map(Whole).ok_or_else(|| format!("must be a whole number from {MIN} to {MAX}"))
     }
-    fn rule() -> String {
-        format!("a whole number from {MIN} to {MAX}")
+
+    fn of_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        let digits = value.as_integer().filter(|number| number.radix() == 10);
+        Self::of_text(digits.map_or("", |number| number.as_str()))
     }
 }
 
-impl<T: TryFrom<u64>, const MIN: u64, const MAX: u64> FromStr for Whole<T, MIN, MAX> {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.parse().ok();
-        number.and_then(Self::checked).ok_or_else(|| format!("must be {}", Self::rule()))
-    }
-}
-
-impl<'de, T: TryFrom<u64>, const MIN: u64, const MAX: u64> Deserialize<'de> for Whole<T, MIN, MAX> {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V<T, const MIN: u64, const MAX: u64>(PhantomData<T>);
-        impl<T: TryFrom<u64>, const MIN: u64, const MAX: u64> Visitor<'_> for V<T, MIN, MAX> {
-            type Value = Whole<T, MIN, MAX>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&Self::Value::rule())
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Self::Value, E> {
-                let value = u64::try_from(v).ok().and_then(Self::Value::checked);
-                value.ok_or_else(|| E::invalid_value(Unexpected::Signed(v), &self))
-            }
-            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Self::Value, E> {
-                let value = Self::Value::checked(v);
-                value.ok_or_else(|| E::invalid_value(Unexpected::Unsigned(v), &self))
-            }
-        }
-        d.deserialize_any(V(PhantomData))
+impl<T: Copy + Default + PartialEq, const MIN: u64, const MAX: u64> Whole<T, MIN, MAX> {
+    /// Returns the number as a limit. The options have Passenger's convention, in which 0 is no limit.
+    pub(crate) fn limit(self) -> Option<T> {
+        (self.0 != T::default()).then_some(self.0)
     }
 }
 
@@ -74,103 +93,139 @@ impl<'de, T: TryFrom<u64>, const MIN: u64, const MAX: u64> Deserialize<'de> for 
 pub(crate) struct Seconds(pub(crate) Duration);
 
 impl Seconds {
-    const RULE: &str = "a number of seconds from 0 to 1000000000";
+    /// Returns the time as a limit; 0 is no limit.
+    pub(crate) fn limit(self) -> Option<Duration> {
+        (!self.0.is_zero()).then_some(self.0)
+    }
+}
 
-    fn checked(seconds: f64) -> Option<Self> {
+impl OptionValue for Seconds {
+    fn of_text(text: &str) -> Result<Self, String> {
         // A billion seconds are 31 years. More is a typing error, and would overflow an `Instant`.
-        (0.0..=1e9).contains(&seconds).then(|| Seconds(Duration::from_secs_f64(seconds)))
+        let seconds = text.parse().ok().filter(|seconds| (0.0..=1e9).contains(seconds));
+        let time = seconds.map(|seconds| Seconds(Duration::from_secs_f64(seconds)));
+        time.ok_or_else(|| "must be a number of seconds from 0 to 1000000000".into())
+    }
+
+    fn of_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        let number = value.as_integer().map(|number| number.as_str());
+        Self::of_text(number.or(value.as_float().map(|number| number.as_str())).unwrap_or(""))
     }
 }
 
-impl FromStr for Seconds {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let seconds = text.parse().ok();
-        seconds.and_then(Seconds::checked).ok_or_else(|| format!("must be {}", Self::RULE))
+impl OptionValue for bool {
+    const IS_SWITCH: bool = true;
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "must be true or false".into())
+    }
+
+    fn of_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        value.as_bool().ok_or_else(|| "must be true or false".into())
     }
 }
 
-impl<'de> Deserialize<'de> for Seconds {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct V;
-        impl Visitor<'_> for V {
-            type Value = Seconds;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(Seconds::RULE)
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Seconds, E> {
-                self.visit_f64(v as f64)
-            }
-            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Seconds, E> {
-                self.visit_f64(v as f64)
-            }
-            fn visit_f64<E: de::Error>(self, v: f64) -> Result<Seconds, E> {
-                Seconds::checked(v).ok_or_else(|| E::invalid_value(Unexpected::Float(v), &self))
-            }
-        }
-        d.deserialize_any(V)
+impl OptionValue for String {
+    fn of_text(text: &str) -> Result<Self, String> {
+        Ok(text.into())
+    }
+}
+
+impl OptionValue for PathBuf {
+    fn of_text(text: &str) -> Result<Self, String> {
+        Ok(text.into())
+    }
+
+    /// On the command line, a path need not be UTF-8.
+    fn parser() -> ValueParser {
+        ValueParser::path_buf()
+    }
+}
+
+impl<T: OptionValue> OptionValue for Option<T> {
+    const IS_SWITCH: bool = T::IS_SWITCH;
+
+    fn of_text(text: &str) -> Result<Self, String> {
+        T::of_text(text).map(Some)
+    }
+
+    fn of_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        T::of_toml(value).map(Some)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(None)
     }
 }
 
 /// The IP address to listen on.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Address(pub(crate) IpAddr);
 
-impl FromStr for Address {
-    type Err = &'static str;
-    fn from_str(text: &str) -> Result<Self, &'static str> {
+impl OptionValue for Address {
+    fn of_text(text: &str) -> Result<Self, String> {
         text.parse().map(Address).map_err(|_| {
             "must be an IP address without a port, such as 127.0.0.1 (this machine only) or 0.0.0.0 \
              (all networks); set the port with --port"
+                .into()
         })
     }
 }
 
-impl TryFrom<String> for Address {
-    type Error = &'static str;
-    fn try_from(text: String) -> Result<Self, &'static str> {
-        text.parse()
+impl OptionValue for Networks {
+    fn of_text(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|networks::Invalid| networks::RULE.into())
     }
 }
 
-/// The least severe level that is logged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LogLevel {
-    Error,
-    Warn,
-    #[default]
-    Info,
-    Debug,
-    Trace,
+/// Defines a type with a few named values.
+macro_rules! names {
+    ($(#[$about:meta])* $type:ident { $($(#[$of_variant:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $type {
+            $($(#[$of_variant])* $variant,)+
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $($type::$variant => $name,)+
+                })
+            }
+        }
+
+        impl $crate::configuration::values::OptionValue for $type {
+            fn of_text(text: &str) -> Result<Self, String> {
+                match text {
+                    $($name => Ok($type::$variant),)+
+                    _ => Err(concat!("must be one of", $(" ", $name, ","),+).trim_end_matches(',').into()),
+                }
+            }
+        }
+    };
 }
 
-/// Whether the log has the output of applications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AppOutput {
-    Logged,
-    Dropped,
+pub(super) use names;
+
+names! {
+    /// The least severe level that is logged.
+    LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug", Trace = "trace" }
 }
 
-/// The format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LogFormat {
-    #[default]
-    Text,
-    Json,
+names! {
+    /// The format of log lines.
+    LogFormat { Text = "text", Json = "json" }
 }
 
-/// How the processes of an application start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum SpawnMethod {
-    /// Each loads the application.
-    #[default]
-    Direct,
-    /// A preloader loads the application and forks them, if the language has one.
-    Smart,
+names! {
+    /// How the processes of an application start.
+    SpawnMethod {
+        /// Each loads the application.
+        Direct = "direct",
+        /// A preloader loads the application and forks them, if the language has one.
+        Smart = "smart",
+    }
 }
 
 #[cfg(test)]
@@ -179,24 +234,48 @@ mod tests {
 
     #[test]
     fn seconds_may_have_fractions_and_are_neither_negative_nor_infinite() {
-        assert_eq!("0.05".parse::<Seconds>().unwrap().0, Duration::from_millis(50));
-        assert_eq!("300".parse::<Seconds>().unwrap().0, Duration::from_secs(300));
+        assert_eq!(Seconds::of_text("0.05").unwrap().0, Duration::from_millis(50));
+        assert_eq!(Seconds::of_text("300").unwrap().0, Duration::from_secs(300));
         for bad in ["-1", "NaN", "inf", "1e12", "soon", ""] {
-            assert!(bad.parse::<Seconds>().is_err(), "{bad}");
+            assert!(Seconds::of_text(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn whole_numbers_stay_within_their_bounds() {
-        assert_eq!("0".parse::<Port>().unwrap().0, 0);
-        assert_eq!("65535".parse::<Port>().unwrap().0, 65535);
-        assert_eq!("1".parse::<AtLeastOne>().unwrap().0, 1);
+        assert_eq!(Port::of_text("0").unwrap().0, 0);
+        assert_eq!(Port::of_text("65535").unwrap().0, 65535);
+        assert_eq!(AtLeastOne::of_text("1").unwrap().0, 1);
         for bad in ["65536", "-1", "1.5", "", "x", "99999999999999999999"] {
-            assert!(bad.parse::<Port>().is_err(), "{bad}");
+            assert!(Port::of_text(bad).is_err(), "{bad}");
         }
         assert_eq!(
-            "0".parse::<AtLeastOne>().unwrap_err(),
+            AtLeastOne::of_text("0").unwrap_err(),
             "must be a whole number from 1 to 1000000000"
         );
+    }
+
+    #[test]
+    fn names_are_listed_in_the_error() {
+        assert_eq!(LogFormat::of_text("json"), Ok(LogFormat::Json));
+        assert_eq!(LogFormat::of_text("xml").unwrap_err(), "must be one of text, json");
+    }
+
+    #[test]
+    fn a_file_follows_the_same_rules() {
+        fn read<T: OptionValue>(text: &str) -> Result<T, String> {
+            T::of_toml(DeValue::parse(text).unwrap().get_ref())
+        }
+        assert_eq!(read("7"), Ok(Whole::<usize, 1, 9>(7)));
+        assert_eq!(read("1_0"), Ok(Whole::<usize, 1, 10>(10)));
+        assert_eq!(read("0.5"), Ok(Seconds(Duration::from_millis(500))));
+        assert_eq!(read("2"), Ok(Seconds(Duration::from_secs(2))));
+        assert_eq!(read("true"), Ok(true));
+        assert_eq!(read("'x'"), Ok(Some("x".to_owned())));
+        for wrong in ["'7'", "-7", "7.0", "true"] {
+            assert!(read::<Whole<usize, 1, 9>>(wrong).unwrap_err().contains("from 1 to 9"));
+        }
+        assert_eq!(read::<bool>("1"), Err("must be true or false".into()));
+        assert_eq!(read::<Address>("3"), Err(IN_QUOTES.into()));
     }
 }

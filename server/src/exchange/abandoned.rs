@@ -13,9 +13,9 @@
 //! `--max-request-time` bounds all of them.
 
 use crate::connection::input::Input;
-use crate::exchange::application::Application;
 use crate::exchange::attempt::Attempt;
 use crate::exchange::overtime;
+use crate::exchange::served::Served;
 use crate::lane::reply_head::ReplyHead;
 use crate::lane::{Abandon, Found, Lane};
 use crate::request::head::AnswerTo;
@@ -30,7 +30,7 @@ const AFTER_FIRST_BYTE: Duration = Duration::from_secs(1);
 ///
 /// `rest` are bytes of the answer that are not decoded, and `answer` is the kind of answer.
 pub(crate) fn abandon(
-    application: &Arc<Application>,
+    application: &Arc<Served>,
     mut attempt: Attempt,
     rest: Input,
     answer: AnswerTo,

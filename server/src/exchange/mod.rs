@@ -11,7 +11,6 @@
 
 pub(crate) mod abandoned;
 pub(crate) mod admission;
-pub(crate) mod application;
 pub(crate) mod attempt;
 pub(crate) mod attempts;
 pub(crate) mod buffers;
@@ -25,6 +24,7 @@ mod played;
 pub(crate) mod processes;
 pub(crate) mod pump;
 pub(crate) mod request;
+pub(crate) mod served;
 pub(crate) mod serving;
 pub(crate) mod stages;
 pub(crate) mod tunnel;

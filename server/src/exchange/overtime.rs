@@ -3,8 +3,8 @@
 //! The pool takes the process out, so that it gets no more requests. Then the process writes a backtrace on its
 //! log, which is the loaders' answer to SIGQUIT, and ends. A process with other requests may finish them first.
 
-use crate::exchange::application::Application;
 use crate::exchange::attempt::Attempt;
+use crate::exchange::served::Served;
 use cabrank_spawner::kill_group;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 const BACKTRACE: Duration = Duration::from_millis(500);
 
 /// Takes the process out of the pool, asks it for a backtrace, and then ends it.
-pub(crate) fn end(application: &Application, attempt: Attempt) {
+pub(crate) fn end(application: &Served, attempt: Attempt) {
     let Attempt { hold, process, lane, .. } = attempt;
     let Some(hold) = hold else { return };
     let pid = process.pid;

@@ -10,9 +10,9 @@ use crate::connection::core::Core;
 use crate::connection::serve;
 use crate::connection::stream::Stream;
 use crate::connection::watched::Connection;
-use crate::exchange::application::Application;
 use crate::exchange::buffers::{Buffers, Directory};
 use crate::exchange::processes::{Hold, Processes};
+use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
 use crate::request::origin::{Peer, Scheme};
 use cabrank::application_pool::{GetError, Identifier};
@@ -167,7 +167,7 @@ impl Scene {
             limits: LIMITS,
             trusted_proxies: Default::default(),
             buffers: Buffers::new(Directory::Fixed(dir.path().into()), &LIMITS),
-            application: Arc::new(Application {
+            application: Arc::new(Served {
                 processes: Processes::Played(played),
                 max_request_time: LIMITS.timeouts.request,
                 retries: true,

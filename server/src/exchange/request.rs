@@ -1,6 +1,6 @@
 //! One request, whatever protocol it has come by.
 
-use crate::exchange::application::Application;
+use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
 use crate::lane::Message;
 use crate::observe::record::Record;
@@ -19,7 +19,7 @@ pub(crate) struct Request<'a> {
     pub(crate) origin: Forwarded,
     pub(crate) body: Body,
     /// The application that answers it.
-    pub(crate) application: &'a Arc<Application>,
+    pub(crate) application: &'a Arc<Served>,
     /// What is known of it, for its readers.
     pub(crate) record: Record<'a>,
 }

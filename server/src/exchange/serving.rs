@@ -1,8 +1,8 @@
 //! The parts of the server that requests need.
 
 use crate::configuration::ServerLimits;
-use crate::exchange::application::Application;
 use crate::exchange::buffers::Buffers;
+use crate::exchange::served::Served;
 use crate::request::networks::Networks;
 use std::sync::Arc;
 
@@ -13,5 +13,5 @@ pub(crate) struct Serving {
     /// The proxies whose word on the client's address and scheme counts.
     pub(crate) trusted_proxies: Networks,
     pub(crate) buffers: Buffers,
-    pub(crate) application: Arc<Application>,
+    pub(crate) application: Arc<Served>,
 }

@@ -5,27 +5,23 @@
 
 use crate::admin;
 use crate::admin::server::Admin;
-use crate::configuration::Settings;
+use crate::configuration::Configuration;
 use crate::configuration::cli::StartArgs;
 use crate::exchange::admission::Admission;
-use crate::exchange::application::Application;
 use crate::exchange::buffers::{Buffers, Directory};
 use crate::exchange::processes::Processes;
+use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::life::signals::Signals;
+use crate::life::{events, messages};
 use crate::listen::acceptors::{self, Acceptors};
-use crate::listen::budget;
-use crate::listen::budget::Budget;
+use crate::listen::budget::{self, Budget};
 use crate::observe::logging;
 use cabrank::ApplicationPool;
-use cabrank::application_pool::{DetachReason, Event, GetError, RestartMode, SpawnError};
-use cabrank_spawner::chain::Chain;
-use cabrank_spawner::{BootError, Helper, Link, Pool, Supervisor};
-use std::io::{self, IsTerminal, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use cabrank_spawner::{Helper, Link, Pool, Supervisor};
+use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::runtime::Handle;
@@ -38,44 +34,49 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(12);
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Runs a server until a request to stop.
-pub(crate) fn run(args: Box<StartArgs>, helper: Helper) -> Result<(), Failure> {
-    let settings = Arc::new(Settings::load(*args)?);
+pub(crate) fn run(args: &StartArgs, helper: Helper) -> Result<(), Failure> {
+    let configuration = Arc::new(Configuration::load(args)?);
     let no_threads = |e| {
         Failure::other(format!(
             "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
         ))
     };
-    logging::init(&settings).map_err(no_threads)?;
+    logging::init(configuration.log).map_err(no_threads)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("cabrank")
         .build()
         .map_err(no_threads)?;
-    let done = runtime.block_on(live(settings, helper));
+    let done = runtime.block_on(live(configuration, helper));
     // Tasks that still run belong to connections that were cut off.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
 
-async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
+async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
-    let listener =
-        acceptors::listen(settings.listen).map_err(|e| address_failure(&settings, &e))?;
-    let address = listener.local_addr().map_err(|e| address_failure(&settings, &e))?;
-    let user = settings.user.as_ref();
-    let supervisor =
-        Supervisor::start(helper, admin::NAME, user, settings.threads, Handle::current())?;
-    let (pool, link) = build_pool(&settings, &supervisor)?;
-    let options = settings.pool_options();
+    let [listener] = &configuration.listeners[..] else { unreachable!("there is one listener") };
+    let [application] = &configuration.applications[..] else {
+        unreachable!("there is one application")
+    };
+    let (listener, address) = acceptors::listen(listener.address)
+        .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
+        .map_err(|e| messages::address_failure(listener.address, &e))?;
+    let threads = configuration.server.threads;
+    let user = application.user.as_ref();
+    let supervisor = Supervisor::start(helper, admin::NAME, user, threads, Handle::current())?;
+    let (pool, link) = build_pool(&configuration, &supervisor)?;
+    let options = application.pool_options();
     // After the spawner: applications get the limit of open files that the server was started with.
     let shares = budget::raise();
-    let max_in_progress = settings.max_requests_in_progress.unwrap_or(shares.requests);
+    let max_connections = configuration.server.max_connections.unwrap_or(shares.connections);
+    let budget = Arc::new(Budget::new(max_connections));
+    let limits = &application.options;
     let admission = Arc::new(Admission::new(
-        max_in_progress,
-        settings.max_request_queue_size,
-        settings.max_request_queue_time,
+        limits.max_requests_in_progress.map_or(shares.requests, |n| n.0),
+        limits.max_request_queue_size.limit(),
+        limits.max_request_queue_time.limit(),
     ));
-    let budget = Arc::new(Budget::new(settings.max_connections.unwrap_or(shares.connections)));
     let instance = supervisor.instance();
     let at = admin::socket(&instance.path());
     let admin_socket =
@@ -90,15 +91,34 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
             connections: supervisor.connections().clone(),
             options: options.clone(),
             admission: Arc::clone(&admission),
-            settings: Arc::clone(&settings),
+            application: Arc::clone(application),
             address,
             since: Instant::now(),
             stop: Arc::clone(&signals.stop),
         }),
     ));
-    let server = Server { settings, pool, link, supervisor };
+    let serving = Serving {
+        limits: configuration.server.limits,
+        trusted_proxies: configuration.server.trusted_proxies.clone(),
+        buffers: Buffers::new(
+            Directory::Instance(supervisor.instance()),
+            &configuration.server.limits,
+        ),
+        application: Arc::new(Served {
+            processes: Processes::Pool {
+                pool: pool.clone(),
+                options: options.clone(),
+                admission: Arc::clone(&admission),
+            },
+            max_request_time: limits.max_request_time.limit(),
+            retries: *limits.retry_requests,
+            shows_details: application.shows_details(),
+        }),
+    };
+    let application = Arc::clone(application);
+    let server = Server { configuration, pool, link, supervisor };
     // The limit on the time in the queue is for clients.
-    let boot_options = options.clone().with_max_queue_time(None);
+    let boot_options = options.with_max_queue_time(None);
     let booted = tokio::select! {
         booted = server.pool.get_async(&boot_options) => Some(booted.map(|s| s.process.concurrency)),
         () = signals.next() => None,
@@ -106,30 +126,15 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
     match booted {
         Some(Ok(concurrency)) => {
             admission.learn(concurrency);
-            let processes = Processes::Pool { pool: server.pool.clone(), options, admission };
-            let settings = &server.settings;
-            let serving = Serving {
-                limits: settings.limits,
-                trusted_proxies: settings.trusted_proxies.clone(),
-                buffers: Buffers::new(
-                    Directory::Instance(server.supervisor.instance()),
-                    &settings.limits,
-                ),
-                application: Arc::new(Application {
-                    processes,
-                    max_request_time: settings.limits.timeouts.request,
-                    retries: settings.retry_requests,
-                    shows_details: settings.shows_details(),
-                }),
-            };
-            server.serve(listener, address, budget, serving, &mut signals).await
+            messages::announce(&application, address);
+            server.serve(listener, budget, serving, &mut signals).await
         }
         None => {
             server.end(Instant::now(), &mut signals).await;
             Ok(())
         }
         Some(Err(error)) => {
-            let failure = boot_failure(&error);
+            let failure = messages::boot_failure(&error);
             server.end(Instant::now(), &mut signals).await;
             Err(failure)
         }
@@ -138,7 +143,7 @@ async fn live(settings: Arc<Settings>, helper: Helper) -> Result<(), Failure> {
 
 /// A running server: everything that its shutdown ends.
 struct Server {
-    settings: Arc<Settings>,
+    configuration: Arc<Configuration>,
     pool: Pool,
     link: Link,
     supervisor: Supervisor,
@@ -148,30 +153,29 @@ impl Server {
     async fn serve(
         self,
         listener: TcpListener,
-        address: SocketAddr,
         budget: Arc<Budget>,
         serving: Serving,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
-        announce(&self.settings, address);
-        let mut acceptors =
-            Acceptors::start(&listener, self.settings.threads, &budget, &Arc::new(serving))
-                .map_err(|e| {
-                    Failure::other(format!(
-                        "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
-                    ))
-                })?;
+        let configuration = &self.configuration.server;
+        let (threads, shutdown_timeout) = (configuration.threads, configuration.shutdown_timeout);
+        let mut acceptors = Acceptors::start(&listener, threads, &budget, &Arc::new(serving))
+            .map_err(|e| {
+                Failure::other(format!(
+                    "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
+                ))
+            })?;
         drop(listener); // each acceptor has its own
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");
-        let deadline = Instant::now() + self.settings.shutdown_timeout;
+        let deadline = Instant::now() + shutdown_timeout;
         acceptors.stop();
         let finished = tokio::time::timeout_at(deadline.into(), acceptors.all_served());
         tokio::select! {
             finished = finished => if finished.is_err() {
                 tracing::warn!(
                     "cutting off requests that are still open after {} s (--shutdown-timeout)",
-                    self.settings.shutdown_timeout.as_secs_f64()
+                    shutdown_timeout.as_secs_f64()
                 );
             },
             () = signals.next() => return Err(self.end_at_once()),
@@ -227,144 +231,28 @@ impl Server {
     }
 }
 
-fn build_pool(settings: &Settings, supervisor: &Supervisor) -> Result<(Pool, Link), Failure> {
+fn build_pool(
+    configuration: &Configuration,
+    supervisor: &Supervisor,
+) -> Result<(Pool, Link), Failure> {
+    let [application] = &configuration.applications[..] else {
+        unreachable!("there is one application")
+    };
     let spawner = supervisor
-        .spawner(settings.spawner_options())
+        .spawner(application.spawner_options())
         .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let link = spawner.link();
+    let limits = configuration.server.pool;
     let pool = ApplicationPool::builder(spawner)
-        .max(settings.max_pool_size)
-        .max_per_app(settings.max_instances_per_app)
-        .max_idle_time(settings.pool_idle_time)
-        .drain_timeout(settings.shutdown_timeout)
-        .stat_throttle(settings.stat_throttle_rate)
+        .max(limits.max_processes)
+        .max_per_app(limits.max_per_application)
+        .max_idle_time(limits.max_idle_time)
+        .drain_timeout(configuration.server.shutdown_timeout)
+        .stat_throttle(limits.stat_throttle)
         .restart_files(|path| path.metadata()?.modified())
-        .observer(log_event())
+        .observer(events::log())
         .build()
         .map_err(|e| Failure::caused_by(&e))?;
     link.set(&pool);
     Ok((pool, link))
-}
-
-fn log_event() -> impl Fn(&Event) {
-    let booted = AtomicBool::new(false);
-    let last_failure = Mutex::default();
-    move |event| match event {
-        // `start` itself reports that the first process did not boot.
-        Event::SpawnFailed { .. } if !booted.load(Ordering::Relaxed) => {}
-        Event::Spawned { group, pid, .. } => {
-            booted.store(true, Ordering::Relaxed);
-            tracing::info!(pid, "{group}: process {} is ready", pid.unwrap_or(0));
-        }
-        Event::SpawnFailed { group, error, retry_in, .. } => {
-            tracing::error!(
-                "{group}: {} (next attempt in {:.1} s at the earliest)",
-                Chain(error),
-                retry_in.as_secs_f64()
-            );
-            log_start(error, &last_failure);
-        }
-        Event::Detached { group, pid, reason: DetachReason::Failed, .. } => {
-            tracing::warn!(
-                pid,
-                "{group}: process {} has failed and gets no more requests",
-                pid.unwrap_or(0)
-            );
-        }
-        Event::Detached { group, pid, reason, .. } => {
-            tracing::info!(pid, "{group}: process {} is leaving: {reason}", pid.unwrap_or(0));
-        }
-        Event::Restarting { group, mode: RestartMode::Rolling, .. } => {
-            tracing::info!("{group}: restarting, one process after the other");
-        }
-        Event::Restarting { group, .. } => {
-            tracing::info!("{group}: restarting, all processes at once");
-        }
-        _ => {}
-    }
-}
-
-/// Logs how a process was started that did not become ready, unless the last one failed in the same way.
-fn log_start(error: &SpawnError, last: &Mutex<Option<String>>) {
-    let Some(boot) = error.cause().downcast_ref::<BootError>() else { return };
-    let error = boot.to_string();
-    let known = last.lock().unwrap_or_else(PoisonError::into_inner).replace(error.clone());
-    if known != Some(error)
-        && let Some(explanation) = &boot.explanation
-    {
-        tracing::info!("the process that did not become ready: {}", explanation.start_line());
-    }
-}
-
-fn announce(settings: &Settings, address: SocketAddr) {
-    let kind = &settings.app.description;
-    tracing::info!(
-        "serving {} ({kind}, {}) at http://{address}",
-        settings.app.root.display(),
-        settings.environment
-    );
-    if rustix::process::geteuid().is_root() && settings.user.is_none() {
-        tracing::warn!(
-            "running as root: the application may do everything on this machine. Name another user for \
-             it with --user, or start cabrank as another user."
-        );
-    }
-    if io::stdout().is_terminal() {
-        let summary = format!(
-            "\n  cabrank {}\n\n  Application  {} ({kind}: {})\n  Environment  {}\n  URL          \
-             http://{address}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
-            env!("CARGO_PKG_VERSION"),
-            settings.app.root.display(),
-            settings.app.start(),
-            settings.environment,
-            std::process::id()
-        );
-        // A terminal that is stopped (Ctrl-S) or gone must not keep the server from serving.
-        tokio::task::spawn_blocking(move || io::stdout().write_all(summary.as_bytes()));
-    }
-}
-
-fn address_failure(settings: &Settings, e: &io::Error) -> Failure {
-    let at = settings.listen;
-    let remedy = match e.kind() {
-        io::ErrorKind::AddrInUse => {
-            "Another program listens there: stop it, or choose another port with --port."
-        }
-        io::ErrorKind::PermissionDenied => {
-            "Ports below 1024 need special rights: choose another port with --port."
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "This machine does not have the address: choose another with --address."
-        }
-        _ => "Choose another with --address and --port.",
-    };
-    let message = format!("cannot listen on port {} of {}: {e}. {remedy}", at.port(), at.ip());
-    Failure::new(Kind::Address, message)
-}
-
-fn boot_failure(error: &GetError) -> Failure {
-    let boot = match error {
-        GetError::Spawn(error) => error.cause().downcast_ref::<BootError>(),
-        _ => None,
-    };
-    let message = boot.map_or_else(|| Chain(error).to_string(), boot_message);
-    Failure::new(Kind::Boot, message)
-}
-
-/// Returns all that is known about a failed boot, for the terminal.
-fn boot_message(boot: &BootError) -> String {
-    let mut message = boot.summary.clone();
-    let output = boot.details();
-    if !output.is_empty() {
-        message.push_str(&format!(" Its output:\n\n  {}\n", output.replace('\n', "\n  ")));
-    }
-    let facts = boot.facts();
-    if output.is_empty() && !facts.is_empty() {
-        message.push('\n');
-    }
-    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    for (name, text) in facts {
-        message.push_str(&format!("\n  {name:width$}  {text}"));
-    }
-    message
 }

@@ -5,8 +5,8 @@
 //!
 //! Lines go through a [queue](crate::observe::log_queue), so that no task waits for the reader of the log.
 
-use crate::configuration::Settings;
-use crate::configuration::values::{AppOutput, LogFormat, LogLevel};
+use crate::configuration::Log;
+use crate::configuration::values::{LogFormat, LogLevel};
 use crate::observe::log_queue::Queue;
 use cabrank_spawner::APP_OUTPUT;
 use std::io::{self, IsTerminal, Write};
@@ -22,19 +22,16 @@ static QUEUE: Queue = Queue::new();
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Installs the `tracing` subscriber and the panic hook. Call it once.
-pub(crate) fn init(settings: &Settings) -> io::Result<()> {
+pub(crate) fn init(log: Log) -> io::Result<()> {
     QUEUE.start(io::stderr(), report_lost)?;
-    let level = match settings.log_level {
+    let level = match log.level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let app_output = match settings.app_output {
-        AppOutput::Logged => LevelFilter::INFO,
-        AppOutput::Dropped => LevelFilter::OFF,
-    };
+    let app_output = if log.app_output { LevelFilter::INFO } else { LevelFilter::OFF };
     let filter = Targets::new().with_default(level).with_target(APP_OUTPUT, app_output);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(|| &QUEUE)
@@ -44,7 +41,7 @@ pub(crate) fn init(settings: &Settings) -> io::Result<()> {
         .log_internal_errors(false);
     // An error means that a subscriber is installed already; it stays.
     let registry = tracing_subscriber::registry();
-    let _ = match settings.log_format {
+    let _ = match log.format {
         LogFormat::Text => registry.with(layer.with_filter(filter)).try_init(),
         LogFormat::Json => {
             registry.with(layer.json().flatten_event(true).with_filter(filter)).try_init()

@@ -107,7 +107,10 @@ fn the_error_for_a_bad_definition_names_line_key_and_remedy() {
             &["toml:5: unknown key loadr in [app_type.psgi]", "startup_file, loader"][..],
         ),
         ("port = 1", &["toml:5: the key port is below [app_type.psgi]", "above the first section"]),
-        ("protocol = \"http\"", &["toml:5: bad value for protocol", "`session` or `http_session`"]),
+        (
+            "protocol = \"http\"",
+            &["toml:5: bad value for protocol", "must be one of session, http_session"],
+        ),
         ("concurrency = -1", &["toml:5: bad value for concurrency", "a whole number from 0"]),
         ("title =", &["toml:5: bad value for title", "the value is missing"]),
         ("title = \"\"", &["toml:5: bad value for title", "text without a line break"]),
@@ -150,5 +153,5 @@ fn two_definitions_with_startup_files_are_ambiguous() {
     fails(dir.path(), &[], 3, &["app.psgi (psgi)", "psgi-loader.pl (other)", "--app-type"]);
     let server = Server::start(dir.path(), &["--app-type", "psgi"]);
     assert!(server.get("/").contains("of Perl"));
-    fails(dir.path(), &["--app-type", "perl"], 2, &["other, psgi, rack, wsgi", "generic"]);
+    fails(dir.path(), &["--app-type", "perl"], 2, &["psgi, other, rack, wsgi", "generic"]);
 }

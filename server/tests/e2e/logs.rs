@@ -174,10 +174,12 @@ fn repeated_boot_failures_are_one_line_each() {
 fn each_request_has_a_line_at_the_debug_level_alone() {
     let dir = wsgi("", "return answer('hello')");
     for (level, lines) in [("debug", 1), ("info", 0)] {
-        let server = Server::start(dir.path(), &["--log-level", level]);
+        let mut server = Server::start(dir.path(), &["--log-level", level]);
         assert_eq!(server.get("/hello"), "hello");
-        // The next answer comes after the line of the first.
-        server.get("/next");
+        server.signal(Signal::TERM);
+        server.ended();
+        // The last line comes after the line of the request.
+        server.logs("shut down");
         assert_eq!(
             server.log().matches("127.0.0.1 GET /hello: Answered, status 200, ").count(),
             lines

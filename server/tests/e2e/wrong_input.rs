@@ -125,7 +125,7 @@ fn the_error_for_a_bad_value_says_what_is_valid() {
     }
     fails_everywhere(dir.path(), "log-level", "loud", "\"loud\"", &["error", "debug", "trace"]);
     fails_everywhere(dir.path(), "log-format", "xml", "3", &["text"]);
-    fails(dir.path(), &["--rolling-restarts=perhaps"], 2, &["true, false"]);
+    fails(dir.path(), &["--rolling-restarts=perhaps"], 2, &["must be true or false"]);
 }
 
 #[test]
@@ -191,7 +191,10 @@ fn errors_in_the_file_use_its_terms() {
         ("python = 3", &["python: must be text in quotes"]),
         ("address = 3", &["address: must be text in quotes"]),
         ("log_level = 3", &["log_level: must be text in quotes"]),
-        ("environment = production", &["environment: string values must be quoted. "]),
+        (
+            "environment = production",
+            &["environment: production is neither a number, true, false, nor text in quotes."],
+        ),
         ("environment = \"\"", &["the name of the environment is empty"]),
         ("port =", &["port: the value is missing"]),
         ("port = 1\nport = 2", &["cabrank.toml:2: port is set twice", "Remove one"]),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// An application that is served.
 #[derive(Debug)]
-pub(crate) struct Application {
+pub(crate) struct Served {
     pub(crate) processes: Processes,
     /// The longest work on one request; `None`: no limit.
     pub(crate) max_request_time: Option<Duration>,

@@ -1,0 +1,200 @@
+//! An application to serve: where it is, what it is, and the options of its processes.
+
+use crate::configuration::environment;
+use crate::configuration::options::Options;
+use crate::configuration::values::SpawnMethod;
+use crate::failure::Failure;
+use cabrank::PoolOptions;
+use cabrank::application_pool::RestartMode;
+use cabrank_spawner::User;
+use cabrank_spawner::app_type::{App, CustomType, Interpreter, Search};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// An application to serve.
+#[derive(Debug)]
+pub(crate) struct Application {
+    pub(crate) app: App,
+    /// Such as `production`.
+    pub(crate) environment: String,
+    /// The user of its processes; `None`: the server's.
+    pub(crate) user: Option<User>,
+    pub(crate) options: Options,
+}
+
+impl Application {
+    /// Finds the application in `root`, whose file defines `custom_types`.
+    ///
+    /// # Errors
+    /// There is none, or options contradict each other.
+    pub(crate) fn find(
+        root: &Path,
+        mut options: Options,
+        custom_types: &[CustomType],
+    ) -> Result<Application, Failure> {
+        yield_to_line(&mut options);
+        let search = Search {
+            app_type: options.app_type.as_deref(),
+            startup_file: options.startup_file.as_deref(),
+            start_command: options.start_command.as_deref(),
+            custom_types,
+        };
+        let app = search.find(root)?;
+        check_minimum(&options)?;
+        check_threads(&app, &options)?;
+        Ok(Application {
+            environment: environment::of(&app, options.environment.as_deref())?,
+            user: options.user.as_deref().map(User::find).transpose()?.flatten(),
+            app,
+            options,
+        })
+    }
+
+    /// Returns the number of threads that serve its requests, unless an option names it.
+    pub(crate) fn threads(&self) -> usize {
+        self.app.threads(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// Returns the options of each `get` from the pool.
+    pub(crate) fn pool_options(&self) -> PoolOptions {
+        let options = &self.options;
+        let mode =
+            if self.restarts_rolling() { RestartMode::Rolling } else { RestartMode::Immediate };
+        PoolOptions::new(&self.app.root)
+            .with_app_group_name(self.group_name())
+            .with_environment(&self.environment)
+            .with_min_processes(options.min_instances.0)
+            .with_max_requests(options.max_requests.limit())
+            .with_max_queue(options.max_request_queue_size.limit())
+            .with_max_queue_time(options.max_request_queue_time.limit())
+            .with_restart_dir(&*options.restart_dir)
+            .with_restart_mode(mode)
+    }
+
+    /// Returns whether a restart replaces the processes one by one.
+    pub(crate) fn restarts_rolling(&self) -> bool {
+        self.options.rolling_restarts.unwrap_or(self.is_public())
+    }
+
+    /// Returns the name of the application's group, in Passenger's form.
+    pub(crate) fn group_name(&self) -> String {
+        // The root is canonical and UTF-8 (`root`), so two directories have two names.
+        format!("{} ({})", self.app.root.display(), self.environment)
+    }
+
+    /// Returns the options of the application's processes.
+    pub(crate) fn spawner_options(&self) -> cabrank_spawner::Options {
+        let options = &self.options;
+        let interpreter: &Path = match self.app.interpreter() {
+            Some(Interpreter::Ruby) => &options.ruby,
+            Some(Interpreter::Python) => &options.python,
+            Some(Interpreter::Node) => &options.nodejs,
+            None => "".as_ref(),
+        };
+        cabrank_spawner::Options {
+            interpreter: interpreter.into(),
+            environment: self.environment.clone(),
+            group_name: self.group_name(),
+            user: self.user.clone(),
+            spawn_method: match *options.spawn_method {
+                SpawnMethod::Direct => cabrank_spawner::SpawnMethod::Direct,
+                SpawnMethod::Smart => cabrank_spawner::SpawnMethod::Smart,
+            },
+            max_preloader_idle_time: options.max_preloader_idle_time.limit(),
+            start_timeout: options.start_timeout.0,
+            restart_dir: options.restart_dir.to_path_buf(),
+            log_level: options.log_level.to_string(),
+            app_threads: NonZeroUsize::new(options.app_threads.0).unwrap_or(NonZeroUsize::MIN),
+            early_hints: *options.early_hints,
+            concurrency: options.force_max_concurrent_requests_per_process.map(|n| n.0),
+            max_request_time: options.max_request_time.limit(),
+            ..cabrank_spawner::Options::new(self.app.clone())
+        }
+    }
+
+    /// Returns whether error pages show the application's own output.
+    pub(crate) fn shows_details(&self) -> bool {
+        !self.is_public()
+    }
+
+    fn is_public(&self) -> bool {
+        matches!(&*self.environment, "production" | "staging")
+    }
+}
+
+/// Forgets what the file says if the command line or the environment contradicts it: a start command, or the type and
+/// the startup file.
+fn yield_to_line(options: &mut Options) {
+    let Options { app_type, startup_file, start_command, .. } = options;
+    if start_command.is_on_line() && start_command.is_some() {
+        app_type.ignore_file();
+        startup_file.ignore_file();
+    } else if (app_type.is_on_line() && app_type.as_deref().is_some_and(|name| name != "generic"))
+        || startup_file.is_on_line()
+    {
+        start_command.ignore_file();
+    }
+}
+
+/// Fails if the application's processes cannot have as many threads as the user asks for.
+fn check_threads(app: &App, options: &Options) -> Result<(), Failure> {
+    let threads = options.app_threads.0;
+    if threads == 1 || app.has_threads {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} is not for an application of the type {}: only Rack and WSGI applications are served on threads. Remove it.",
+        options.app_threads.as_given(threads),
+        app.type_name,
+    )))
+}
+
+/// Fails if the minimum of processes exceeds a maximum.
+///
+/// The pool never exceeds its maximum, so it would ignore such a minimum silently.
+fn check_minimum(options: &Options) -> Result<(), Failure> {
+    let min = &options.min_instances;
+    let of_all = &options.max_pool_size;
+    let of_app = &options.max_instances_per_app;
+    let (max, given, option) = match of_app.limit().filter(|n| *n < of_all.0) {
+        Some(max) => (max, of_app.as_given(max), of_app.option()),
+        None => (of_all.0, of_all.as_given(of_all.0), of_all.option()),
+    };
+    if min.0 <= max {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} asks for more processes than {given} allows. Lower --min-instances, or raise {option}.",
+        min.as_given(min.0),
+    )))
+}
+
+/// Returns the directory of an application as its canonical path.
+///
+/// # Errors
+/// `dir` is not a directory that can be read, or its path cannot be told to a process.
+pub(crate) fn root(dir: &Path) -> Result<PathBuf, Failure> {
+    let unusable = |problem: String| {
+        Failure::not_found(format!(
+            "cannot serve {}: {problem}. Name the directory of an application.",
+            dir.display()
+        ))
+    };
+    let root = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
+    if !root.is_dir() {
+        return Err(unusable("it is not a directory".into()));
+    }
+    // Without this check, an unreadable directory would look like one without an application.
+    std::fs::read_dir(&root).map_err(|e| {
+        Failure::not_found(format!(
+            "cannot read the directory {}: {e}. Give this user the right to read it.",
+            root.display()
+        ))
+    })?;
+    if root.to_str().is_none_or(|p| p.contains('\n')) {
+        return Err(unusable(
+            "its path is not UTF-8 or has a line break, which the handshake does not allow".into(),
+        ));
+    }
+    Ok(root)
+}

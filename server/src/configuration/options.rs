@@ -1,0 +1,131 @@
+//! The table of options. A new option is a row here, and the place that reads it.
+//!
+//! A row has the name and perhaps a letter, the type of the value, the default (`Is` a value, `By` something, or `None`),
+//! what the value is, and the help. `docs/options.md` is made from the table.
+
+use crate::configuration::file::FileOptions;
+use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};
+use crate::configuration::values::{
+    Address, AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, OptionValue,
+    Port, Seconds, SpawnMethod, Threads,
+};
+use crate::request::networks::Networks;
+use clap::ArgMatches;
+use std::path::PathBuf;
+
+options! {
+    Listener Options {
+        address 'a': Address = Is("127.0.0.1"), "IP", "The address to listen on";
+        port 'p': Port = Is("3000"), "PORT", "The port to listen on; 0: any free port";
+    }
+    Server Options {
+        trusted_proxies: Option<Networks> = By("no proxy"), "NETWORKS",
+            "The proxies whose X-Forwarded-* and Forwarded headers are believed: addresses and networks, separated by \
+             commas, such as 127.0.0.1,10.0.0.0/8";
+    }
+    Application Options {
+        environment 'e': Option<String> = By("by WSGI_ENV, NODE_ENV and the like, else development"), "NAME",
+            "The environment of the application, such as production";
+    }
+    Server Options {
+        threads: Option<Threads> = By("one for each core, and for Ruby and Python one for each two cores"), "N",
+            "The number of threads that serve requests";
+    }
+    Server Pool {
+        max_pool_size: AtLeastOne = Is("6"), "N", "The largest number of application processes";
+    }
+    Application Pool {
+        min_instances: Count = Is("1"), "N", "The number of processes to keep even if idle";
+    }
+    Server Pool {
+        max_instances_per_app: Count = Is("0"), "N",
+            "The largest number of processes of one application; 0: no limit";
+        pool_idle_time: Seconds = Is("300"), "SECONDS", "Shut a process down after this idle time; 0: never";
+    }
+    Application Pool {
+        max_requests: Count = Is("0"), "N", "Replace a process after this many requests; 0: never";
+        max_request_queue_size: Count = Is("100"), "N",
+            "The largest number of requests that wait for a process; 0: no limit";
+        force_max_concurrent_requests_per_process: Option<Count> = None, "N",
+            "Override the number of requests that a process handles at once; 0: any number";
+    }
+    Application Application {
+        app_type: Option<String> = By("by the startup file in DIR"), "TYPE",
+            "The type of the application: rack, wsgi, asgi, python, node, generic, or one that DIR/cabrank.toml defines";
+        startup_file: Option<String> = By("by type"), "FILE", "The file that starts the application";
+        start_command: Option<String> = By("the line `web` of DIR/Procfile, if DIR has no startup file"), "COMMAND",
+            "The command that starts an application which has no loader, such as './server --port $PORT'. The \
+             application serves HTTP on the port $PORT of 127.0.0.1, or on the Unix socket $SOCKET";
+        app_threads: Threads = Is("1"), "N",
+            "The number of requests that one process serves at once, each on a thread of its own; for Rack and WSGI \
+             applications that are thread-safe";
+        early_hints: bool = Is("false"), "BOOL",
+            "Give Rack applications `rack.early_hints`, which sends an answer 103 before the answer. Rails does so for its \
+             style sheets and scripts. Old browsers and proxies, such as nginx before 1.29, do not understand it";
+        user: Option<String> = By("the caller"), "NAME",
+            "The user that runs the application's processes, if root starts cabrank";
+        ruby: PathBuf = Is("ruby"), "COMMAND", "The Ruby interpreter";
+        python: PathBuf = Is("python3"), "COMMAND", "The Python interpreter";
+        nodejs: PathBuf = Is("node"), "COMMAND", "The Node.js interpreter";
+        start_timeout: Seconds = Is("90"), "SECONDS", "The time that a process has to become ready";
+        spawn_method: SpawnMethod = Is("direct"), "METHOD",
+            "How processes start: each loads the application (direct), or a preloader loads it once and forks them (smart; \
+             for Ruby and Python, and types with a preloader)";
+        max_preloader_idle_time: Seconds = Is("300"), "SECONDS",
+            "The time after which an unused preloader leaves; 0: never";
+    }
+    Application Restarts {
+        restart_dir: PathBuf = Is("tmp"), "DIR", "The directory of restart.txt, absolute or below DIR";
+        rolling_restarts: Option<bool> = By("true in production and staging"), "BOOL",
+            "On a restart, replace processes one by one",
+            no "On a restart, replace all processes at once";
+    }
+    Server Restarts {
+        stat_throttle_rate: Seconds = Is("0.05"), "SECONDS",
+            "The shortest time between two checks of the restart files";
+    }
+    Server Limits {
+        max_header_size: HeadSize = Is("65536"), "BYTES", "The largest head of a request";
+        max_body: BodySize = Is("0"), "BYTES", "The largest body of a request; 0: no limit";
+        buffer_request: BufferSize = Is("65536"), "BYTES",
+            "The largest part of a body that waits in memory for the rest; 0: bodies are passed on as they come";
+        max_buffered_request: BodySize = Is("1073741824"), "BYTES",
+            "The largest part of a body that waits in a file for the rest, before it takes a process";
+        max_buffered_answer: BodySize = Is("1073741824"), "BYTES",
+            "The largest part of an answer that waits in a file for its client";
+    }
+    Application Limits {
+        max_request_time: Seconds = Is("0"), "SECONDS",
+            "End a process that works on one request for longer; 0: no limit";
+        max_request_queue_time: Seconds = Is("0"), "SECONDS",
+            "Answer 503 to a request that waits for a process for longer; 0: no limit";
+        retry_requests: bool = Is("true"), "BOOL",
+            "Send a request to another process if its process has died, where that is safe",
+            no "Never send a request to a second process";
+    }
+    Server Limits {
+        max_connections: Option<AtLeastOne> = By("by the limit of open files"), "N",
+            "The largest number of clients' connections";
+    }
+    Application Limits {
+        max_requests_in_progress: Option<AtLeastOne> = By("by the limit of open files"), "N",
+            "The largest number of requests in progress, for processes that take any number at once; further requests wait \
+             as they do for a process";
+    }
+    Server Limits {
+        keep_alive_timeout: Seconds = Is("60"), "SECONDS",
+            "The longest time between two requests of a connection; 0: no limit";
+        min_client_rate: BodySize = Is("500"), "BYTES",
+            "The least rate of a client that sends a body or reads an answer, in bytes per second; 0: none";
+        header_timeout: Seconds = Is("60"), "SECONDS", "The longest time for the head of a request; 0: no limit";
+        client_timeout: Seconds = Is("60"), "SECONDS",
+            "The longest pause of a client that sends or receives a body; 0: no limit";
+        shutdown_timeout: Seconds = Is("60"), "SECONDS", "The time that a shutdown gives to open requests";
+    }
+    Server Logs {
+        app_output: bool = Is("true"), "BOOL", "Log the lines that the application prints, at every level";
+        log_level: LogLevel = Is("info"), "LEVEL",
+            "The least severe level of the server's own lines: error, warn, info, debug or trace";
+        log_format: LogFormat = Is("text"), "FORMAT", "The format of log lines: text or json";
+    }
+}

@@ -1,0 +1,113 @@
+//! The configuration from all its sources.
+
+use super::*;
+use crate::configuration::cli::{Cli, Command};
+use cabrank_spawner::app_type::Interpreter;
+use clap::Parser;
+use std::path::{Path, PathBuf};
+
+fn load(dir: &Path, line: &[&str]) -> Result<Configuration, Failure> {
+    let mut words = vec!["cabrank", "start", dir.to_str().unwrap()];
+    words.extend(line);
+    let Command::Start(args) = Cli::try_parse_from(words).unwrap().command else { unreachable!() };
+    Configuration::load(&args)
+}
+
+fn app(toml: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("app.js"), "").unwrap();
+    std::fs::write(dir.path().join(file::NAME), toml).unwrap();
+    dir
+}
+
+#[test]
+fn the_defaults_are_passengers() {
+    let all = load(app("").path(), &[]).unwrap();
+    let pool = all.server.pool;
+    assert_eq!((pool.max_processes, pool.max_per_application), (6, None));
+    assert_eq!(pool.max_idle_time, Some(Duration::from_secs(300)));
+    assert_eq!(all.listeners[0].address.to_string(), "127.0.0.1:3000");
+    let application = &all.applications[0];
+    let Options { min_instances, max_request_queue_size, max_requests, .. } = &application.options;
+    let limits = (min_instances.0, max_request_queue_size.limit(), max_requests.limit());
+    assert_eq!(limits, (1, Some(100), None));
+    assert_eq!(application.environment, "development");
+    assert!(!application.restarts_rolling() && application.shows_details());
+}
+
+#[test]
+fn ruby_and_python_processes_share_the_cores_with_the_threads() {
+    assert_eq!([1, 2, 3, 8].map(|cores| Interpreter::Python.threads(cores)), [1, 1, 2, 4]);
+    assert_eq!([1, 2, 8].map(|cores| Interpreter::Ruby.threads(cores)), [1, 1, 4]);
+    assert_eq!([1, 2, 8].map(|cores| Interpreter::Node.threads(cores)), [1, 2, 8]);
+    let given = load(app("").path(), &["--threads", "7"]).unwrap();
+    assert_eq!(given.server.threads, 7);
+}
+
+#[test]
+fn the_command_line_overrides_the_file() {
+    let dir = app("max_pool_size = 2\nenvironment = \"production\"\nport = 81\n");
+    let all = load(dir.path(), &["--max-pool-size", "4"]).unwrap();
+    assert_eq!((all.server.pool.max_processes, all.listeners[0].address.port()), (4, 81));
+    let application = |line: &[&str]| Arc::clone(&load(dir.path(), line).unwrap().applications[0]);
+    assert!(application(&[]).restarts_rolling() && !application(&[]).shows_details());
+    assert!(!application(&["--no-rolling-restarts"]).restarts_rolling());
+    assert!(application(&["-e", "test", "--rolling-restarts"]).restarts_rolling());
+    assert!(!application(&["-e", "test"]).restarts_rolling());
+}
+
+#[test]
+fn a_start_command_and_a_type_on_the_command_line_override_each_other_in_the_file() {
+    let start = |toml: &str, line: &[&str]| {
+        load(app(toml).path(), line).unwrap().applications[0].app.start().to_owned()
+    };
+    assert_eq!(start("start_command = \"./serve\"\n", &[]), "./serve");
+    assert_eq!(start("start_command = \"./serve\"\n", &["--app-type", "node"]), "app.js");
+    assert_eq!(start("start_command = \"./serve\"\n", &["--startup-file", "app.js"]), "app.js");
+    assert_eq!(start("start_command = \"./serve\"\n", &["--app-type", "generic"]), "./serve");
+    assert_eq!(start("app_type = \"node\"\n", &["--start-command", "./serve"]), "./serve");
+    assert_eq!(start("startup_file = \"x.js\"\n", &["--start-command", "./serve"]), "./serve");
+}
+
+#[test]
+fn an_error_in_the_file_names_the_file() {
+    let dir = app("port = 99999\n");
+    let failure = load(dir.path(), &[]).unwrap_err();
+    assert!(failure.message.contains("cabrank.toml:1: bad value for port"), "{failure}");
+    assert_eq!(failure.kind as u8, 2);
+}
+
+#[test]
+fn the_server_looks_at_a_short_time_out_more_often() {
+    let options =
+        ["--keep-alive-timeout", "--header-timeout", "--client-timeout", "--max-request-time"];
+    for option in options {
+        let all = load(app("").path(), &[option, "0.1"]).unwrap();
+        assert_eq!(all.server.limits.timeouts.sweep_pause(), Duration::from_millis(25), "{option}");
+    }
+    let all = load(app("").path(), &["--client-timeout", "0"]).unwrap();
+    assert_eq!(all.server.limits.timeouts.sweep_pause(), Duration::from_secs(1));
+}
+
+/// `display` would show both as the same text, and the group's name is made of it.
+#[test]
+fn directories_that_are_not_unicode_are_refused_and_a_trailing_slash_is_no_other_group() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = app("");
+    let slash = PathBuf::from(format!("{}/", dir.path().display()));
+    let [one, other] =
+        [dir.path(), &slash].map(|dir| load(dir, &[]).unwrap().applications[0].group_name());
+    assert_eq!(one, other);
+    for name in [b"caf\xe9", b"caf\xe8"] {
+        let root = dir.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(&root).unwrap();
+        assert!(application::root(&root).unwrap_err().message.contains("not UTF-8"));
+    }
+}
+
+#[test]
+fn the_error_for_a_missing_directory_names_it() {
+    let failure = load(Path::new("/no/such/place"), &[]).unwrap_err();
+    assert!(failure.message.contains("/no/such/place"), "{failure}");
+    assert_eq!(failure.kind as u8, 3);
+}

@@ -1,0 +1,81 @@
+//! What the operator reads when the server starts, or fails to start.
+
+use crate::configuration::application::Application;
+use crate::failure::{Failure, Kind};
+use cabrank::application_pool::GetError;
+use cabrank_spawner::BootError;
+use cabrank_spawner::chain::Chain;
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+
+/// Logs that the server serves the application, and prints a summary to a terminal.
+pub(crate) fn announce(application: &Application, address: SocketAddr) {
+    let Application { app, environment, user, .. } = application;
+    let kind = &app.description;
+    tracing::info!("serving {} ({kind}, {}) at http://{address}", app.root.display(), environment);
+    if rustix::process::geteuid().is_root() && user.is_none() {
+        tracing::warn!(
+            "running as root: the application may do everything on this machine. Name another user for \
+             it with --user, or start cabrank as another user."
+        );
+    }
+    if io::stdout().is_terminal() {
+        let summary = format!(
+            "\n  cabrank {}\n\n  Application  {} ({kind}: {})\n  Environment  {}\n  URL          \
+             http://{address}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
+            env!("CARGO_PKG_VERSION"),
+            app.root.display(),
+            app.start(),
+            environment,
+            std::process::id()
+        );
+        // A terminal that is stopped (Ctrl-S) or gone must not keep the server from serving.
+        tokio::task::spawn_blocking(move || io::stdout().write_all(summary.as_bytes()));
+    }
+}
+
+/// Returns the failure to listen at an address.
+pub(crate) fn address_failure(at: SocketAddr, e: &io::Error) -> Failure {
+    let remedy = match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            "Another program listens there: stop it, or choose another port with --port."
+        }
+        io::ErrorKind::PermissionDenied => {
+            "Ports below 1024 need special rights: choose another port with --port."
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "This machine does not have the address: choose another with --address."
+        }
+        _ => "Choose another with --address and --port.",
+    };
+    let message = format!("cannot listen on port {} of {}: {e}. {remedy}", at.port(), at.ip());
+    Failure::new(Kind::Address, message)
+}
+
+/// Returns the failure of the first boot.
+pub(crate) fn boot_failure(error: &GetError) -> Failure {
+    let boot = match error {
+        GetError::Spawn(error) => error.cause().downcast_ref::<BootError>(),
+        _ => None,
+    };
+    let message = boot.map_or_else(|| Chain(error).to_string(), boot_message);
+    Failure::new(Kind::Boot, message)
+}
+
+/// Returns all that is known about a failed boot, for the terminal.
+fn boot_message(boot: &BootError) -> String {
+    let mut message = boot.summary.clone();
+    let output = boot.details();
+    if !output.is_empty() {
+        message.push_str(&format!(" Its output:\n\n  {}\n", output.replace('\n', "\n  ")));
+    }
+    let facts = boot.facts();
+    if output.is_empty() && !facts.is_empty() {
+        message.push('\n');
+    }
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, text) in facts {
+        message.push_str(&format!("\n  {name:width$}  {text}"));
+    }
+    message
+}
