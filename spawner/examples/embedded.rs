@@ -9,16 +9,19 @@
 
 use cabrank::{ApplicationPool, PoolOptions};
 use cabrank_spawner::kept::{self, Decoder, Part};
-use cabrank_spawner::{Options, Pool, Supervisor, app_type};
+use cabrank_spawner::{Helper, Options, Pool, Supervisor, app_type};
 use std::error::Error;
 use std::path::Path;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     // First of all: helper processes run this binary, too.
     let helper = cabrank_spawner::helper();
+    tokio::runtime::Runtime::new()?.block_on(run(helper))
+}
+
+async fn run(helper: Helper) -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let dir = arguments.next().ok_or("usage: embedded DIRECTORY [PORT]")?;
     let port = arguments.next().map_or(Ok(4000), |port| port.parse())?;
@@ -27,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let options = PoolOptions::new(&app.root);
     let supervisor =
         Supervisor::start(helper, "embedded", None, 1, tokio::runtime::Handle::current())?;
-    let spawner = supervisor.spawner(Options::new(app))?;
+    let spawner = supervisor.spawner([Options::new(app)])?;
     let link = spawner.link();
     let pool = ApplicationPool::builder(spawner).max(2).build()?;
     link.set(&pool);

@@ -13,9 +13,9 @@ mod procfile;
 mod start_command;
 
 pub use clue::{Clue, Evidence};
-pub use custom::{CustomLoader, CustomType, InvalidType};
+pub use custom::{CustomType, InvalidType};
 pub use find::{Search, find};
-pub use launch::{App, Launch};
+pub use launch::{App, CustomLoader, Launch};
 pub use start_command::{Place, StartCommand};
 
 /// One kind of application.

@@ -3,10 +3,9 @@
 //! A server that must end at once kills them. A server that shuts down gracefully waits for the last. If
 //! the server is killed, its [`reaper`](crate::reaper) does the rest.
 
+use crate::process_group::kill_group;
 use crate::reaper::Reaper;
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, waitid, waitpid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 use std::collections::HashSet;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -159,11 +158,4 @@ impl AppChild {
 pub(crate) enum Owner {
     Server,
     Other,
-}
-
-/// Sends a signal to a process group. Ignores a group that is gone.
-pub fn kill_group(pid: u32, signal: Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(pid, signal);
-    }
 }

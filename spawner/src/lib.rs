@@ -5,22 +5,29 @@
 //! through it, lends them to requests, and shuts them down. This crate has no HTTP server and no command line.
 //!
 //! ```no_run
-//! use cabrank_spawner::{Options, Supervisor, app_type};
+//! use cabrank_spawner::{Helper, Options, Supervisor, app_type};
+//! use std::error::Error;
 //!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // The first line of `main`: helper processes run this binary, too.
-//! let helper = cabrank_spawner::helper();
-//! let app = app_type::find("/srv/shop".as_ref(), None, None)?;
-//! let root = app.root.clone();
-//! let supervisor = Supervisor::start(helper, "shop", None, 1, tokio::runtime::Handle::current())?;
-//! let spawner = supervisor.spawner(Options::new(app))?;
-//! let link = spawner.link();
-//! let pool = cabrank::ApplicationPool::builder(spawner).max(2).build()?;
-//! link.set(&pool);
+//! fn main() -> Result<(), Box<dyn Error>> {
+//!     // First of all: helper processes run this binary, too.
+//!     let helper = cabrank_spawner::helper();
+//!     tokio::runtime::Runtime::new()?.block_on(run(helper))
+//! }
 //!
-//! let session = pool.get_async(&cabrank::PoolOptions::new(&root)).await?;
-//! println!("process {} listens on {:?}", session.process.pid, session.process.endpoint.address);
-//! # Ok(()) }
+//! async fn run(helper: Helper) -> Result<(), Box<dyn Error>> {
+//!     let app = app_type::find("/srv/shop".as_ref(), None, None)?;
+//!     let root = app.root.clone();
+//!     let runtime = tokio::runtime::Handle::current();
+//!     let supervisor = Supervisor::start(helper, "shop", None, 1, runtime)?;
+//!     let spawner = supervisor.spawner([Options::new(app)])?;
+//!     let link = spawner.link();
+//!     let pool = cabrank::ApplicationPool::builder(spawner).max(2).build()?;
+//!     link.set(&pool);
+//!
+//!     let session = pool.get_async(&cabrank::PoolOptions::new(&root)).await?;
+//!     println!("process {} listens on {:?}", session.process.pid, session.process.endpoint.address);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! At its end the program closes the pool, and waits until the processes have ended:
@@ -128,6 +135,7 @@ mod helper;
 pub mod instance_dir;
 pub mod kept;
 mod lifeline;
+mod link;
 mod listening;
 mod options;
 mod orphans;
@@ -135,6 +143,7 @@ mod output;
 mod preloader;
 mod prepare;
 pub mod process;
+mod process_group;
 mod random;
 mod reaper;
 mod spawner;
@@ -144,14 +153,15 @@ mod user;
 
 pub use app_type::App;
 pub use boot_error::{BootError, Explanation, Frame};
-pub use children::kill_group;
 pub use error::{Error, ErrorKind};
 pub use handshake::{Address, Protocol};
 pub use helper::{Helper, helper};
+pub use link::Link;
 pub use options::{Options, SpawnMethod};
 pub use output::APP_OUTPUT;
+pub use process_group::kill_group;
 pub use spawner::AppSpawner;
-pub use supervisor::{Link, Supervisor};
+pub use supervisor::Supervisor;
 pub use user::User;
 
 /// The pool of application processes.

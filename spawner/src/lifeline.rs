@@ -3,17 +3,18 @@
 //! The lifeline notices the end of its process at once, expected or not, and reaps it. A process that
 //! does not follow a request to leave is sent signals.
 
-use crate::WeakPool;
-use crate::children::{AppChild, Children, kill_group};
+use crate::children::{AppChild, Children};
 use crate::held_socket::HeldSocket;
+use crate::link::Reports;
 use crate::listening;
 use crate::process::AppInfo;
+use crate::process_group::kill_group;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -52,7 +53,7 @@ pub(crate) async fn hold(
     mut child: AppChild,
     mut exit: Exit,
     info: Arc<AppInfo>,
-    pool: Arc<OnceLock<WeakPool>>,
+    reports: Arc<Reports>,
     children: Arc<Children>,
 ) {
     let expected = tokio::select! {
@@ -65,13 +66,8 @@ pub(crate) async fn hold(
     let was_signalled = expected && end_process(&mut exit, &info).await;
     // The pool forgets the process before its connections are refused. Otherwise a request could find it in the pool, and
     // the pool would take the refusal for a failed start.
-    if !expected && let Some(pool) = pool.get().and_then(WeakPool::upgrade) {
-        // A request may be the cause, also after its answer. The pool does not back off then: one bad page would stop the
-        // application.
-        match info.had_session.load(Ordering::Acquire) {
-            false => pool.process_has_failed(info.endpoint.identifier),
-            true => pool.detach(info.endpoint.identifier),
-        };
+    if !expected {
+        reports.ended(&info);
     }
     info.endpoint.set_exited();
     if expected && info.control.is_none() {

@@ -2,6 +2,7 @@
 
 use crate::app_type::App;
 use crate::user::User;
+use cabrank::PoolOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub struct Options {
     pub interpreter: PathBuf,
     /// The application's environment, such as `production`.
     pub environment: String,
-    /// The name of the application's group. Loaders may show it.
+    /// The name of the application's group, as [`PoolOptions::app_group_name`] has it. Loaders may show it.
     pub group_name: String,
     /// The user of the processes; `None`: the program's own.
     pub user: Option<User>,
@@ -67,12 +68,12 @@ impl Options {
         self.spawn_method == SpawnMethod::Smart && self.app.has_preloader()
     }
 
-    /// Returns options with defaults: the environment `production`, and 90 seconds for the start.
+    /// Returns options with defaults: the group of the application's directory, the environment `production`, and 90 seconds for the start.
     pub fn new(app: App) -> Options {
         Options {
             interpreter: app.interpreter().map_or_else(PathBuf::new, |i| i.program().into()),
             environment: "production".into(),
-            group_name: app.root.display().to_string(),
+            group_name: PoolOptions::new(&app.root).app_group_name().into(),
             user: None,
             spawn_method: SpawnMethod::Direct,
             max_preloader_idle_time: Some(Duration::from_secs(300)),

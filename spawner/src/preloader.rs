@@ -3,9 +3,10 @@
 //! `docs/preloaders.md` has the protocol. At most one preloader lives at a time. A spawn takes it out of its
 //! place, and puts it back after the fork, so that no lock is held meanwhile.
 
-use crate::children::{AppChild, Children, kill_group};
+use crate::children::{AppChild, Children};
 use crate::held_socket::HeldSocket;
 use crate::lifeline::{self, Exit};
+use crate::process_group::kill_group;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg};
 use rustix::process::Signal;
 use std::io::{self, IoSlice, Read, Write};

@@ -11,9 +11,9 @@
 //! reaper is killed too. The reaper is for the processes that the leaders have started: neither a
 //! parent-death signal nor the end of standard input reaches a helper that is busy or hangs.
 
-use crate::children::kill_group;
 use crate::instance_dir::Instance;
 use crate::prepare;
+use crate::process_group::kill_group;
 use rustix::fs::OFlags;
 use rustix::process::Signal;
 use std::collections::BTreeSet;

@@ -1,16 +1,15 @@
 //! The parts that all application processes of a program share.
 
+use crate::Error;
 use crate::children::Children;
 use crate::connections::Connections;
 use crate::helper::Helper;
 use crate::instance_dir::{Instance, InstanceDir};
 use crate::options::Options;
 use crate::orphans;
-use crate::preloader::Preloading;
 use crate::reaper::Reaper;
 use crate::spawner::AppSpawner;
 use crate::user::User;
-use crate::{Error, Pool};
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -51,18 +50,23 @@ impl Supervisor {
         Ok(Supervisor { dir, children, connections, runtime })
     }
 
-    /// Returns a spawner for one application.
+    /// Returns a spawner for the applications, which have one group of the pool each: the one with the application's
+    /// [`group_name`](Options::group_name).
     ///
     /// # Errors
     /// The thread that forks cannot be started, or this process cannot become a child subreaper.
-    pub fn spawner(&self, options: Options) -> io::Result<AppSpawner> {
-        if options.preloads() && !orphans::gets_orphans() {
+    pub fn spawner(
+        &self,
+        applications: impl IntoIterator<Item = Options>,
+    ) -> io::Result<AppSpawner> {
+        let applications: Vec<_> = applications.into_iter().collect();
+        if applications.iter().any(Options::preloads) && !orphans::gets_orphans() {
             // This process becomes the parent of the processes that a preloader forks.
             rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))?;
             orphans::reap(Arc::clone(&self.children))?;
         }
         AppSpawner::new(
-            options,
+            applications,
             self.dir.shared(),
             Arc::clone(&self.children),
             self.connections.clone(),
@@ -93,26 +97,5 @@ impl Supervisor {
     /// Removes the directory now.
     pub fn remove_dir(&self) {
         self.dir.remove();
-    }
-}
-
-/// Reports processes that end by themselves to the pool, and ends the preloader with the pool.
-#[derive(Clone, Debug)]
-pub struct Link {
-    pub(crate) pool: Arc<std::sync::OnceLock<crate::WeakPool>>,
-    pub(crate) preloading: Option<Arc<Preloading>>,
-}
-
-impl Link {
-    /// Reports to `pool` from now on. Only the first call has an effect.
-    pub fn set(&self, pool: &Pool) {
-        let _ = self.pool.set(pool.downgrade());
-    }
-
-    /// Ends the preloader, and lets no other one begin. Call it before the pool closes.
-    pub fn close(&self) {
-        if let Some(preloading) = &self.preloading {
-            preloading.close();
-        }
     }
 }

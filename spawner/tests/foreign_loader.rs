@@ -5,14 +5,18 @@
 use cabrank::{ApplicationPool, PoolOptions};
 use cabrank_spawner::app_type::{CustomType, Search};
 use cabrank_spawner::stream::AppStream;
-use cabrank_spawner::{BootError, Options, Pool, Supervisor, kept};
+use cabrank_spawner::{BootError, Helper, Options, Pool, Supervisor, kept};
 use std::error::Error;
 use std::path::Path;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    // First of all: helper processes run this binary, too.
     let helper = cabrank_spawner::helper();
+    tokio::runtime::Runtime::new()?.block_on(run(helper))
+}
+
+async fn run(helper: Helper) -> Result<(), Box<dyn Error + Send + Sync>> {
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign");
     let dir = tempfile::tempdir()?;
     for file in ["loader.pl", "app.pl"] {
@@ -68,7 +72,7 @@ fn start(
     supervisor: &Supervisor,
     app: cabrank_spawner::App,
 ) -> Result<Pool, Box<dyn Error + Send + Sync>> {
-    let spawner = supervisor.spawner(Options::new(app))?;
+    let spawner = supervisor.spawner([Options::new(app)])?;
     let link = spawner.link();
     let pool = ApplicationPool::builder(spawner).max(2).build()?;
     link.set(&pool);

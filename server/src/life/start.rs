@@ -235,11 +235,9 @@ fn build_pool(
     configuration: &Configuration,
     supervisor: &Supervisor,
 ) -> Result<(Pool, Link), Failure> {
-    let [application] = &configuration.applications[..] else {
-        unreachable!("there is one application")
-    };
+    let applications = configuration.applications.iter();
     let spawner = supervisor
-        .spawner(application.spawner_options())
+        .spawner(applications.map(|application| application.spawner_options()))
         .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let link = spawner.link();
     let limits = configuration.server.pool;

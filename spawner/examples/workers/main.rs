@@ -9,7 +9,7 @@
 use cabrank::{ApplicationPool, PoolOptions};
 use cabrank_spawner::app_type::{Interpreter, Launch, Loader};
 use cabrank_spawner::stream::AppStream;
-use cabrank_spawner::{App, Options, Pool, Supervisor};
+use cabrank_spawner::{App, Helper, Options, Pool, Supervisor};
 use std::error::Error;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -19,10 +19,13 @@ static LOADER: Loader = Loader {
     interpreter: Interpreter::Python,
 };
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     // First of all: helper processes run this binary, too.
     let helper = cabrank_spawner::helper();
+    tokio::runtime::Runtime::new()?.block_on(run(helper))
+}
+
+async fn run(helper: Helper) -> Result<(), Box<dyn Error + Send + Sync>> {
     let root = std::env::current_dir()?;
     let options = PoolOptions::new(&root);
     let app = App {
@@ -36,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     };
     let supervisor =
         Supervisor::start(helper, "workers", None, 1, tokio::runtime::Handle::current())?;
-    let spawner = supervisor.spawner(Options::new(app))?;
+    let spawner = supervisor.spawner([Options::new(app)])?;
     let link = spawner.link();
     let pool = ApplicationPool::builder(spawner).max(3).build()?;
     link.set(&pool);

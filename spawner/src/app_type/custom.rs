@@ -1,6 +1,6 @@
 //! Types that the user of the server defines, with a loader of their own.
 
-use super::{Launch, REGISTRY};
+use super::{App, CustomLoader, Launch, REGISTRY};
 use crate::handshake::Protocol;
 use rustix::fs::{Access, access};
 use std::path::{Component, Path, PathBuf};
@@ -99,8 +99,21 @@ impl CustomType {
         Err(InvalidType { key, problem })
     }
 
+    /// Returns the application of this type in `root`.
+    pub(super) fn app(&self, root: &Path, startup_file: String) -> App {
+        App {
+            launch: self.launch(root, startup_file),
+            root: root.to_owned(),
+            type_name: self.name.clone(),
+            description: self.name.clone(),
+            title: self.title.clone().unwrap_or_else(|| self.name.clone()),
+            environment_variables: &[],
+            has_threads: false,
+        }
+    }
+
     /// Returns how an application in `root` is launched.
-    pub(super) fn launch(&self, root: &Path, startup_file: String) -> Launch {
+    fn launch(&self, root: &Path, startup_file: String) -> Launch {
         // The `PATH` leads to a plain name.
         let interpreter = self.interpreter.as_ref().map(|program| match program.parent() {
             Some(dir) if dir.as_os_str().is_empty() => program.clone(),
@@ -115,23 +128,6 @@ impl CustomType {
             concurrency: self.concurrency,
         })
     }
-}
-
-/// The loader of a [`CustomType`], for one application.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CustomLoader {
-    /// The program that loads the application.
-    pub loader: PathBuf,
-    /// The program that loads it once, and forks its processes.
-    pub preloader: Option<PathBuf>,
-    /// The program that runs both; `None`: they are executable.
-    pub interpreter: Option<PathBuf>,
-    /// The startup file, relative to the root or absolute.
-    pub startup_file: String,
-    /// The protocol that the socket `main` must have.
-    pub protocol: Option<Protocol>,
-    /// Replaces the number of sessions that a process asks for; 0: any number.
-    pub concurrency: Option<usize>,
 }
 
 #[cfg(test)]

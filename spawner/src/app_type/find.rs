@@ -88,7 +88,7 @@ impl Search<'_> {
         })?;
         let startup_file = self.startup_file.unwrap_or(&custom.startup_file).to_owned();
         self.must_exist(root, &startup_file, &custom.name)?;
-        Ok(App::custom(root.to_owned(), custom, startup_file))
+        Ok(custom.app(root, startup_file))
     }
 
     fn by_name(&self, name: &str) -> Result<Chosen<'_>, Error> {

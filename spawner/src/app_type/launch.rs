@@ -1,6 +1,7 @@
 //! An application that can be served, and how it is launched.
 
-use super::{AppType, CustomLoader, CustomType, Interpreter, Loader, StartCommand};
+use super::{AppType, Interpreter, Loader, StartCommand};
+use crate::handshake::Protocol;
 use std::path::PathBuf;
 
 /// An application that can be served.
@@ -40,6 +41,23 @@ pub enum Launch {
     Command(StartCommand),
 }
 
+/// The loader of a [`CustomType`], for one application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomLoader {
+    /// The program that loads the application.
+    pub loader: PathBuf,
+    /// The program that loads it once, and forks its processes.
+    pub preloader: Option<PathBuf>,
+    /// The program that runs both; `None`: they are executable.
+    pub interpreter: Option<PathBuf>,
+    /// The startup file, relative to the root or absolute.
+    pub startup_file: String,
+    /// The protocol that the socket `main` must have.
+    pub protocol: Option<Protocol>,
+    /// Replaces the number of sessions that a process asks for; 0: any number.
+    pub concurrency: Option<usize>,
+}
+
 impl App {
     pub(super) fn new(root: PathBuf, app_type: &AppType, launch: Launch) -> App {
         App {
@@ -50,18 +68,6 @@ impl App {
             environment_variables: app_type.environment_variables,
             has_threads: app_type.has_threads,
             launch,
-        }
-    }
-
-    pub(super) fn custom(root: PathBuf, custom: &CustomType, startup_file: String) -> App {
-        App {
-            launch: custom.launch(&root, startup_file),
-            root,
-            type_name: custom.name.clone(),
-            description: custom.name.clone(),
-            title: custom.title.clone().unwrap_or_else(|| custom.name.clone()),
-            environment_variables: &[],
-            has_threads: false,
         }
     }
 

@@ -4,7 +4,9 @@
 //! it listens there. Its standard output is a pipe, because some programs open `/dev/stdout` again, which fails
 //! for a socket.
 
-use super::{AppSpawner, Serving, Starting, broken, has_exited};
+use super::application::{Application, Starting, broken};
+use super::boot::Serving;
+use super::failed::has_exited;
 use crate::app_type::{Place, StartCommand};
 use crate::boot_error::BootError;
 use crate::connections::IdleEnd;
@@ -38,19 +40,19 @@ enum Target {
     Socket(PathBuf),
 }
 
-impl AppSpawner {
+impl Application {
     /// Boots a process that the command starts.
     pub(super) fn boot_command(
         &self,
         command: &StartCommand,
         request: &SpawnRequest,
     ) -> Result<AppProcess, BootError> {
-        self.instance.restore().map_err(broken)?;
+        self.shared.instance.restore().map_err(broken)?;
         let target = match command.place() {
             Place::Port => Target::Port(free_port().map_err(broken)?),
             Place::Socket => {
                 let name = format!("app.{}", random::characters(11));
-                Target::Socket(self.instance.generation().join("backends").join(name))
+                Target::Socket(self.shared.instance.generation().join("backends").join(name))
             }
         };
         let mut shell = self.command(Path::new(SHELL));

@@ -1,12 +1,13 @@
 //! Adds to the error of a failed boot where it happened, what to try, and how the process was started.
 
-use super::{AppSpawner, keys};
+use super::application::Application;
+use super::keys;
 use crate::app_type::{Launch, Place};
 use crate::boot_error::{BootError, Explanation, Frame, Setup, advise};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-impl AppSpawner {
+impl Application {
     /// Explains an error by its text.
     pub(super) fn explain(&self, error: &mut BootError) {
         let app = &self.options.app;
@@ -33,7 +34,7 @@ impl AppSpawner {
     /// Returns the command for people.
     fn start_command(&self) -> String {
         let loader = match &self.options.app.launch {
-            Launch::Loader { loader, .. } => self.instance.path().join(loader.entry()),
+            Launch::Loader { loader, .. } => self.shared.instance.path().join(loader.entry()),
             Launch::Custom(custom) => custom.loader.clone(),
             Launch::Command(command) => return command.text().into(),
         };

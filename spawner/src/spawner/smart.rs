@@ -2,8 +2,9 @@
 //!
 //! Each failure of the preloader ends in a process that starts directly, so that no request depends on it.
 
+use super::application::{Application, Role, Started, Starting, broken};
+use super::boot::{nonblocking, shut_down_on_cancel};
 use super::keys::OF_ONE_PROCESS;
-use super::{AppSpawner, Role, Started, Starting, broken, nonblocking, shut_down_on_cancel};
 use crate::boot_error::BootError;
 use crate::handshake::{self, Refusal};
 use crate::held_socket::HeldSocket;
@@ -13,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-impl AppSpawner {
+impl Application {
     /// Forks a process from the preloader, which this function starts if necessary. `None`: the process
     /// starts directly.
     pub(super) fn fork(&self, request: &SpawnRequest) -> Option<Started> {
@@ -55,7 +56,7 @@ impl AppSpawner {
         shut_down_on_cancel(request, &control);
         let (stderr, theirs) = io::pipe().map_err(text)?;
         let pid = preloader::fork(&control, theirs.into())?;
-        let child = self.children.adopt(pid).map_err(|e| format!("process {pid}: {e}"))?;
+        let child = self.shared.children.adopt(pid).map_err(|e| format!("process {pid}: {e}"))?;
         let pipes = [("stderr", Some(stderr.into())), ("stdout", None)];
         let starting = self.forward(child, pipes).map_err(|e| e.to_string())?;
         Ok((Starting { control: Some(Arc::clone(&control)), ..starting }, control))
@@ -87,7 +88,7 @@ impl AppSpawner {
                 return Err(self.boot_failed(starting, refusal, cancelled));
             }
         };
-        let _in_runtime = self.runtime.enter();
+        let _in_runtime = self.shared.runtime.enter();
         let (stdout, control) = match nonblocking(&control) {
             Ok(control) => control.into_split(),
             Err(e) => return Err(self.boot_failed(starting, Refusal::Io(e.to_string()), false)),
@@ -95,10 +96,11 @@ impl AppSpawner {
         let Starting { child, output, .. } = starting;
         output.ready();
         let pid = child.id();
-        self.runtime.spawn(async move { output.forward("stdout", stdout, rest).await });
-        let children = Arc::clone(&self.children);
-        let preloader = Preloader::new(child, version, socket, control, children, &self.runtime)
-            .map_err(broken)?;
+        self.shared.runtime.spawn(async move { output.forward("stdout", stdout, rest).await });
+        let children = Arc::clone(&self.shared.children);
+        let preloader =
+            Preloader::new(child, version, socket, control, children, &self.shared.runtime)
+                .map_err(broken)?;
         tracing::info!(pid, "preloader {pid} has loaded the application");
         Ok(preloader)
     }

@@ -1,0 +1,109 @@
+//! The error of a process that has not become ready.
+
+use super::application::{Application, Starting};
+use crate::boot_error::BootError;
+use crate::children::AppChild;
+use crate::handshake::Refusal;
+use crate::lifeline;
+use crate::output::BootLog;
+use crate::prepare;
+use crate::process_group::kill_group;
+use rustix::process::Signal;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// The longest wait for the rest of the output of a process that failed to boot.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Application {
+    /// Collects the rest of the output of a process that failed to boot, ends it, and returns the error.
+    pub(super) fn boot_failed(
+        &self,
+        starting: Starting,
+        refusal: Refusal,
+        cancelled: bool,
+    ) -> BootError {
+        let Starting { mut child, control, output, output_ended } = starting;
+        let died_by_itself = matches!(refusal, Refusal::HungUp | Refusal::Error { .. });
+        // Children of a shell that has ended may hold its output open.
+        if cancelled || !died_by_itself || control.is_none() {
+            kill_group(child.id(), Signal::KILL);
+        }
+        if !cancelled {
+            let ended = output_ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let _: Result<(), _> = ended.recv_timeout(OUTPUT_TIMEOUT);
+        }
+        drop(control);
+        let status = self.end(&mut child, died_by_itself && !cancelled);
+        let mut error = BootError::plain(match &refusal {
+            _ if cancelled => "the spawn was cancelled.".to_owned(),
+            Refusal::TimedOut => format!(
+                "the application did not become ready within {} s. \
+                 Raise --start-timeout if it needs longer to boot.",
+                self.options.start_timeout.as_secs_f64()
+            ),
+            Refusal::HungUp => {
+                format!("the application exited before it was ready ({status}).")
+            }
+            Refusal::Error { .. } => "the application failed to boot.".to_owned(),
+            Refusal::Unready(why) => why.clone(),
+            Refusal::Protocol(why) => format!("the loader broke the handshake protocol: {why}."),
+            Refusal::Io(why) => format!("the channel to the loader failed: {why}."),
+        });
+        if let Refusal::Error { text, .. } = &refusal
+            && let Some(why) = text.strip_prefix(prepare::FAILED)
+        {
+            return self.cannot_start(why);
+        }
+        if let Refusal::Error { html, text } = refusal {
+            (error.html, error.message) = (html, text);
+        }
+        let log;
+        (error.output, log) = output.failed();
+        self.explain(&mut error);
+        let last = self.last_failure().replace(error.to_string());
+        if last != Some(error.to_string()) {
+            if log == BootLog::Held {
+                output.log_lines("boot", &error.output);
+            }
+            output.log_lines("error", &error.message);
+        }
+        error
+    }
+
+    /// Returns the error of a process that could not execute the interpreter.
+    pub(super) fn cannot_start(&self, why: &str) -> BootError {
+        let remedy = match self.options.app.interpreter() {
+            Some(interpreter) => {
+                format!(" Install the interpreter, or name another with {}.", interpreter.option())
+            }
+            None => format!(
+                " Correct the program in the definition of the type {}.",
+                self.options.app.type_name
+            ),
+        };
+        let mut error = BootError::plain(format!("{why}.{remedy}"));
+        self.explain(&mut error);
+        error
+    }
+
+    /// Reaps the child and describes its exit status.
+    ///
+    /// A child that has hung up is about to exit. The function waits a moment, so that the status is the
+    /// child's own and not that of a kill.
+    fn end(&self, child: &mut AppChild, is_leaving: bool) -> String {
+        let deadline = Instant::now() + Duration::from_millis(500);
+        while is_leaving && Instant::now() < deadline && !has_exited(child) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        lifeline::described(self.shared.children.reap(child))
+    }
+}
+
+/// Returns whether the child has exited. It stays unreaped, so that its pid is not reused.
+pub(super) fn has_exited(child: &AppChild) -> bool {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return true };
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
+}
