@@ -12,8 +12,8 @@
 //! - `lane`: the protocols that applications speak;
 //! - `exchange`: one request, from its head to the end of its answer;
 //! - `observe`: the log;
-//! - `admin`: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`.
-//!
+//! - `admin`: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`;
+//! - `properties`: what holds for all bytes that a parser may get, for tests and fuzz targets.
 
 mod admin;
 mod client;
@@ -25,6 +25,8 @@ mod lane;
 mod life;
 mod listen;
 mod observe;
+#[cfg(any(test, fuzzing))]
+pub mod properties;
 mod request;
 
 use configuration::cli::{Cli, Command};

@@ -19,8 +19,10 @@ mod machine;
 
 pub use answer::{Address, Protocol};
 pub(crate) use answer::{Ready, Socket};
+#[cfg(any(test, fuzzing))]
+pub(crate) use machine::MAX_LINE;
 pub(crate) use machine::Refusal;
-use machine::{Machine, Step};
+pub(crate) use machine::{Machine, Step};
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -144,6 +144,8 @@ mod preloader;
 mod prepare;
 pub mod process;
 mod process_group;
+#[cfg(any(test, fuzzing))]
+pub mod properties;
 mod random;
 mod reaper;
 mod spawner;

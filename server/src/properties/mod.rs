@@ -1,0 +1,57 @@
+//! Properties of the parsers that hold for all bytes, which the fuzz targets search for counterexamples.
+//!
+//! Each function panics if its property does not hold. `server/fuzz` has a target for each; here, tests try them with a
+//! few inputs and all their parts.
+
+mod client;
+mod reply;
+mod request;
+
+pub use client::{origin, proxy_head};
+pub use reply::{cgi_reply, chunked, http_reply};
+pub use request::request_head;
+
+use crate::request::origin::{Peer, Scheme};
+
+/// Returns a connection from an address in 10.0.0.0/8 or outside of it.
+fn peer(from: [u8; 4]) -> Peer {
+    Peer { remote: (from, 5555).into(), local: ([127, 0, 0, 1], 3000).into(), scheme: Scheme::Http }
+}
+
+/// Returns the input without its first byte, and a place in the rest that the first byte determines.
+fn with_cut(input: &[u8]) -> Option<(&[u8], usize)> {
+    let (first, rest) = input.split_first()?;
+    Some((rest, usize::from(*first) * rest.len() / 256))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INPUTS: [&str; 9] = [
+        "GET /a?b HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.9\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+        "POST http://b/%00 HTTP/1.0\nTransfer-Encoding: chunked\nConnection: upgrade\nUpgrade: x\n\n",
+        "OPTIONS * HTTP/1.1\r\nHost: a\r\nX_A: 1\r\nX-A: 2\r\nForwarded: for=10.0.0.1;proto=https\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+        "HTTP/1.0 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+        "Status: 404 Not Found\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\nabc",
+        "3;a=b\r\nabc\r\n0\r\nTrailer: x\r\n\r\n",
+        "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET / HTTP/1.1\r\n",
+        "\r\n\r\n\r\nPROXY UNKNOWN\r\n",
+    ];
+
+    #[test]
+    fn the_properties_hold_for_parts_of_a_few_inputs() {
+        let properties = [request_head, http_reply, cgi_reply, chunked, origin, proxy_head];
+        for input in INPUTS {
+            for end in 0..=input.len() {
+                for cut in [0, 77, 255] {
+                    let input = [&[cut], &input.as_bytes()[..end]].concat();
+                    for property in properties {
+                        property(&input);
+                    }
+                }
+            }
+        }
+    }
+}
