@@ -148,6 +148,7 @@ mod process_group;
 pub mod properties;
 mod random;
 mod reaper;
+mod reports;
 mod spawner;
 pub mod stream;
 mod supervisor;

@@ -5,10 +5,10 @@
 
 use crate::children::{AppChild, Children};
 use crate::held_socket::HeldSocket;
-use crate::link::Reports;
 use crate::listening;
 use crate::process::AppInfo;
 use crate::process_group::kill_group;
+use crate::reports::Reports;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::os::unix::process::ExitStatusExt;

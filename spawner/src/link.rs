@@ -1,12 +1,12 @@
 //! The link from application processes to their pool.
 
 use crate::preloader::Preloading;
-use crate::process::{AppInfo, AppProcess};
+use crate::process::AppProcess;
+use crate::reports::Reports;
 use cabrank::ApplicationPool;
 use cabrank::application_pool::Spawner;
-use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
 
 /// Reports processes that end by themselves to the pool, and ends the preloaders with the pool.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ impl Link {
     /// Reports to `pool` from now on. Only the first call has an effect.
     pub fn set<S: Spawner<Process = AppProcess>>(&self, pool: &ApplicationPool<S>) {
         let pool = pool.downgrade();
-        let _ = self.reports.0.set(Box::new(move |process| {
+        self.reports.set(move |process| {
             let Some(pool) = pool.upgrade() else { return };
             // A request may be the cause, also after its answer. The pool does not back off then: one bad page would stop the
             // application.
@@ -27,7 +27,7 @@ impl Link {
                 false => pool.process_has_failed(process.endpoint.identifier),
                 true => pool.detach(process.endpoint.identifier),
             };
-        }));
+        });
     }
 
     /// Ends the preloaders, and lets no other one begin. Call it before the pool closes.
@@ -35,26 +35,5 @@ impl Link {
         for preloading in &self.preloading {
             preloading.close();
         }
-    }
-}
-
-type Report = Box<dyn Fn(&AppInfo) + Send + Sync>;
-
-/// The way to the pool, once there is one.
-#[derive(Default)]
-pub(crate) struct Reports(OnceLock<Report>);
-
-impl Reports {
-    /// Reports that a process has ended by itself.
-    pub(crate) fn ended(&self, process: &AppInfo) {
-        if let Some(report) = self.0.get() {
-            report(process);
-        }
-    }
-}
-
-impl fmt::Debug for Reports {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Reports").field(&self.0.get().is_some()).finish()
     }
 }

@@ -6,12 +6,14 @@
 //! a loop that reads heads, which [`connection::serve`](crate::connection::serve) calls.
 
 pub(crate) mod http1;
+mod page;
 pub(crate) mod proxy_protocol;
 pub(crate) mod status;
 
 use crate::client::http1::Http1;
 use crate::lane::reply_head::ReplyHead;
 use crate::request::head::AnswerTo;
+pub(crate) use page::Page;
 
 /// The client's side of one request: how its answer is written.
 ///
@@ -19,16 +21,6 @@ use crate::request::head::AnswerTo;
 #[derive(Debug)]
 pub(crate) enum Side {
     Http1(Http1),
-}
-
-/// A page that the server itself answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Page<'a> {
-    pub(crate) status: u16,
-    pub(crate) content_type: &'a str,
-    pub(crate) body: &'a [u8],
-    /// More fields: names and values.
-    pub(crate) fields: &'a [(&'a str, &'a str)],
 }
 
 impl Side {

@@ -3,6 +3,7 @@
 //! It is HTML, plain text or JSON, as the client accepts. For an application that does not boot, the page in development
 //! shows its output, the place of the error, advice, and the command. In production and staging the page has no details.
 
+mod content;
 mod format;
 
 use crate::client::status::reason;
@@ -11,6 +12,7 @@ use crate::request::head::Head;
 use cabrank::application_pool::GetError;
 use cabrank_spawner::BootError;
 use cabrank_spawner::chain::Chain;
+use content::Content;
 use format::Form;
 
 /// An error page.
@@ -29,17 +31,6 @@ impl Page {
         let retry = self.retry_after.map(|seconds| ("retry-after", seconds));
         [("cache-control", "no-store")].into_iter().chain(retry).collect()
     }
-}
-
-/// The content of the page.
-struct Content {
-    status: u16,
-    title: &'static str,
-    text: String,
-    /// The application's own output.
-    details: Option<String>,
-    /// Further facts: names and texts.
-    facts: Vec<(&'static str, String)>,
 }
 
 /// Returns the page for a client that sent this head.

@@ -1,8 +1,8 @@
 //! HTTP/1.1 over connections that stay open between requests (`http_session`).
 
+use crate::lane::parts::{Closed, Found, Message, Step, malformed};
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
 use crate::lane::session::{body_of, closed, step_of_body};
-use crate::lane::{Closed, Found, Message, Step, malformed};
 use crate::request::chunked;
 use crate::request::fields::{Name, put_field, put_length};
 use crate::request::framing::Reader;

@@ -1,7 +1,7 @@
 //! Kept sessions: one request after another on a connection, in frames (`docs/kept-sessions.md`).
 
+use crate::lane::parts::{Closed, Found, Step, malformed};
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
-use crate::lane::{Closed, Found, Step, malformed};
 use crate::request::head::{AnswerTo, RequestFraming};
 use cabrank_spawner::connections::Lent;
 use cabrank_spawner::kept::{self, Decoder, Part};

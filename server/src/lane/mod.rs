@@ -1,7 +1,8 @@
 //! The protocols that applications speak: each decision on the protocol of a process is made here.
 //!
 //! [`session`] has one connection a request, [`kept`] has frames on a connection that stays, and [`http`] is HTTP/1.1.
-//! [`pairs`] encodes requests of the session protocols, and [`reply_head`] parses heads.
+//! [`pairs`] encodes requests of the session protocols, and [`reply_head`] parses heads. [`parts`] has what all lanes say of a
+//! request and its answer.
 //!
 //! A new protocol is a file with the functions of [`session`], a variant of [`Lane`], and one of
 //! [`Protocol`](cabrank_spawner::Protocol).
@@ -9,6 +10,7 @@
 pub(crate) mod http;
 pub(crate) mod kept;
 pub(crate) mod pairs;
+mod parts;
 pub(crate) mod reply_head;
 pub(crate) mod session;
 
@@ -16,19 +18,16 @@ use crate::lane::http::Http;
 use crate::lane::kept::Kept;
 use crate::lane::reply_head::ReplyHead;
 use crate::lane::session::Session;
-use crate::request::head::{AnswerTo, BadRequest, Head, RequestFraming};
-use crate::request::origin::{Forwarded, Peer};
+use crate::request::head::{AnswerTo, BadRequest, RequestFraming};
 use cabrank::application_pool::ConnectError;
 use cabrank_spawner::Protocol;
 use cabrank_spawner::process::AppConnection;
 use cabrank_spawner::stream::AppStream;
+pub(crate) use parts::{Abandon, Closed, Found, Message, Reached, Step};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
-
-/// The longest head of a reply, in bytes: Passenger's own limit for Ruby.
-pub(crate) use cabrank_spawner::kept::MAX_REPLY_HEAD;
 
 /// One request's connection to a process. Dropping it closes the connection.
 #[derive(Debug)]
@@ -53,75 +52,6 @@ macro_rules! each {
             Wire::Http($wire) => $call,
         }
     };
-}
-
-/// A request as a process gets it: the head, and how the end of its body shows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Message<'a> {
-    pub(crate) head: &'a Head,
-    pub(crate) peer: &'a Peer,
-    pub(crate) origin: &'a Forwarded,
-    pub(crate) framing: RequestFraming,
-}
-
-/// How far a request without an answer has come. The retry depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reached {
-    /// The server could not connect to the process.
-    Nowhere,
-    /// No byte of the request can have reached the application.
-    NotTheApp,
-    /// The application may have seen the request, but sent no byte of an answer.
-    TheApp,
-    /// The application has sent bytes that are no answer. Another attempt would not help.
-    Nonsense,
-}
-
-/// The result of one step of an answer.
-///
-/// The first `skip` bytes of the input are not data, then follow `data` bytes of the body, then `after` bytes
-/// that are not data. The caller consumes all of them.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) skip: usize,
-    pub(crate) data: usize,
-    pub(crate) after: usize,
-    pub(crate) what: Found,
-}
-
-/// The kind of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// The input ends before the next part.
-    NeedsMore,
-    /// An interim answer: its head is in `reply`.
-    Interim,
-    /// The head is in `reply`.
-    Head,
-    /// Bytes of the body, or its end.
-    Data,
-}
-
-/// What the end of a process's connection means for the answer that it carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Closed {
-    /// The answer is incomplete.
-    Broken,
-    /// It is the end of the answer if the process lives: the answer has no length.
-    PerhapsWhole,
-    /// The client lacks nothing: only the process's word that it has finished is missing.
-    Whole,
-}
-
-/// How the work for a client that has left ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Abandon {
-    /// With the connection, which the server closes at once.
-    AtOnce,
-    /// With the connection, which the server closes a moment after the first byte of the answer.
-    AfterFirstByte,
-    /// With the end of the answer.
-    AtItsEnd,
 }
 
 impl Lane {
@@ -278,15 +208,4 @@ impl Lane {
             Wire::Http(http) => http.into_stream(),
         }
     }
-}
-
-impl Step {
-    /// Returns the step of an input that ends too early.
-    fn needs_more() -> Self {
-        Step { skip: 0, data: 0, after: 0, what: Found::NeedsMore }
-    }
-}
-
-fn malformed(why: String) -> String {
-    format!("the head of the application's answer is malformed: {why}")
 }

@@ -3,7 +3,7 @@
 //! A field `X-Name` becomes the variable `HTTP_X_NAME`, and fields of one name become one variable. A name with
 //! `_` could pass for another field, so such fields are left out.
 
-use crate::lane::Message;
+use crate::lane::parts::Message;
 use crate::request::fields::{Field, Name, Place};
 use crate::request::head::{BadRequest, Head, RequestFraming};
 use crate::request::host::without_port;

@@ -7,9 +7,9 @@
 //! on without a guess. If a reply has `Transfer-Encoding: chunked` and a `Content-Length`, then the chunks
 //! count (RFC 9112, 6.3), and the connection is not used again.
 
-use crate::lane::MAX_REPLY_HEAD;
 use crate::request::fields::{self, Field, Name, Progress, Span};
 use crate::request::head::AnswerTo;
+use cabrank_spawner::kept::MAX_REPLY_HEAD;
 use std::mem::MaybeUninit;
 
 /// The largest number of header fields in a reply.

@@ -1,7 +1,7 @@
 //! The session protocol: one connection carries one request. The head of the answer has CGI's form.
 
+use crate::lane::parts::{Closed, Found, Step, malformed};
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
-use crate::lane::{Closed, Found, Step, malformed};
 use crate::request::framing::{Piece, Reader};
 use crate::request::head::{AnswerTo, RequestFraming};
 use cabrank_spawner::stream::AppStream;

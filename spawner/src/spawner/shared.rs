@@ -4,7 +4,7 @@ use crate::children::Children;
 use crate::connections::Connections;
 use crate::forker::Forker;
 use crate::instance_dir::Instance;
-use crate::link::Reports;
+use crate::reports::Reports;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 

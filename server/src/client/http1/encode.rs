@@ -2,7 +2,7 @@
 //!
 //! Each appends to a buffer that its caller recycles, and allocates nothing otherwise.
 
-use crate::client::Page;
+use crate::client::page::Page;
 use crate::client::status::reason;
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
 use crate::request::fields::{Name, put_field, put_length};

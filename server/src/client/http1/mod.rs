@@ -7,8 +7,8 @@ pub(crate) mod encode;
 pub(crate) mod parse;
 pub(crate) mod requests;
 
-use crate::client::Page;
 use crate::client::http1::encode::ConnectionField;
+use crate::client::page::Page;
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
 use crate::request::chunked;
 use crate::request::fields::Wishes;

@@ -1,6 +1,6 @@
 //! The formats of error pages: HTML, plain text and JSON.
 
-use crate::exchange::error_page::Content;
+use crate::exchange::error_page::content::Content;
 use crate::request::head::Head;
 
 /// The formats of pages.

@@ -1,6 +1,6 @@
 //! Answers: those without a body, interim ones, broken ones, and the ways to frame a body.
 
-use super::{Case, Section, Step, send, send_node};
+use super::case::{Case, Section, Step, send, send_node};
 
 fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n")

@@ -1,6 +1,6 @@
 //! The applications: each answers with what it has received.
 
-use super::App;
+use super::case::App;
 use crate::server::{node, wsgi};
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! Chunked bodies and `Expect: 100-continue`.
 
+use super::case::{Case, Section, Step, refused, send, send_node};
 use super::smuggling::whole;
-use super::{Case, Section, refused, send, send_node};
 
 fn chunked(body: &str) -> String {
     whole("Transfer-Encoding: chunked", body)
@@ -45,7 +45,7 @@ pub(super) fn sections() -> Vec<Section> {
                 .text(&format!("POST / [{}]", "x".repeat(52)))
                 .open(),
                 Case {
-                    steps: vec![super::Step::SendEachByte(
+                    steps: vec![Step::SendEachByte(
                         chunked("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nX: y\r\n\r\n").into(),
                     )],
                     ..send("sent byte by byte", "")

@@ -1,6 +1,6 @@
 //! The life of a connection: pipelining, keep-alive, half-close, upgrades.
 
-use super::{App, Case, Section, Step, send, send_node};
+use super::case::{App, Case, Section, Step, send, send_node};
 
 fn get(path: &str, fields: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: test\r\n{fields}\r\n")

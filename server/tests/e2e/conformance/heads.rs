@@ -1,6 +1,6 @@
 //! Request lines, fields, methods and targets.
 
-use super::{Case, Section, Step, refused, send, send_node};
+use super::case::{Case, Section, Step, refused, send, send_node};
 
 fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: test\r\n\r\n")

@@ -1,6 +1,6 @@
 //! Limits: a request of exactly the limit is served, and one byte more is refused.
 
-use super::{Case, Section, refused, send};
+use super::case::{Case, Section, refused, send};
 
 const HEAD: usize = 8192;
 

@@ -1,6 +1,6 @@
 //! Requests whose length two servers could read differently. Each of them is refused, or has one reading.
 
-use super::{Case, Section, refused, send};
+use super::case::{Case, Section, refused, send};
 
 /// A request that hides behind another. An answer to it would show the mistake.
 const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: test\r\n\r\n";
