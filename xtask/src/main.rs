@@ -5,7 +5,6 @@ mod compare;
 mod figures;
 mod graph;
 mod prose;
-mod tokens;
 
 use std::io::Write;
 use std::process::{Command, ExitCode};
