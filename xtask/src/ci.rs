@@ -3,7 +3,8 @@
 //! `.ci/run` installs what the steps need, and calls this. The last lines say which step failed and how much disk
 //! is left, because a log may be long, and only its end be kept.
 
-use crate::{Outcome, prose, say, shell};
+use crate::common::{Outcome, say, shell};
+use crate::prose;
 use std::time::Instant;
 
 /// Lines of bash under one name.

@@ -19,7 +19,7 @@ mod table;
 mod tests;
 mod tree;
 
-use crate::{Outcome, say};
+use crate::common::{Outcome, say};
 use package::Graph;
 use packages::Package;
 

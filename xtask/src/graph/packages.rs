@@ -1,7 +1,7 @@
 //! The packages of the tree, those outside of the workspace included, and their targets, as cargo lists them.
 
 use super::package::{Graph, Target};
-use crate::tracked_files;
+use crate::common::tracked_files;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! The table of the cycles that remain, in ARCHITECTURE.md: a row for each, with its package, modules and reason.
 
-use crate::Outcome;
+use crate::common::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
