@@ -25,6 +25,12 @@ const STEPS: &[Step] = &[
         lines: "cargo xtask prose || $PROSE_MAY_FAIL",
     },
     Step {
+        name: "graph",
+        about: "the cycles between modules are those of ARCHITECTURE.md",
+        is_deep: false,
+        lines: "cargo xtask graph --check",
+    },
+    Step {
         name: "test",
         about: "the README's test command",
         is_deep: false,

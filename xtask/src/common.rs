@@ -1,4 +1,4 @@
-//! What the commands share: how they end, their output, a shell, and the files of the tree.
+//! Shared by the commands: their outcome, a line of output, a shell, and the files of the tree.
 
 use std::io::Write;
 use std::process::Command;

@@ -20,7 +20,7 @@ struct Script {
 const SCRIPTS: &[Script] = &[
     Script {
         name: "check",
-        about: "format, types of each feature set, whether the faults fit, prose: before each commit",
+        about: "format, types of each feature set, whether the faults fit, prose, cycles: before each commit",
         lines: "
             cargo fmt --all --check
             cargo check --workspace --all-targets
@@ -28,7 +28,8 @@ const SCRIPTS: &[Script] = &[
               cargo check -p cabrank --all-targets --features $features
             done
             python3 models/faults.py --fit
-            cargo xtask prose",
+            cargo xtask prose
+            cargo xtask graph --check",
     },
     Script {
         name: "test",
@@ -158,7 +159,7 @@ fn help() {
     }
     say("  prose      the rates of hard sentences, by folder; --list [PATH…] prints each");
     say(
-        "  graph      which module of src/ of the current directory uses which; --cycles for those alone",
+        "  graph      which module of each package uses which; --cycles for those alone, --help for its options",
     );
     say(
         "  compare    writes docs/performance.md: cabrank beside other servers; --help for its options",

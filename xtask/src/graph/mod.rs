@@ -34,6 +34,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let (options, names): (Vec<&String>, Vec<&String>) =
         args.iter().partition(|arg| arg.starts_with('-'));
     let option = options.first().map_or("", |option| option.as_str());
+    if ["--help", "-h"].contains(&option) {
+        say(HELP);
+        return Ok(());
+    }
     if options.len() > 1 || !["", "--cycles", "--check", "--write"].contains(&option) {
         return Err(HELP.to_owned());
     }
@@ -62,7 +66,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let sum =
         |count: fn(&Graph) -> usize| graphs.iter().map(|(_, graph)| count(graph)).sum::<usize>();
     say(&format!(
-        "{} packages, {} modules, {} edges, {} cycles",
+        "packages: {}, modules: {}, edges: {}, cycles: {}",
         graphs.len(),
         sum(|graph| graph.edges.len()),
         sum(Graph::size),

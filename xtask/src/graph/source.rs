@@ -11,7 +11,7 @@ pub(crate) type Path = Vec<String>;
 /// A file, or an inline module of it: the names that its code sees without a path.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
-    /// What is defined here, also in functions.
+    /// The names of items that are defined here, also in functions.
     pub(crate) items: BTreeSet<String>,
     /// The macros among them.
     pub(crate) macros: BTreeSet<String>,

@@ -11,21 +11,26 @@ const HEAD: &str = "| package | cycle | why |\n|---|---|---|\n";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     package: String,
-    /// `room::{a, b}`: the modules, with the path that they share in front.
+    /// `room::{self, a, b}`: the modules, as a `use` would list them.
     cycle: String,
 }
 
 impl Key {
     pub(crate) fn new(package: &str, modules: &[String]) -> Key {
         let first: Vec<&str> = modules[0].split("::").collect();
-        let shared = |depth: &usize| {
-            let path = format!("{}::", first[..*depth].join("::"));
-            modules.iter().all(|module| module.starts_with(&path)).then_some(path)
+        let inside = |module: &str, path: &str| match module.strip_prefix(path) {
+            Some("") => Some("self".to_owned()),
+            Some(rest) => rest.strip_prefix("::").map(str::to_owned),
+            None => None,
         };
-        let path = (1..first.len()).rev().find_map(|depth| shared(&depth)).unwrap_or_default();
-        let names: Vec<&str> = modules.iter().map(|module| &module[path.len()..]).collect();
-        let names = names.join(", ");
-        let cycle = if path.is_empty() { names } else { format!("{path}{{{names}}}") };
+        let below = |path: &String| {
+            let names = modules.iter().map(|module| inside(module, path));
+            names.collect::<Option<Vec<String>>>()
+        };
+        let mut paths = (1..=first.len()).rev().map(|depth| first[..depth].join("::"));
+        let cycle = paths
+            .find_map(|path| below(&path).map(|names| format!("{path}::{{{}}}", names.join(", "))));
+        let cycle = cycle.unwrap_or_else(|| modules.join(", "));
         Key { package: package.to_owned(), cycle }
     }
 }
@@ -116,7 +121,8 @@ mod tests {
         let name = |modules: &[&str]| key("p", modules).cycle;
         assert_eq!(name(&["a", "b"]), "a, b");
         assert_eq!(name(&["a::b", "a::c"]), "a::{b, c}");
-        assert_eq!(name(&["a", "a::b"]), "a, a::b");
+        assert_eq!(name(&["a", "a::b"]), "a::{self, b}");
+        assert_eq!(name(&["a", "ab"]), "a, ab");
         assert_eq!(name(&["a::b::c", "a::b::d", "a::e"]), "a::{b::c, b::d, e}");
         assert_eq!(name(&["a::be", "a::bee"]), "a::{be, bee}");
     }

@@ -24,7 +24,7 @@ pub(crate) struct Mounted {
     children: BTreeMap<String, Vec<Id>>,
 }
 
-/// What a path names.
+/// The meaning of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Named {
     Module(Id),
