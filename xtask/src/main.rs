@@ -5,7 +5,9 @@ mod common;
 mod compare;
 mod figures;
 mod graph;
+mod needs;
 mod prose;
+mod test;
 
 use common::{say, shell};
 use std::process::ExitCode;
@@ -30,11 +32,6 @@ const SCRIPTS: &[Script] = &[
             python3 models/faults.py --fit
             cargo xtask prose
             cargo xtask graph --check",
-    },
-    Script {
-        name: "test",
-        about: "the tests of all packages: what every change must pass first",
-        lines: "cargo test --workspace",
     },
     Script {
         name: "loom",
@@ -130,7 +127,9 @@ fn main() -> ExitCode {
         "compare" => compare::run(&args),
         "figures" => figures::run(),
         "graph" => graph::run(&args),
+        "needs" => needs::run(&args),
         "prose" => prose::run(&args),
+        "test" => test::run(&args),
         name => match SCRIPTS.iter().find(|script| script.name == name) {
             Some(script) => shell(script.lines, &args),
             None if ["help", "-h", "--help"].contains(&name) => {
@@ -154,6 +153,12 @@ fn main() -> ExitCode {
 
 fn help() {
     say("cargo xtask COMMAND [ARGUMENT…]\n");
+    say(
+        "  test       the tests of all packages; --install installs the programs that they need, --help for more",
+    );
+    say(
+        "  needs      the programs that the tests need and that are missing; --install installs them",
+    );
     for Script { name, about, .. } in SCRIPTS {
         say(&format!("  {name:<10} {about}"));
     }
