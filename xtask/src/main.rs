@@ -1,6 +1,7 @@
 //! The developer's commands: `cargo xtask` lists them.
 
 mod ci;
+mod commit;
 mod common;
 mod compare;
 mod figures;
@@ -22,7 +23,7 @@ struct Script {
 const SCRIPTS: &[Script] = &[
     Script {
         name: "check",
-        about: "format, types of each feature set, whether the faults fit, prose, cycles: before each commit",
+        about: "format, types of each feature set, whether the faults fit, prose, cycles, the last commit's name: before each commit",
         lines: "
             cargo fmt --all --check
             cargo check --workspace --all-targets
@@ -31,7 +32,8 @@ const SCRIPTS: &[Script] = &[
             done
             python3 models/faults.py --fit
             cargo xtask prose
-            cargo xtask graph --check",
+            cargo xtask graph --check
+            cargo xtask commit",
     },
     Script {
         name: "loom",
@@ -124,6 +126,7 @@ fn main() -> ExitCode {
     let name = if args.is_empty() { "help".to_owned() } else { args.remove(0) };
     let outcome = match name.as_str() {
         "ci" => ci::run(&args),
+        "commit" => commit::run(&args),
         "compare" => compare::run(&args),
         "figures" => figures::run(),
         "graph" => graph::run(&args),
@@ -169,6 +172,7 @@ fn help() {
     say(
         "  compare    writes docs/performance.md: cabrank beside other servers; --help for its options",
     );
+    say("  commit     checks the name of the last commit, or of the one named");
     say("  figures    counts of states, executions, models, faults, tests and examples");
     say(
         "  ci         what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all",
