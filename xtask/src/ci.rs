@@ -166,7 +166,7 @@ const STEPS: &[Step] = &[
         name: "databases",
         about: "pools of connections to real servers that are killed and restarted",
         is_deep: false,
-        lines: "CABRANK_SERVERS=1 timeout 600 cargo test -p databases -- --nocapture",
+        lines: "timeout 600 cargo test -p databases -- --nocapture",
     },
     Step {
         name: "compare",

@@ -162,11 +162,10 @@ fn is_named(names: &[String], test: &str) -> bool {
     names.iter().any(|name| name == test || (name.ends_with("::") && test.starts_with(name)))
 }
 
-/// Returns a command whose tests find the programs of `path` alone. The tests of databases fail without their server.
+/// Returns a command whose tests find the programs of `path` alone.
 fn command(args: &[String], path: &Option<PathBuf>) -> Command {
     let mut cargo = Command::new("cargo");
-    cargo.args(args).env("CABRANK_SERVERS", "1");
-    cargo.envs(path.iter().map(|path| ("PATH", path)));
+    cargo.args(args).envs(path.iter().map(|path| ("PATH", path)));
     cargo
 }
 
