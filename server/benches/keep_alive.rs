@@ -13,6 +13,8 @@
 #[allow(dead_code)] // The tests use the rest of this module.
 #[path = "../tests/e2e/http.rs"]
 mod http;
+#[path = "../tests/e2e/needs.rs"]
+mod needs;
 #[allow(dead_code)] // The tests use the rest of this module.
 #[path = "../tests/e2e/server.rs"]
 mod server;

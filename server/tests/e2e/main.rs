@@ -6,6 +6,7 @@
 mod app_threads;
 mod asgi;
 mod http;
+mod needs;
 mod server;
 
 mod abandoned;

@@ -1,6 +1,7 @@
 //! A running server, and small applications that it serves.
 
 use crate::http::Client;
+use crate::needs;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, PipeWriter};
@@ -67,7 +68,8 @@ pub(crate) fn command(runtime: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cabrank"));
     // The tools look for servers in both directories, and must find only those of this test.
     command.args(arguments).env("XDG_RUNTIME_DIR", runtime).env("TMPDIR", runtime);
-    command.stdin(Stdio::null());
+    // Python's cache of compiled files compares times by the second, and a test may write a file twice in one.
+    command.stdin(Stdio::null()).env("PYTHONDONTWRITEBYTECODE", "1");
     let is_read = |name: &str| {
         name.starts_with("CABRANK_")
             || ["PASSENGER_APP_ENV", "RAILS_ENV", "RACK_ENV", "WSGI_ENV", "NODE_ENV"]
@@ -126,11 +128,11 @@ impl Server {
         server.address = eventually("the server serves", || {
             let log = server.log();
             let ended = server.child.try_wait().unwrap();
-            assert!(ended.is_none(), "the server exited:\n{log}{}", remedy(&log));
+            assert!(ended.is_none(), "the server exited:\n{log}{}", needs::remedy(&log));
             let (_, rest) = log.split_once(" at http://")?;
             rest.split(|c: char| c.is_whitespace() || c == '"').next()?.parse().ok()
         });
-        assert_listed(&server.log());
+        needs::assert_listed(&server.log());
         server
     }
 
@@ -203,34 +205,6 @@ impl Server {
         let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
-}
-
-/// Returns the remedy if the server did not find the interpreter of the application.
-fn remedy(log: &str) -> &'static str {
-    let is_missing = log.contains("cannot start") && log.contains("(os error 2)");
-    if is_missing {
-        "\n`cargo xtask test --install` installs it; `cargo xtask test` leaves out the tests that need it."
-    } else {
-        ""
-    }
-}
-
-/// Asserts that `tests/needs.txt` names the test of this thread if Node, Ruby or Perl serves. Nearly all tests need Python.
-#[track_caller]
-fn assert_listed(log: &str) {
-    let programs = [("(Node.js", "node"), ("(Ruby", "ruby"), ("(psgi", "perl")];
-    let Some((_, program)) = programs.iter().find(|(kind, _)| log.contains(kind)) else { return };
-    let thread = std::thread::current();
-    let Some(test) = thread.name().filter(|name| name.contains("::")) else { return };
-    let test = format!("e2e::{test}");
-    let lines = include_str!("../../../tests/needs.txt").lines();
-    let mut names =
-        lines.skip_while(|line| line != program).skip(1).take_while(|line| !line.is_empty());
-    let is_listed = names.any(|name| {
-        let name = name.trim();
-        name == test || (name.ends_with("::") && test.starts_with(name))
-    });
-    assert!(is_listed, "tests/needs.txt must name {test} below {program}");
 }
 
 impl Drop for Server {
