@@ -17,10 +17,7 @@ mod slab_list;
 mod collections {
     pub(crate) use crate::slab_list;
 }
-/// The library's step counter, unused here. Cargo compiles a benchmark without harness as a test.
-mod steps {
-    pub(crate) fn step() {}
-}
+mod steps;
 
 use intrusive_collections::{LinkedList, LinkedListLink, UnsafeRef, intrusive_adapter};
 use slab::Slab;

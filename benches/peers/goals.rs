@@ -5,7 +5,7 @@
 //! pools pass that mark by chance once in twenty runs.
 
 use crate::contenders::{BARGING, BARGING_TASKS, POOL, TASKS, is_peer};
-use crate::report::{Row, Table, figure};
+use crate::table::{Row, Table, figure};
 use std::cmp::Ordering;
 use std::fmt::Write;
 

@@ -1,8 +1,9 @@
 //! The plot: a panel for each load and one for the waits, in each a bar for each pool.
 
 use crate::contenders::LIMIT;
-use crate::report::{Row, Table, beside, figure};
+use crate::report::beside;
 use crate::rounds::Kind;
+use crate::table::{Row, Table, figure};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::error::Error;

@@ -12,12 +12,13 @@ mod goals;
 mod plot;
 mod report;
 mod rounds;
+mod table;
 
 use contenders::LIMIT;
 use criterion::{BenchmarkId, Criterion};
-use report::{Cell, Table};
 use rounds::{Contender, Load, Loaded};
 use std::time::Duration;
+use table::{Cell, Table, median};
 
 /// The columns of the table.
 const LOADS: [Load; 6] = [
@@ -129,9 +130,4 @@ fn in_turn(contenders: &[Contender]) -> Table {
 fn allocations(pool: &dyn Loaded, load: &Load) -> f64 {
     let round = pool.round(load, 2_000);
     (round.allocations - pool.round(load, 0).allocations) as f64 / round.operations as f64
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }

@@ -7,6 +7,7 @@ pub(crate) mod histories;
 pub(crate) mod log;
 pub(crate) mod random;
 pub(crate) mod task;
+mod waiting;
 
 use cabrank::application_pool::{Builder, Counts, DetachReason, Event, GetError, GroupSnapshot};
 use cabrank::in_memory::{Call, InMemorySpawner};
@@ -20,9 +21,8 @@ use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use task::Task;
+pub(crate) use waiting::{SOON, before_long};
 
-/// The limit for everything that should happen at once. Only a failing test waits that long.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 pub(crate) type Pool = ApplicationPool<InMemorySpawner>;
@@ -253,16 +253,6 @@ pub(crate) fn soon<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
         let _ = sender.send(work());
     });
     result.recv_timeout(SOON).expect("it ends soon, and without a panic")
-}
-
-/// Waits until `wanted` holds, where no event reports it.
-#[track_caller]
-pub(crate) fn before_long(wanted: impl Fn() -> bool) {
-    let deadline = Instant::now() + SOON;
-    while !wanted() {
-        assert!(Instant::now() < deadline, "did not come about");
-        std::thread::yield_now();
-    }
 }
 
 /// Returns the limit `max`; 0 stands for no limit.

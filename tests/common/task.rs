@@ -1,6 +1,6 @@
 //! The smallest executor: a future that the test polls by hand, and a count of its wake-ups.
 
-use super::before_long;
+use super::waiting::before_long;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;

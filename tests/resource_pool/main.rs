@@ -28,6 +28,7 @@ mod options;
 mod real_clock;
 mod refinement;
 mod resizing;
+mod runtimes;
 mod steps;
 mod stress;
 mod time_limits;

@@ -1,9 +1,9 @@
 //! A named pool passes its times and events on to `metrics` and to `tracing`. A pool without a name passes on neither.
 
 use crate::common::locked;
+use crate::runtimes::Numbers;
 use crate::shared::end_the_run_when_the_library_panics;
 use crate::steps::{Step, rig};
-use crate::upkeep::Numbers;
 use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool, WhenExhausted};
 use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,

@@ -1,10 +1,10 @@
 //! Pools on tokio, by the feature `tokio`: the maintenance, the end of the runtime, and paused time.
 
 use crate::common::locked;
+use crate::runtimes::{HOUR, MOMENT, Numbers};
 use crate::shared::task::block_on;
 use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps, rig_on};
-use crate::upkeep::{HOUR, MOMENT, Numbers};
 use cabrank::periodic_executor::{self, Tokio};
 use cabrank::resource_pool::{Async, BorrowError, Borrowed, Failure, ResourcePool};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

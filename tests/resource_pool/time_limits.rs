@@ -1,8 +1,8 @@
 //! Time limits of a factory's calls, on tokio's paused time.
 
 use crate::common::locked;
+use crate::runtimes::Numbers;
 use crate::steps::{Building, Rig, Step, Steps, rig_on};
-use crate::upkeep::Numbers;
 use cabrank::Clock;
 use cabrank::periodic_executor::Tokio;
 use cabrank::resource_pool::{

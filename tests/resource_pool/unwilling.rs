@@ -2,10 +2,10 @@
 //! and due work is still done later.
 
 use crate::common::{Background, locked};
+use crate::runtimes::{ByHand, HOUR, MOMENT, Names, Numbers, Threads};
 use crate::shared::task::{Task, block_on};
 use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
-use crate::upkeep::{HOUR, MOMENT, Names, Numbers, Threads};
 use cabrank::ManualClock;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{Async, Borrowed, Event, KeyedResourcePool, ResourcePool};
@@ -122,54 +122,6 @@ fn the_life_of_an_addition_begins_with_its_creation() {
     assert_eq!(pool.snapshot().keys[0].resources[0].age, Some(Duration::ZERO));
 }
 
-/// A runtime whose woken tasks the test polls. Their timers never end.
-#[derive(Clone, Default)]
-pub(crate) struct ByHand(Arc<Mutex<Vec<Polled>>>);
-
-/// A task, and the number of its wakes at the last poll.
-type Polled = (Task<()>, usize);
-
-impl Runtime for ByHand {
-    type Sleep = std::future::Pending<()>;
-    fn spawn(&self, task: BoxFuture<()>) {
-        locked(&self.0).push((Task::new(task), 0));
-    }
-    fn sleep_until(&self, _: Instant) -> Self::Sleep {
-        std::future::pending()
-    }
-}
-
-impl ByHand {
-    /// Drops every task.
-    pub(crate) fn forgets_all(&self) {
-        let tasks = std::mem::take(&mut *locked(&self.0));
-        drop(tasks);
-    }
-    /// Returns how many tasks are to be polled: new ones, and those that were woken.
-    pub(crate) fn woken(&self) -> usize {
-        locked(&self.0).iter().filter(|(task, polled)| task.wakes() + 1 != *polled).count()
-    }
-    /// Polls until every task that is left waits.
-    pub(crate) fn run(&self) {
-        loop {
-            let mut tasks = std::mem::take(&mut *locked(&self.0));
-            let mut waits = true;
-            tasks.retain_mut(|(task, polled)| {
-                let woken = task.wakes() + 1;
-                if std::mem::replace(polled, woken) == woken {
-                    return true;
-                }
-                waits = false;
-                task.poll().is_none()
-            });
-            locked(&self.0).append(&mut tasks);
-            if waits {
-                return;
-            }
-        }
-    }
-}
-
 /// Refuses every task until the test allows them.
 #[derive(Clone, Default)]
 struct Full(Arc<AtomicBool>, ByHand);
@@ -220,13 +172,13 @@ fn a_listener_is_notified_of_one_maintenance_at_a_time() {
     runtime.0.store(true, SeqCst);
     let pool =
         pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task for evictions"));
-    locked(&runtime.1.0).clear();
+    runtime.1.forgets_all();
     runtime.0.store(false, SeqCst);
     pool.set_min_idle(2).expect("a valid limit");
     assert_eq!((reported.load(SeqCst), pool.num_idle()), (1, 1));
     runtime.0.store(true, SeqCst);
     drop(block_on(pool.borrow_async()).expect("one"));
-    assert_eq!((reported.load(SeqCst), locked(&runtime.1.0).len()), (1, 2));
+    assert_eq!((reported.load(SeqCst), runtime.1.tasks()), (1, 2));
     runtime.1.run();
     assert_eq!(pool.num_idle(), 2);
 }

@@ -1,12 +1,11 @@
 //! The maintenance runs by itself: on a thread from the first due work on, or as a task of a
 //! runtime. On the real clock; each test waits for an effect.
 
+use crate::runtimes::{ByHand, MOMENT, Names, Numbers, Threads};
 use crate::shared::task::{Task, block_on};
 use crate::shared::{Gate, SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
-use crate::unwilling::ByHand;
 use cabrank::ManualClock;
-use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Event, KeyedResourcePool, ResourceFactory,
     ResourcePool,
@@ -14,55 +13,7 @@ use cabrank::resource_pool::{
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
-
-pub(crate) const MOMENT: Duration = Duration::from_millis(1);
-pub(crate) const HOUR: Duration = Duration::from_secs(3600);
-
-pub(crate) struct Numbers;
-
-impl ResourceFactory for Numbers {
-    type Resource = u32;
-    type Metadata = ();
-    type Error = Infallible;
-    fn create(&self, (): &()) -> Result<u32, Infallible> {
-        Ok(1)
-    }
-}
-
-impl AsyncResourceFactory for Numbers {
-    type Resource = u32;
-    type Metadata = ();
-    type Error = Infallible;
-    async fn create(&self, (): &()) -> Result<u32, Infallible> {
-        Ok(1)
-    }
-}
-
-/// The same with keys.
-pub(crate) struct Names;
-
-impl AsyncResourceFactory for Names {
-    type Resource = &'static str;
-    type Metadata = &'static str;
-    type Error = Infallible;
-    async fn create(&self, name: &&'static str) -> Result<&'static str, Infallible> {
-        Ok(name)
-    }
-}
-
-/// A runtime with a thread for each task.
-pub(crate) struct Threads;
-
-impl Runtime for Threads {
-    type Sleep = BoxFuture<()>;
-    fn spawn(&self, task: BoxFuture<()>) {
-        std::thread::spawn(|| block_on(task));
-    }
-    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
-        Box::pin(async move { std::thread::sleep(at.saturating_duration_since(Instant::now())) })
-    }
-}
+use std::time::Duration;
 
 #[test]
 fn a_minimum_that_is_set_later_is_filled() {

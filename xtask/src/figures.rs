@@ -1,6 +1,6 @@
 //! Prints the counts that pages would otherwise keep by hand.
 
-use crate::{Outcome, say, tracked_files};
+use crate::common::{Outcome, say, tracked_files};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,17 +1,17 @@
 //! The developer's commands: `cargo xtask` lists them.
 
 mod ci;
+mod commit;
+mod common;
 mod compare;
 mod figures;
 mod graph;
+mod needs;
 mod prose;
-mod tokens;
+mod test;
 
-use std::io::Write;
-use std::process::{Command, ExitCode};
-
-/// A message says why a command failed.
-pub(crate) type Outcome = Result<(), String>;
+use common::{say, shell};
+use std::process::ExitCode;
 
 /// A command that runs others in a shell; what follows its name on the command line is appended to the last.
 struct Script {
@@ -23,7 +23,7 @@ struct Script {
 const SCRIPTS: &[Script] = &[
     Script {
         name: "check",
-        about: "format, types of each feature set, whether the faults fit, prose: before each commit",
+        about: "format, types of each feature set, whether the faults fit, prose, cycles, the last commit's name: before each commit",
         lines: "
             cargo fmt --all --check
             cargo check --workspace --all-targets
@@ -31,12 +31,9 @@ const SCRIPTS: &[Script] = &[
               cargo check -p cabrank --all-targets --features $features
             done
             python3 models/faults.py --fit
-            cargo xtask prose",
-    },
-    Script {
-        name: "test",
-        about: "the tests of all packages: what every change must pass first",
-        lines: "cargo test --workspace",
+            cargo xtask prose
+            cargo xtask graph --check
+            cargo xtask commit",
     },
     Script {
         name: "loom",
@@ -129,10 +126,13 @@ fn main() -> ExitCode {
     let name = if args.is_empty() { "help".to_owned() } else { args.remove(0) };
     let outcome = match name.as_str() {
         "ci" => ci::run(&args),
+        "commit" => commit::run(&args),
         "compare" => compare::run(&args),
         "figures" => figures::run(),
         "graph" => graph::run(&args),
+        "needs" => needs::run(&args),
         "prose" => prose::run(&args),
+        "test" => test::run(&args),
         name => match SCRIPTS.iter().find(|script| script.name == name) {
             Some(script) => shell(script.lines, &args),
             None if ["help", "-h", "--help"].contains(&name) => {
@@ -156,53 +156,25 @@ fn main() -> ExitCode {
 
 fn help() {
     say("cargo xtask COMMAND [ARGUMENT…]\n");
+    say(
+        "  test       the tests of all packages; --install installs the programs that they need, --help for more",
+    );
+    say(
+        "  needs      the programs that the tests need and that are missing; --install installs them",
+    );
     for Script { name, about, .. } in SCRIPTS {
         say(&format!("  {name:<10} {about}"));
     }
     say("  prose      the rates of hard sentences, by folder; --list [PATH…] prints each");
     say(
-        "  graph      which module of src/ of the current directory uses which; --cycles for those alone",
+        "  graph      which module of each package uses which; --cycles for those alone, --help for its options",
     );
     say(
         "  compare    writes docs/performance.md: cabrank beside other servers; --help for its options",
     );
+    say("  commit     checks the name of the last commit, or of the one named");
     say("  figures    counts of states, executions, models, faults, tests and examples");
     say(
         "  ci         what every change must pass; ci STEP… for some, ci --list for their names, ci deep for all",
     );
-}
-
-/// Prints a line, and ends quietly where the reader has gone, as `head` does.
-pub(crate) fn say(line: &str) {
-    if writeln!(std::io::stdout(), "{line}").is_err() {
-        std::process::exit(0);
-    }
-}
-
-/// Runs lines of bash up to the first that fails, with arguments for the last.
-pub(crate) fn shell(lines: &str, args: &[String]) -> Outcome {
-    let with_args = if args.is_empty() { "" } else { " \"$@\"" };
-    let script = format!("set -euo pipefail\n{}{with_args}", lines.trim());
-    let status = Command::new("bash").args(["-c", &script, "xtask"]).args(args).status();
-    match status {
-        Err(error) => Err(format!("bash: {error}")),
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("failed: {status}")),
-    }
-}
-
-/// Lists the files of the tree in the current directory, also new ones, whose path ends with `ending`.
-pub(crate) fn tracked_files(ending: &str) -> Result<Vec<String>, String> {
-    let listed = Command::new("git")
-        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .output();
-    let listed = listed.map_err(|error| format!("git: {error}"))?;
-    let text = String::from_utf8_lossy(&listed.stdout);
-    let mut files: Vec<String> =
-        text.lines().filter(|file| file.ends_with(ending)).map(str::to_owned).collect();
-    // A file that was removed may still be listed.
-    files.retain(|file| std::path::Path::new(file).exists());
-    files.sort();
-    files.dedup();
-    Ok(files)
 }

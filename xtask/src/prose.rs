@@ -10,7 +10,7 @@
 //! A reference dangles if it cites an erratum, invariant or property that is not defined (`spec/src`). So does
 //! a numbered rule, or a file that the tree does not have.
 
-use crate::{Outcome, say, tracked_files};
+use crate::common::{Outcome, say, tracked_files};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

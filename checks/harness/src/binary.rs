@@ -69,6 +69,8 @@ impl Binary {
 pub fn set_environment(command: &mut Command, runtime: &Path) {
     clean_environment(command);
     command.env("XDG_RUNTIME_DIR", runtime).env("TMPDIR", runtime);
+    // Python's cache of compiled files compares times by the second, and a test may write a file twice in one.
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
 }
 
 /// Removes the variables that a server reads from the environment of a command.

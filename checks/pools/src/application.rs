@@ -1,7 +1,7 @@
 //! An application pool of processes in memory, whose clock jumps.
 
+use crate::course::{Course, DONE, before_long, count};
 use crate::random::Random;
-use crate::{Course, DONE, before_long, count};
 use cabrank::application_pool::{Event, Lease, RestartMode};
 use cabrank::in_memory::{InMemorySpawner, Spawn};
 use cabrank::{ApplicationPool, ManualClock, PoolOptions};

@@ -1,7 +1,7 @@
 //! An application pool of child processes, each a `cat` that echoes lines. Some are killed. The time is real.
 
+use crate::course::{Course, DONE, before_long, count};
 use crate::random::Random;
-use crate::{Course, DONE, before_long, count};
 use cabrank::application_pool::{
     ConnectError, Event, Process, Session, ShutDown, SpawnError, SpawnRequest, Spawner,
 };

@@ -24,6 +24,7 @@
 
 mod application;
 mod children;
+mod course;
 mod memory;
 #[path = "../../../tests/common/random.rs"]
 #[allow(dead_code)] // Its seeds from the environment are for tests.
@@ -31,6 +32,7 @@ mod random;
 mod resource_tasks;
 mod resource_threads;
 
+use course::{Course, DONE, before_long};
 use memory::{Memory, Quiet};
 use random::Random;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,14 +40,6 @@ use std::time::{Duration, Instant};
 
 /// Turns until a pool is closed and another one opened.
 const TURNS: u32 = 4;
-
-/// One kind of pool under one kind of load. Its drop closes the pool, and asserts that it is empty.
-trait Course {
-    /// Works the pool until the deadline.
-    fn work(&mut self, seed: u64, until: Instant);
-    /// Asserts that the pool accounts for each loan, slot and process.
-    fn rest(&mut self);
-}
 
 /// Opens a pool of a course, with random options.
 type Open = fn(&mut Random) -> Box<dyn Course>;
@@ -55,44 +49,6 @@ const COURSES: [(&str, Open); 3] = [
     ("resources, threads", |random| Box::new(resource_threads::Threads::open(random))),
     ("resources, tasks", |random| Box::new(resource_tasks::Tasks::open(random))),
 ];
-
-/// Counts of all courses, for the report.
-pub(crate) struct Done {
-    pub(crate) lent: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) cancelled: AtomicU64,
-    pub(crate) created: AtomicU64,
-    pub(crate) crashed: AtomicU64,
-    pub(crate) resized: AtomicU64,
-}
-
-pub(crate) static DONE: Done = Done {
-    lent: AtomicU64::new(0),
-    refused: AtomicU64::new(0),
-    cancelled: AtomicU64::new(0),
-    created: AtomicU64::new(0),
-    crashed: AtomicU64::new(0),
-    resized: AtomicU64::new(0),
-};
-
-pub(crate) fn count(of: &AtomicU64) {
-    of.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Waits until the condition holds. `meanwhile` may move a clock.
-#[track_caller]
-pub(crate) fn before_long(
-    what: &str,
-    mut meanwhile: impl FnMut(),
-    mut holds: impl FnMut() -> bool,
-) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "it does not come to hold: {what}");
-        meanwhile();
-        std::thread::sleep(Duration::from_micros(200));
-    }
-}
 
 fn main() {
     let mut args = std::env::args().skip(1).map(|arg| match arg.parse::<u64>() {

@@ -1,8 +1,8 @@
 //! A resource pool that tasks use on tokio, with time limits. Its factory fails, panics, pends and hangs. The time is
 //! real.
 
+use crate::course::{Course, DONE, before_long, count};
 use crate::random::Random;
-use crate::{Course, DONE, before_long, count};
 use cabrank::periodic_executor::Tokio;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed,

@@ -1,7 +1,7 @@
 //! A keyed resource pool that threads use. Its factory fails and panics, and its clock jumps.
 
+use crate::course::{Course, DONE, before_long, count};
 use crate::random::Random;
-use crate::{Course, DONE, before_long, count};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{
     BorrowError, Borrowed, KeyedResourcePool, LendOrder, ResourceFactory, WhenExhausted,

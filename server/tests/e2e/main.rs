@@ -5,6 +5,7 @@
 
 mod app_threads;
 mod asgi;
+mod needs;
 mod server;
 
 mod abandoned;

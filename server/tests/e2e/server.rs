@@ -7,6 +7,7 @@ pub(crate) use cabrank_checks_harness::binary::through;
 pub(crate) use cabrank_checks_harness::processes::{command_line, is_alive, signal};
 pub(crate) use cabrank_checks_harness::samples::{app, example, node, wsgi, wsgi_text};
 
+use crate::needs;
 use cabrank_checks_harness::{Binary, Client, processes, server, wait};
 use serde_json::Value;
 use std::io::PipeWriter;
@@ -90,7 +91,9 @@ impl Server {
     #[track_caller]
     pub(crate) fn start_with(command: Command, runtime: TempDir) -> Server {
         let started = server::Server::start_with(&binary(), command, runtime);
-        Server(started.unwrap_or_else(|why| panic!("{why}")))
+        let server = started.unwrap_or_else(|why| panic!("{why}{}", needs::remedy(&why)));
+        needs::assert_listed(&server.log());
+        Server(server)
     }
 
     /// Starts a server that logs to `stderr`, which the test may leave unread.

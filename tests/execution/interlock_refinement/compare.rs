@@ -1,8 +1,8 @@
 //! Waits until every player has come to rest, and compares both sides.
 
 use crate::interlock_refinement::player::Answer;
-use crate::interlock_refinement::side_by_side::SideBySide;
-use cabrank::execution::interlock::{Dump, OwnerId, OwnerState};
+use crate::interlock_refinement::side_by_side::{Name, Person, SideBySide};
+use cabrank::execution::interlock::{Dump, OwnerState};
 use cabrank_spec::interlock::state::Purpose::Unload;
 use cabrank_spec::interlock::state::{Mode, Sleep};
 use std::collections::BTreeMap;
@@ -18,10 +18,6 @@ static FOUND: AtomicBool = AtomicBool::new(false);
 fn soon() -> Instant {
     Instant::now() + if FOUND.load(Ordering::Relaxed) { SOON_ENOUGH } else { SOON }
 }
-
-/// Names an execution by its player and by the number of permit blocks around it.
-type Name = (usize, usize);
-pub(crate) type Names = BTreeMap<OwnerId, Name>;
 
 /// The state that is compared after each step.
 #[derive(Debug, PartialEq, Eq)]
@@ -178,7 +174,7 @@ impl SideBySide {
 }
 
 /// Returns the answer of a player from which none was expected.
-fn answered(person: &crate::interlock_refinement::side_by_side::Person) -> Option<Answer> {
+fn answered(person: &Person) -> Option<Answer> {
     person.player.answer(Instant::now())
 }
 

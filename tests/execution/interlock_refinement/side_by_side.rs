@@ -3,20 +3,24 @@
 //! On the machine's side, an operation is a list of critical sections. Each of them may have to wait, and each ends
 //! with the grants.
 
-use crate::interlock_refinement::compare::Names;
 use crate::interlock_refinement::history::{Block, Operation};
 use crate::interlock_refinement::machine::{Machine, Outcome};
 use crate::interlock_refinement::player::{Answer, Order, Player};
+use cabrank::execution::interlock::OwnerId;
 use cabrank::{Interlock, ManualClock};
 use cabrank_spec::interlock::script::Op;
 use cabrank_spec::interlock::state::Purpose::{Load, Unload};
 use cabrank_spec::interlock::state::Sleep;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// The time limit of each wait.
 const LIMIT: Duration = Duration::from_secs(1000);
 const TICK: Duration = Duration::from_secs(1);
+
+/// Names an execution by its player and by the number of permit blocks around it.
+pub(crate) type Name = (usize, usize);
+pub(crate) type Names = BTreeMap<OwnerId, Name>;
 
 pub(crate) struct SideBySide {
     pub(crate) machine: Machine,

@@ -3,12 +3,14 @@
 //! All servers run at the same time and take short turns under the load, so that a change of the machine's
 //! speed meets all of them. A figure is the median of the rounds.
 
+mod case;
 mod kind;
 mod load;
 mod report;
 mod servers;
 
-use crate::{Outcome, shell};
+use crate::common::{Outcome, say, shell};
+use case::{Case, Turn};
 use kind::Kind;
 use load::Phase;
 use servers::{EndAll, Place, Server};
@@ -42,32 +44,9 @@ struct Options {
     out: PathBuf,
 }
 
-/// The figures of one turn.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn {
-    /// Processor time of a request, in µs.
-    pub(crate) server: f64,
-    pub(crate) app: f64,
-    /// Requests per second.
-    pub(crate) rate: f64,
-    /// Latencies in µs.
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    /// In bytes.
-    pub(crate) memory: f64,
-}
-
-/// One server under one number of connections.
-#[derive(Debug)]
-pub(crate) struct Case {
-    pub(crate) server: usize,
-    pub(crate) connections: usize,
-    pub(crate) turns: Vec<Turn>,
-}
-
 pub(crate) fn run(args: &[String]) -> Outcome {
     let Some(options) = parse(args)? else {
-        crate::say(HELP);
+        say(HELP);
         return Ok(());
     };
     let place = Place::prepare().map_err(|error| format!("target/compare: {error}"))?;
@@ -101,7 +80,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     }
     let cases = rounds(&options, &running, &mut missing)?;
     let text = report::write(&running, &cases, &missing, options.rounds, options.turn);
-    crate::say(&text);
+    say(&text);
     if !options.quick {
         if let Some(parent) = options.out.parent() {
             std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;

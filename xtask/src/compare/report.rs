@@ -1,8 +1,8 @@
 //! The result as a page.
 
+use super::case::{Case, Turn};
 use super::kind::Kind;
 use super::servers::Server;
-use super::{Case, Turn};
 use std::fmt::Write;
 use std::time::Duration;
 

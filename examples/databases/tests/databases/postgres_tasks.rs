@@ -70,7 +70,7 @@ async fn rises(number: &AtomicUsize) {
 /// 50 tasks borrow while the server is killed and restarted. Once it is ready, each new borrow succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_is_restarted_under_load() {
-    let Some(mut server) = Server::start(Kind::Postgres { max_connections: 100 }) else { return };
+    let mut server = Server::start(Kind::Postgres { max_connections: 100 });
     let pool = pool(config(&server, "pool"), 10).expect("valid");
     let (ends, is_back) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (served, failed) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -120,7 +120,7 @@ async fn a_server_is_restarted_under_load() {
 /// Each connect while the server is down is one borrower's error, and the first borrow after it is served.
 #[tokio::test]
 async fn the_first_borrow_after_an_outage_is_served() {
-    let Some(mut server) = Server::start(Kind::Postgres { max_connections: 30 }) else { return };
+    let mut server = Server::start(Kind::Postgres { max_connections: 30 });
     let pool = pool(config(&server, "pool"), 4).expect("valid");
     let all = [pool.borrow_async().await, pool.borrow_async().await, pool.borrow_async().await];
     let all = all.map(|lent| lent.expect("a connection"));
@@ -142,7 +142,7 @@ async fn the_first_borrow_after_an_outage_is_served() {
 /// A borrower beyond the server's limit gets the server's error; its place is free again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_has_no_connection_left() {
-    let Some(server) = Server::start(Kind::Postgres { max_connections: 8 }) else { return };
+    let server = Server::start(Kind::Postgres { max_connections: 8 });
     let pool = pool(config(&server, "pool"), 12).expect("valid");
     let borrow = |held: Duration| {
         let pool = pool.clone();
@@ -183,7 +183,7 @@ async fn the_server_has_no_connection_left() {
 /// A backend is killed while its connection is lent, and then while it is idle.
 #[tokio::test]
 async fn a_backend_is_killed() {
-    let Some(server) = Server::start(Kind::Postgres { max_connections: 30 }) else { return };
+    let server = Server::start(Kind::Postgres { max_connections: 30 });
     let (pool, admin) = (pool(config(&server, "pool"), 4).expect("valid"), admin(&server).await);
     let kill = async |backend: i32| {
         let killed = admin.query_one("SELECT pg_terminate_backend($1)", &[&backend]).await;
@@ -210,7 +210,7 @@ async fn a_backend_is_killed() {
 /// The borrower gives up a query. Its connection is busy for longer than a passivation may take, and is replaced.
 #[tokio::test]
 async fn a_query_is_given_up() {
-    let Some(server) = Server::start(Kind::Postgres { max_connections: 30 }) else { return };
+    let server = Server::start(Kind::Postgres { max_connections: 30 });
     let options = options(config(&server, "pool"), 1).passivate_timeout(SECOND / 4);
     let pool = options.build_on(Tokio::current()).expect("valid");
     let lent = pool.borrow_async().await.expect("a connection");

@@ -24,7 +24,7 @@ fn process(client: &mut Client) -> Result<i32, postgres::Error> {
 /// 50 threads borrow while the server is killed and restarted. Once it is ready, each new borrow succeeds.
 #[test]
 fn a_server_is_restarted_under_load() {
-    let Some(mut server) = Server::start(Kind::Postgres { max_connections: 30 }) else { return };
+    let mut server = Server::start(Kind::Postgres { max_connections: 30 });
     let pool = pool(config(&server, "pool"), 10).expect("valid");
     let (ends, is_back) = (AtomicBool::new(false), AtomicBool::new(false));
     let (served, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -70,7 +70,7 @@ fn a_server_is_restarted_under_load() {
 
 #[test]
 fn a_backend_is_killed_under_a_loan() {
-    let Some(server) = Server::start(Kind::Postgres { max_connections: 30 }) else { return };
+    let server = Server::start(Kind::Postgres { max_connections: 30 });
     let pool = pool(config(&server, "pool"), 2).expect("valid");
     let mut admin = config(&server, "admin").connect(NoTls).expect("a server");
     let mut lent = pool.borrow().expect("a connection");

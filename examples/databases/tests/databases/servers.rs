@@ -110,15 +110,14 @@ fn unprivileged() -> Option<(u32, u32)> {
 }
 
 impl Server {
-    /// Starts a server. Returns `None`, and says so, if it is not installed.
-    pub(crate) fn start(kind: Kind) -> Option<Server> {
+    /// Starts a server. Panics with the remedy if it is not installed.
+    pub(crate) fn start(kind: Kind) -> Server {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        if kind.programs().is_none() {
-            let package = kind.package();
-            assert!(std::env::var_os("CABRANK_SERVERS").is_none(), "{package} is not installed");
-            println!("skipped: `apt-get install {package}` installs the server of this test");
-            return None;
-        }
+        assert!(
+            kind.programs().is_some(),
+            "{} is not installed: `cargo xtask test --install` installs it, and `cargo xtask test` does without",
+            kind.package()
+        );
         let name = format!("cabrank-{}-{}", id(), NUMBER.fetch_add(1, SeqCst));
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(&dir).expect("a directory");
@@ -134,7 +133,7 @@ impl Server {
         let child = kind.start(&dir);
         let server = Server { dir, kind, child };
         server.wait();
-        Some(server)
+        server
     }
 
     fn wait(&self) {
