@@ -1,5 +1,6 @@
 //! The report of `cabrank status`: the pool's snapshot, and the data of its processes from `/proc`.
 
+use crate::admin::administered::Administered;
 use crate::configuration::application::Application;
 use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
 use cabrank_spawner::Pool;
@@ -71,9 +72,7 @@ pub(crate) struct Process {
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     pub(crate) connections: &'a Connections,
-    pub(crate) application: &'a Application,
-    /// The number of requests that wait before they may ask the pool.
-    pub(crate) waiting_outside: usize,
+    pub(crate) applications: &'a [Administered],
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
 }
@@ -84,13 +83,21 @@ impl Report {
         let Snapshot { max, count, active, spawning, draining, waiting, groups, .. } =
             pool.snapshot();
         let idle = about.connections.idle_counts();
+        let outside = |application: &Administered| application.admission.waiting_outside();
+        let waiting_outside: usize = about.applications.iter().map(outside).sum();
+        let Application { app, environment, .. } = &*about.applications[0].application;
+        let groups = groups.into_iter().map(|g| {
+            let has_name = |a: &&Administered| a.application.group_name() == g.name;
+            let waiting = about.applications.iter().find(has_name).map_or(0, outside);
+            group(g, &idle, waiting)
+        });
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
             date: httpdate::fmt_http_date(SystemTime::now()),
             instance: std::process::id(),
             address: about.address,
-            app_type: about.application.app.type_name.clone(),
-            environment: about.application.environment.clone(),
+            app_type: app.type_name.clone(),
+            environment: environment.clone(),
             uptime: about.since.elapsed().as_secs_f64(),
             memory: memory_of(std::process::id()),
             max_pool_size: max,
@@ -98,8 +105,8 @@ impl Report {
             active,
             spawning,
             draining,
-            requests_in_queue: waiting + about.waiting_outside,
-            groups: groups.into_iter().map(|g| group(g, &idle, about.waiting_outside)).collect(),
+            requests_in_queue: waiting + waiting_outside,
+            groups: groups.collect(),
         }
     }
 }

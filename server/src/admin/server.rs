@@ -3,11 +3,9 @@
 //! Only the same user and root may use it. The mode of its directory keeps other users out, and the
 //! server checks the credentials of each peer as well.
 
+use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
 use crate::admin::{Reply, Request};
-use crate::configuration::application::Application;
-use crate::exchange::admission::Admission;
-use cabrank::PoolOptions;
 use cabrank::application_pool::Identifier;
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
@@ -37,9 +35,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct Admin {
     pub(crate) pool: Pool,
     pub(crate) connections: Connections,
-    pub(crate) options: PoolOptions,
-    pub(crate) admission: Arc<Admission>,
-    pub(crate) application: Arc<Application>,
+    pub(crate) applications: Vec<Administered>,
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
     /// Notified to shut the server down.
@@ -127,15 +123,8 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Status => {
             let admin = Arc::clone(admin);
             let report = tokio::task::spawn_blocking(move || {
-                let Admin { connections, application, admission, address, since, .. } = &*admin;
-                let waiting_outside = admission.waiting_outside();
-                let about = About {
-                    connections,
-                    application,
-                    waiting_outside,
-                    address: *address,
-                    since: *since,
-                };
+                let Admin { connections, applications, address, since, .. } = &*admin;
+                let about = About { connections, applications, address: *address, since: *since };
                 Report::of(&admin.pool, &about)
             });
             match report.await {
@@ -160,10 +149,12 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
     }
 }
 
-/// Restarts the application, as a new `restart.txt` would.
+/// Restarts the applications, as a new `restart.txt` would.
 fn restart(admin: &Admin) -> Reply {
-    let mode = admin.options.restart_mode();
-    match admin.pool.restart_group(admin.options.app_group_name(), mode) {
+    let mut restarted = admin.applications.iter().map(|Administered { application, .. }| {
+        admin.pool.restart_group(&application.group_name(), application.restart_mode())
+    });
+    match restarted.all(|done| done) {
         true => Reply::Done("The application is being restarted.".into()),
         false => Reply::Refused("the pool is closed. Look at the server's log.".into()),
     }

@@ -58,8 +58,6 @@ impl Application {
     /// Returns the options of each `get` from the pool.
     pub(crate) fn pool_options(&self) -> PoolOptions {
         let options = &self.options;
-        let mode =
-            if self.restarts_rolling() { RestartMode::Rolling } else { RestartMode::Immediate };
         PoolOptions::new(&self.app.root)
             .with_app_group_name(self.group_name())
             .with_environment(&self.environment)
@@ -68,12 +66,15 @@ impl Application {
             .with_max_queue(options.max_request_queue_size.limit())
             .with_max_queue_time(options.max_request_queue_time.limit())
             .with_restart_dir(&*options.restart_dir)
-            .with_restart_mode(mode)
+            .with_restart_mode(self.restart_mode())
     }
 
-    /// Returns whether a restart replaces the processes one by one.
-    pub(crate) fn restarts_rolling(&self) -> bool {
-        self.options.rolling_restarts.unwrap_or(self.is_public())
+    /// Returns how a restart replaces the processes.
+    pub(crate) fn restart_mode(&self) -> RestartMode {
+        match self.options.rolling_restarts.unwrap_or(self.is_public()) {
+            true => RestartMode::Rolling,
+            false => RestartMode::Immediate,
+        }
     }
 
     /// Returns the name of the application's group, in Passenger's form.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::configuration::cli::{Cli, Command};
+use cabrank::application_pool::RestartMode;
 use cabrank_spawner::app_type::Interpreter;
 use clap::Parser;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,8 @@ fn the_defaults_are_passengers() {
     let limits = (min_instances.0, max_request_queue_size.limit(), max_requests.limit());
     assert_eq!(limits, (1, Some(100), None));
     assert_eq!(application.environment, "development");
-    assert!(!application.restarts_rolling() && application.shows_details());
+    assert_eq!(application.restart_mode(), RestartMode::Immediate);
+    assert!(application.shows_details());
 }
 
 #[test]
@@ -50,10 +52,12 @@ fn the_command_line_overrides_the_file() {
     let all = load(dir.path(), &["--max-pool-size", "4"]).unwrap();
     assert_eq!((all.server.pool.max_processes, all.listeners[0].address.port()), (4, 81));
     let application = |line: &[&str]| Arc::clone(&load(dir.path(), line).unwrap().applications[0]);
-    assert!(application(&[]).restarts_rolling() && !application(&[]).shows_details());
-    assert!(!application(&["--no-rolling-restarts"]).restarts_rolling());
-    assert!(application(&["-e", "test", "--rolling-restarts"]).restarts_rolling());
-    assert!(!application(&["-e", "test"]).restarts_rolling());
+    let mode = |line: &[&str]| application(line).restart_mode();
+    assert_eq!(mode(&[]), RestartMode::Rolling);
+    assert!(!application(&[]).shows_details());
+    assert_eq!(mode(&["--no-rolling-restarts"]), RestartMode::Immediate);
+    assert_eq!(mode(&["-e", "test", "--rolling-restarts"]), RestartMode::Rolling);
+    assert_eq!(mode(&["-e", "test"]), RestartMode::Immediate);
 }
 
 #[test]

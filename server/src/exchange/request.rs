@@ -34,7 +34,7 @@ impl<'a> Request<'a> {
             record: Record::new(head, origin.remote),
             origin,
             body: Body::new(head.framing(), limits.max_body, || serving.buffers.request()),
-            application: &serving.application,
+            application: serving.application_of(head),
         }
     }
 

