@@ -2,8 +2,8 @@
 //!
 //! [`http1`] is HTTP/1.0 and 1.1. The head of the [PROXY protocol](proxy_protocol) may come before any of them.
 //!
-//! A new protocol is a folder as `http1`: a type with the functions of [`Http1`](http1::Http1), a variant of [`Side`], and
-//! a loop that reads heads, which [`connection::serve`](crate::connection::serve) calls.
+//! A new protocol is a folder as `http1`: a type with the functions of [`Http1`](http1::Http1), which is a variant of
+//! [`Side`], and a loop that reads heads. [`connection::serve`](crate::connection::serve) calls the loop.
 
 pub(crate) mod http1;
 mod page;

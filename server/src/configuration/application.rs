@@ -26,7 +26,7 @@ impl Application {
     /// Finds the application in `root`, whose file defines `custom_types`.
     ///
     /// # Errors
-    /// There is none, or options contradict each other.
+    /// The directory has no application, or options contradict each other.
     pub(crate) fn find(
         root: &Path,
         mut options: Options,

@@ -1,7 +1,7 @@
 //! The table of options. A new option is a row here, and the place that reads it.
 //!
-//! A row has the name and perhaps a letter, the type of the value, the default (`Is` a value, `By` something, or `None`),
-//! what the value is, and the help. `docs/options.md` is made from the table.
+//! A row has the name, perhaps a letter, the type, the default (`Is` a value, `By` something, or `None`), the kind of value,
+//! and the help. `docs/options.md` is made from the table.
 
 use crate::configuration::file::FileOptions;
 use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};

@@ -1,6 +1,6 @@
 //! The errors for text that is not TOML, in the terms of `cabrank.toml`.
 //!
-//! The parser says where it failed. What is wrong follows from the line, and from the lines above it.
+//! The parser says where it failed. The line, and the lines above it, say why.
 
 use crate::configuration::section::{bad_value, in_line, line_number, no_definition};
 

@@ -16,7 +16,7 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// The one letter that stands for it on the command line.
     pub(crate) short: Option<char>,
-    /// What its value is, for the help.
+    /// The kind of its value, for the help.
     pub(crate) value: &'static str,
     #[cfg_attr(
         not(test),
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     pub(crate) parser: fn() -> ValueParser,
 }
 
-/// What an option belongs to.
+/// The part of the configuration that an option belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Server,
@@ -58,7 +58,7 @@ pub(crate) enum Default {
     Is(&'static str),
     /// It depends, as the text says.
     By(&'static str),
-    /// There is none.
+    /// The option has no default.
     None,
 }
 

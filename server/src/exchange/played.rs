@@ -32,7 +32,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// What has happened to the holds of requests, in its order.
+/// The events of the requests' holds, in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Notes(Arc<Mutex<Vec<&'static str>>>);
 

@@ -17,7 +17,7 @@ pub(crate) enum Processes {
         options: PoolOptions,
         admission: Arc<Admission>,
     },
-    /// Those that a test plays.
+    /// Processes that a test plays.
     #[cfg(test)]
     Played(crate::exchange::played::Played),
 }

@@ -20,7 +20,7 @@ pub(crate) struct Request<'a> {
     pub(crate) body: Body,
     /// The application that answers it.
     pub(crate) application: &'a Arc<Served>,
-    /// What is known of it, for its readers.
+    /// The facts about it, for their readers.
     pub(crate) record: Record<'a>,
 }
 

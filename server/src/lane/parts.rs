@@ -1,4 +1,4 @@
-//! What all lanes say: a request as they get it, the steps of its answer, and how far it has come.
+//! The words of all lanes: a request as they get it, the steps of its answer, and how far it has come.
 
 use crate::request::head::{Head, RequestFraming};
 use crate::request::origin::{Forwarded, Peer};
@@ -50,7 +50,7 @@ pub(crate) enum Found {
     Data,
 }
 
-/// What the end of a process's connection means for the answer that it carries.
+/// The meaning that the end of a process's connection has for the answer that it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// The answer is incomplete.

@@ -1,4 +1,4 @@
-//! What the operator reads when the server starts, or fails to start.
+//! The texts for the operator when the server starts, or fails to start.
 
 use crate::configuration::application::Application;
 use crate::failure::{Failure, Kind};

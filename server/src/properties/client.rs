@@ -1,4 +1,4 @@
-//! What a proxy says of its client.
+//! The words of a proxy about its client.
 
 use super::{peer, with_cut};
 use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};

@@ -3,7 +3,7 @@
 use crate::observe::record::Ended;
 use cabrank_spawner::Protocol::{self, HttpSession, KeptSession, Session};
 
-/// What ends the exchange.
+/// The event that ends the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// The application sends the rest of its answer.
@@ -47,7 +47,7 @@ pub(super) enum Framing {
     Unknown,
 }
 
-/// What the client gets.
+/// The answer that the client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
     Nothing,
@@ -57,14 +57,14 @@ pub(super) enum Got {
     Whole,
 }
 
-/// What becomes of the client's connection.
+/// The fate of the client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     Stays,
     Closes,
 }
 
-/// What becomes of the session, and of the connection to the process.
+/// The fate of the session, and of the connection to the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Both are given back.

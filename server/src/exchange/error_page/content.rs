@@ -1,4 +1,4 @@
-//! What an error page says, in any format.
+//! The content of an error page, in any format.
 
 /// The content of the page.
 pub(super) struct Content {
