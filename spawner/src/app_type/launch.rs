@@ -41,7 +41,7 @@ pub enum Launch {
     Command(StartCommand),
 }
 
-/// The loader of a [`CustomType`], for one application.
+/// The loader of a [`CustomType`](super::CustomType), for one application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomLoader {
     /// The program that loads the application.
