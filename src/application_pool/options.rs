@@ -226,9 +226,10 @@ impl PoolOptions {
     /// use cabrank::application_pool::GetError;
     /// use std::time::Duration;
     ///
-    /// let shop = PoolOptions::new("/srv/shop").with_max_queue_time(Duration::from_millis(1));
+    /// let shop = PoolOptions::new("/srv/shop");
     /// let only = pool.get(&shop)?;
-    /// assert!(matches!(pool.get(&shop), Err(GetError::QueuedTooLong)));
+    /// let hurried = shop.with_max_queue_time(Duration::from_millis(1));
+    /// assert!(matches!(pool.get(&hurried), Err(GetError::QueuedTooLong)));
     /// # drop(only);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
