@@ -67,15 +67,14 @@ impl Process for AppProcess {
         if info.endpoint.has_exited() {
             return Err(ConnectError::process("the process has ended"));
         }
-        let opened = match info.protocol {
-            Protocol::Session => {
-                let log = |e: &ConnectError| {
-                    let pid = info.pid;
-                    tracing::warn!(pid, "process {pid} takes no connection: {}", Chain(e));
-                };
-                Some(stream::open(&info.endpoint.address).inspect_err(log)?)
-            }
-            Protocol::KeptSession | Protocol::HttpSession => None,
+        let opened = if info.protocol.keeps_connections() {
+            None
+        } else {
+            let log = |e: &ConnectError| {
+                let pid = info.pid;
+                tracing::warn!(pid, "process {pid} takes no connection: {}", Chain(e));
+            };
+            Some(stream::open(&info.endpoint.address).inspect_err(log)?)
         };
         info.had_session.store(true, Ordering::Release);
         Ok(AppConnection { process: Arc::clone(info), opened })

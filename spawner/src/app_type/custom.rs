@@ -58,13 +58,12 @@ impl CustomType {
             let problem = "must be text without a line break".into();
             return Err(InvalidType { key: "title", problem });
         }
-        match self.protocol {
-            None | Some(Protocol::Session | Protocol::HttpSession) => Ok(()),
-            Some(Protocol::KeptSession) => Err(InvalidType {
-                key: "protocol",
-                problem: "must be session or http_session, because the socket `main` has it".into(),
-            }),
+        if self.protocol.is_some_and(|protocol| !protocol.may_be_main()) {
+            let names = Protocol::names_of_main().join(" or ");
+            let problem = format!("must be {names}, because the socket `main` has it");
+            return Err(InvalidType { key: "protocol", problem });
         }
+        Ok(())
     }
 
     fn check_name(&self) -> Result<(), InvalidType> {

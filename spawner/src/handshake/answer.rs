@@ -13,10 +13,11 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Returns the socket for requests: one with kept sessions where the loader offers it, else `main`.
+    /// Returns the socket for requests: one with a protocol that not each server knows, where the loader offers it, else
+    /// `main`.
     pub(crate) fn preferred(&self) -> Option<&Socket> {
-        let kept = self.sockets.iter().find(|s| s.protocol == Protocol::KeptSession);
-        kept.or_else(|| self.sockets.iter().find(|s| s.name == "main"))
+        let better = self.sockets.iter().find(|s| !s.protocol.may_be_main());
+        better.or_else(|| self.sockets.iter().find(|s| s.name == "main"))
     }
 }
 
@@ -51,12 +52,42 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All protocols.
+    pub const ALL: &[Protocol] = &[Protocol::Session, Protocol::KeptSession, Protocol::HttpSession];
+
     /// Returns the name in the line of a socket.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Session => "session",
             Protocol::KeptSession => "kept_session",
             Protocol::HttpSession => "http_session",
+        }
+    }
+
+    /// Returns the protocol with this name.
+    pub fn of_name(name: &str) -> Option<Protocol> {
+        Protocol::ALL.iter().copied().find(|protocol| protocol.name() == name)
+    }
+
+    /// Returns the names of the protocols that the socket `main` may have.
+    pub fn names_of_main() -> Vec<&'static str> {
+        Protocol::ALL.iter().filter(|known| known.may_be_main()).map(|known| known.name()).collect()
+    }
+
+    /// Returns whether the socket `main` may have it: each server must be able to serve that socket.
+    pub fn may_be_main(self) -> bool {
+        match self {
+            Protocol::Session | Protocol::HttpSession => true,
+            Protocol::KeptSession => false,
+        }
+    }
+
+    /// Returns whether a connection carries one request after another. A request then borrows one from
+    /// [`Connections`](crate::connections::Connections); else its session opens one.
+    pub fn keeps_connections(self) -> bool {
+        match self {
+            Protocol::Session => false,
+            Protocol::KeptSession | Protocol::HttpSession => true,
         }
     }
 }
@@ -70,13 +101,10 @@ pub(crate) fn parse_socket(value: &str) -> Result<Option<Socket>, String> {
     let [name, address, protocol, concurrency] = parts[..] else {
         return Err("expected NAME;ADDRESS;PROTOCOL;CONCURRENCY".into());
     };
-    let protocol = match protocol {
-        "session" => Protocol::Session,
-        // Each server must be able to serve `main`.
-        "kept_session" if name != "main" => Protocol::KeptSession,
-        "http_session" => Protocol::HttpSession,
-        _ if name != "main" => return Ok(None),
-        other => return Err(format!("unknown protocol {other}")),
+    let is_main = name == "main";
+    let known = Protocol::of_name(protocol).filter(|known| !is_main || known.may_be_main());
+    let Some(protocol) = known else {
+        return if is_main { Err(format!("unknown protocol {protocol}")) } else { Ok(None) };
     };
     let concurrency = concurrency.parse().map_err(|_| "bad concurrency".to_owned())?;
     Ok(Some(Socket { name: name.into(), address: parse_address(address)?, protocol, concurrency }))
