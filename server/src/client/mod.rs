@@ -1,9 +1,9 @@
-//! The protocols that clients speak: each decision on the protocol of a client is made here.
+//! The protocols of clients.
 //!
-//! [`http1`] is HTTP/1.0 and 1.1. The head of the [PROXY protocol](proxy_protocol) may come before any of them.
+//! [`http1`] is HTTP/1.0 and 1.1. The head of the [PROXY protocol](proxy_protocol) may come before any protocol.
 //!
-//! A new protocol is a folder as `http1`: a type with the functions of [`Http1`](http1::Http1), which is a variant of
-//! [`Side`], and a loop that reads heads. [`connection::serve`](crate::connection::serve) calls the loop.
+//! A new protocol is a file with the functions of [`Http1`] and a parser of heads. It is a variant of [`Protocol`] and of
+//! [`Side`], and each `match` in this file lists a function that it needs.
 
 pub(crate) mod http1;
 mod page;
@@ -11,9 +11,70 @@ pub(crate) mod proxy_protocol;
 pub(crate) mod status;
 
 use crate::client::http1::Http1;
+use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};
+use crate::configuration::options::Options;
 use crate::lane::reply_head::ReplyHead;
-use crate::request::head::AnswerTo;
+use crate::request::head::{AnswerTo, BadRequest, Head};
 pub(crate) use page::Page;
+
+/// The protocol that the clients of one listener speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http1,
+}
+
+impl Protocol {
+    /// Returns the protocol of a listener with these options.
+    pub(crate) fn of(_: &Options) -> Protocol {
+        Protocol::Http1
+    }
+
+    /// Returns the side of a client whose head the server cannot read, or does not. It gets one page, and then the connection
+    /// closes.
+    pub(crate) fn unreadable(self) -> Side {
+        match self {
+            Protocol::Http1 => Side::Http1(Http1::unreadable()),
+        }
+    }
+}
+
+/// Parses heads: one after another of one connection, and then of another connection.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    http1: Parser,
+}
+
+impl Heads {
+    /// Parses a head at the start of `input`, which has at most `max_size` bytes. Returns its size and the client's side;
+    /// `None`: the head is incomplete.
+    ///
+    /// While the head is incomplete, the caller passes the same bytes again with those that have arrived since. A caller that
+    /// gives up an incomplete head calls [`clear`](Self::clear).
+    ///
+    /// # Errors
+    /// The request is malformed, ambiguous or too large. The connection cannot be used again.
+    pub(crate) fn parse(
+        &mut self,
+        protocol: Protocol,
+        head: &mut Head,
+        input: &[u8],
+        max_size: usize,
+    ) -> Result<Option<(usize, Side)>, BadRequest> {
+        match protocol {
+            Protocol::Http1 => {
+                let limits = Limits { size: max_size, fields: MAX_FIELDS };
+                let parsed = self.http1.parse(head, input, &limits)?;
+                Ok(parsed.map(|(size, http1)| (size, Side::Http1(http1))))
+            }
+        }
+    }
+
+    /// Forgets an incomplete head.
+    pub(crate) fn clear(&mut self) {
+        let Heads { http1 } = self;
+        http1.clear();
+    }
+}
 
 /// The client's side of one request: how its answer is written.
 ///

@@ -3,7 +3,7 @@
 //! The key `app_type` names a type, and the sections of the same name define types. So a file has either of them.
 
 use crate::configuration::section::{Section, in_line};
-use crate::configuration::values::{Count, Whole, names};
+use crate::configuration::values::{Count, OptionValue, Whole};
 use cabrank_spawner::Protocol;
 use cabrank_spawner::app_type::CustomType;
 use std::ops::Range;
@@ -16,9 +16,16 @@ pub(crate) const NAME: &str = "app_type";
 const KEYS: [&str; 7] =
     ["startup_file", "loader", "interpreter", "preloader", "title", "protocol", "concurrency"];
 
-names! {
-    /// The protocols that a socket `main` may have.
-    SocketProtocol { Session = "session", HttpSession = "http_session" }
+/// A protocol that the socket `main` may have.
+#[derive(Clone)]
+struct ProtocolOfMain(Protocol);
+
+impl OptionValue for ProtocolOfMain {
+    fn of_text(text: &str) -> Result<Self, String> {
+        let known = Protocol::of_name(text).filter(|known| known.may_be_main());
+        let names = || format!("must be one of {}", Protocol::names_of_main().join(", "));
+        known.map(ProtocolOfMain).ok_or_else(names)
+    }
 }
 
 /// Reads the sections below `[app_type]`, for applications in `root`.
@@ -81,10 +88,7 @@ fn custom_type(
         interpreter: section.take("interpreter")?,
         preloader: section.take("preloader")?,
         title: section.take("title")?,
-        protocol: section.take("protocol")?.map(|protocol| match protocol {
-            SocketProtocol::Session => Protocol::Session,
-            SocketProtocol::HttpSession => Protocol::HttpSession,
-        }),
+        protocol: section.take("protocol")?.map(|ProtocolOfMain(known)| known),
         concurrency: section.take("concurrency")?.map(|Whole(n): Count| n),
         name: name.clone(),
     };

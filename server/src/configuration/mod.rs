@@ -1,8 +1,8 @@
 //! The server's configuration: one immutable value.
 //!
-//! [`options`] has the table of options. [`cli`] makes the command line of it, and [`file`](mod@file) reads `cabrank.toml`;
-//! [`table`] takes each option from the first source that has it: command line, environment, file, default.
-//! [`application`] finds the application and its environment. `docs/options.md` is made from the table.
+//! [`options`] has the table of options, and [`values`] their types. [`cli`] makes the command line from the table, and
+//! [`file`](mod@file) reads `cabrank.toml`, with its [`custom_types`]. [`table`] takes each option from the first source that
+//! has it: command line, environment, file, default. [`application`] finds the application and its environment.
 
 pub(crate) mod application;
 pub(crate) mod cli;
@@ -21,6 +21,7 @@ pub(crate) mod table;
 mod tests;
 pub(crate) mod values;
 
+use crate::client::Protocol;
 use crate::failure::Failure;
 use crate::request::networks::Networks;
 use application::Application;
@@ -49,6 +50,7 @@ pub(crate) struct Listener {
     /// The default is 127.0.0.1, unlike Passenger's (every address): a development server should not be
     /// open to the network unless the user asks for that.
     pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
 }
 
 /// The part that all applications and listeners share.
@@ -103,6 +105,7 @@ impl Configuration {
         Ok(Configuration {
             listeners: vec![Listener {
                 address: SocketAddr::new(options.address.0, options.port.0),
+                protocol: Protocol::of(&options),
             }],
             server: Server {
                 limits: ServerLimits::of(&options),

@@ -206,8 +206,6 @@ macro_rules! names {
     };
 }
 
-pub(super) use names;
-
 names! {
     /// The least severe level that is logged.
     LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug", Trace = "trace" }

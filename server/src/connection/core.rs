@@ -1,6 +1,6 @@
 //! The data of one core: its share of the connections, and what requests of that core use again.
 
-use crate::client::http1::parse::Parser;
+use crate::client::Heads;
 use crate::connection::input::Input;
 use crate::connection::sweep::Sweep;
 use crate::exchange::serving::Serving;
@@ -28,7 +28,7 @@ pub(crate) struct Core {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     pub(crate) head: Head,
-    pub(crate) parser: Parser,
+    pub(crate) heads: Heads,
     pub(crate) bytes: Bytes,
 }
 
@@ -90,9 +90,9 @@ impl Core {
 
 impl Scratch {
     fn clear(&mut self) {
-        let Scratch { head, parser, bytes } = self;
+        let Scratch { head, heads, bytes } = self;
         let Bytes { input, reply, to_app, from_app, to_client } = bytes;
-        parser.clear();
+        heads.clear();
         input.shrink();
         from_app.shrink();
         head.clear();

@@ -3,8 +3,9 @@
 //! An idle connection owns no buffer. The future of a request is boxed, so that it takes no memory while the
 //! connection is idle.
 
-use crate::client::http1::requests::{self, Next};
+use crate::client::Protocol;
 use crate::connection::core::Core;
+use crate::connection::requests::{self, Next};
 use crate::connection::stream::Stream;
 use crate::connection::watched::Connection;
 use crate::request::origin::Peer;
@@ -22,9 +23,15 @@ const NEXT_REQUEST: Duration = Duration::from_millis(200);
 /// Serves a connection until one side closes it.
 ///
 /// `counts` is dropped as soon as the connection carries no more requests.
-pub(crate) async fn serve(core: &Arc<Core>, stream: Stream, peer: Peer, counts: mpsc::Sender<()>) {
+pub(crate) async fn serve(
+    core: &Arc<Core>,
+    stream: Stream,
+    peer: Peer,
+    protocol: Protocol,
+    counts: mpsc::Sender<()>,
+) {
     let limits = core.serving.limits;
-    let mut client = Connection::new(stream, peer, core.sweep.watch(), &limits, counts);
+    let mut client = Connection::new(stream, peer, protocol, core.sweep.watch(), &limits, counts);
     let mut has_served = false;
     while next_request(&mut client, limits.timeouts.keep_alive, has_served).await {
         match Box::pin(requests::serve(core, &mut client, has_served)).await {

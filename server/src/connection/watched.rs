@@ -1,5 +1,6 @@
 //! A client's connection: its stream, and the watch over its end.
 
+use crate::client::Protocol;
 use crate::configuration::ServerLimits;
 use crate::connection::input::Input;
 use crate::connection::pace::{Limits, Pace, Slow};
@@ -26,6 +27,7 @@ const READ_AHEAD: usize = 64 * 1024;
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) peer: Peer,
+    pub(crate) protocol: Protocol,
     pub(crate) watch: Watch,
     /// The time of the last byte that has arrived.
     last_byte: Instant,
@@ -46,6 +48,7 @@ impl Connection {
     pub(crate) fn new(
         stream: Stream,
         peer: Peer,
+        protocol: Protocol,
         watch: Watch,
         limits: &ServerLimits,
         counts: mpsc::Sender<()>,
@@ -53,6 +56,7 @@ impl Connection {
         Connection {
             stream,
             peer,
+            protocol,
             watch,
             last_byte: Instant::now(),
             has_ended: false,

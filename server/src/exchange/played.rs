@@ -3,13 +3,13 @@
 //! The time is paused, and time-outs of clients pass when a test says so. A test waits for what must happen
 //! ([`eventually`]), so that it depends neither on the machine's pace nor on its load.
 
-use crate::client::http1::requests;
+use crate::client;
 use crate::configuration::ServerLimits;
 use crate::configuration::limits::Timeouts;
 use crate::connection::core::Core;
-use crate::connection::serve;
 use crate::connection::stream::Stream;
 use crate::connection::watched::Connection;
+use crate::connection::{requests, serve};
 use crate::exchange::buffers::{Buffers, Directory};
 use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::served::Served;
@@ -146,18 +146,15 @@ impl Scene {
                 connections.clone(),
             );
             let info = Arc::new(info);
-            let (opened, door) = match protocol {
-                Protocol::Session => {
-                    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-                    for end in [&ours, &theirs] {
-                        end.set_nonblocking(true).unwrap();
-                    }
-                    let theirs = UnixStream::from_std(theirs).unwrap();
-                    (Some(Opened::Now(ours)), Door::Own(Some(theirs)))
+            let (opened, door) = if protocol.keeps_connections() {
+                (None, Door::Listener(UnixListener::bind(&path).unwrap()))
+            } else {
+                let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+                for end in [&ours, &theirs] {
+                    end.set_nonblocking(true).unwrap();
                 }
-                Protocol::KeptSession | Protocol::HttpSession => {
-                    (None, Door::Listener(UnixListener::bind(&path).unwrap()))
-                }
+                let theirs = UnixStream::from_std(theirs).unwrap();
+                (Some(Opened::Now(ours)), Door::Own(Some(theirs)))
             };
             free.push_back(AppConnection { process: Arc::clone(&info), opened });
             processes.push(Process { child, info, door });
@@ -167,12 +164,12 @@ impl Scene {
             limits: LIMITS,
             trusted_proxies: Default::default(),
             buffers: Buffers::new(Directory::Fixed(dir.path().into()), &LIMITS),
-            application: Arc::new(Served {
+            applications: vec![Arc::new(Served {
                 processes: Processes::Played(played),
                 max_request_time: LIMITS.timeouts.request,
                 retries: true,
                 shows_details: false,
-            }),
+            })],
         };
         let core = Arc::new(Core::new(Arc::new(serving), 0));
         let (client, ours) = UnixStream::pair().unwrap();
@@ -182,7 +179,8 @@ impl Scene {
         let peer = Peer { remote: address, local: address, scheme: Scheme::Http };
         let served = Arc::clone(&core);
         let served = tokio::spawn(async move {
-            serve::serve(&served, Stream::Pair(ours), peer, mpsc::channel(1).0).await;
+            let (protocol, counts) = (client::Protocol::Http1, mpsc::channel(1).0);
+            serve::serve(&served, Stream::Pair(ours), peer, protocol, counts).await;
         });
         Scene {
             core,
@@ -230,7 +228,14 @@ impl Scene {
         let (stream, _) = UnixStream::pair().unwrap();
         let watch = self.core.sweep.watch();
         let counts = mpsc::channel(1).0;
-        let mut client = Connection::new(Stream::Pair(stream), self.peer, watch, &LIMITS, counts);
+        let mut client = Connection::new(
+            Stream::Pair(stream),
+            self.peer,
+            client::Protocol::Http1,
+            watch,
+            &LIMITS,
+            counts,
+        );
         size_of_val(&requests::serve(&self.core, &mut client, false))
     }
 

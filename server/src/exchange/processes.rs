@@ -42,6 +42,23 @@ impl Processes {
         }
     }
 
+    /// Waits until a process is ready for the first request.
+    ///
+    /// # Errors
+    /// No process becomes ready.
+    pub(crate) async fn boot(&self) -> Result<(), GetError> {
+        match self {
+            Processes::Pool { pool, options, admission } => {
+                // The limit on the time in the queue is for clients.
+                let options = options.clone().with_max_queue_time(None);
+                admission.learn(pool.get_async(&options).await?.process.concurrency);
+                Ok(())
+            }
+            #[cfg(test)]
+            Processes::Played(_) => Ok(()),
+        }
+    }
+
     /// Takes a process out of the pool, so that it gets no more requests and leaves.
     pub(crate) fn detach(&self, process: Identifier) {
         match self {

@@ -1,6 +1,10 @@
 //! An application that is served, as its requests see it.
 
+use crate::configuration::application::Application;
+use crate::exchange::admission::Admission;
 use crate::exchange::processes::Processes;
+use cabrank_spawner::Pool;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An application that is served.
@@ -13,4 +17,20 @@ pub(crate) struct Served {
     pub(crate) retries: bool,
     /// Whether error pages show the application's own output.
     pub(crate) shows_details: bool,
+}
+
+impl Served {
+    pub(crate) fn new(application: &Application, pool: &Pool, admission: &Arc<Admission>) -> Self {
+        let options = &application.options;
+        Served {
+            processes: Processes::Pool {
+                pool: pool.clone(),
+                options: application.pool_options(),
+                admission: Arc::clone(admission),
+            },
+            max_request_time: options.max_request_time.limit(),
+            retries: *options.retry_requests,
+            shows_details: application.shows_details(),
+        }
+    }
 }

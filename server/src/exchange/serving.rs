@@ -14,12 +14,13 @@ pub(crate) struct Serving {
     /// The proxies whose word on the client's address and scheme counts.
     pub(crate) trusted_proxies: Networks,
     pub(crate) buffers: Buffers,
-    pub(crate) application: Arc<Served>,
+    /// At least one.
+    pub(crate) applications: Vec<Arc<Served>>,
 }
 
 impl Serving {
-    /// Returns the application that a request with this head asks. A second application is chosen here.
+    /// Returns the application that a request with this head asks.
     pub(crate) fn application_of(&self, _: &Head) -> &Arc<Served> {
-        &self.application
+        &self.applications[0]
     }
 }

@@ -3,18 +3,19 @@
 use cabrank::application_pool::{DetachReason, Event, RestartMode, SpawnError};
 use cabrank_spawner::BootError;
 use cabrank_spawner::chain::Chain;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Returns an observer of the pool that logs its events.
 pub(crate) fn log() -> impl Fn(&Event) {
-    let booted = AtomicBool::new(false);
+    // The groups that have had a process.
+    let booted = Mutex::new(HashSet::new());
     let last_failure = Mutex::default();
     move |event| match event {
         // `start` itself reports that the first process did not boot.
-        Event::SpawnFailed { .. } if !booted.load(Ordering::Relaxed) => {}
+        Event::SpawnFailed { group, .. } if !lock(&booted).contains(group) => {}
         Event::Spawned { group, pid, .. } => {
-            booted.store(true, Ordering::Relaxed);
+            lock(&booted).insert(group.clone());
             tracing::info!(pid, "{group}: process {} is ready", pid.unwrap_or(0));
         }
         Event::SpawnFailed { group, error, retry_in, .. } => {
@@ -45,11 +46,16 @@ pub(crate) fn log() -> impl Fn(&Event) {
     }
 }
 
+/// Locks what the observer has noted. Code under these locks does not panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Logs how a process was started that did not become ready, unless the last one failed in the same way.
 fn log_start(error: &SpawnError, last: &Mutex<Option<String>>) {
     let Some(boot) = error.cause().downcast_ref::<BootError>() else { return };
     let error = boot.to_string();
-    let known = last.lock().unwrap_or_else(PoisonError::into_inner).replace(error.clone());
+    let known = lock(last).replace(error.clone());
     if known != Some(error)
         && let Some(explanation) = &boot.explanation
     {

@@ -34,24 +34,6 @@ pub(crate) fn announce(application: &Application, address: SocketAddr) {
     }
 }
 
-/// Returns the failure to listen at an address.
-pub(crate) fn address_failure(at: SocketAddr, e: &io::Error) -> Failure {
-    let remedy = match e.kind() {
-        io::ErrorKind::AddrInUse => {
-            "Another program listens there: stop it, or choose another port with --port."
-        }
-        io::ErrorKind::PermissionDenied => {
-            "Ports below 1024 need special rights: choose another port with --port."
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "This machine does not have the address: choose another with --address."
-        }
-        _ => "Choose another with --address and --port.",
-    };
-    let message = format!("cannot listen on port {} of {}: {e}. {remedy}", at.port(), at.ip());
-    Failure::new(Kind::Address, message)
-}
-
 /// Returns the failure of the first boot.
 pub(crate) fn boot_failure(error: &GetError) -> Failure {
     let boot = match error {

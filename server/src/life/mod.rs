@@ -1,5 +1,7 @@
-//! The life of a server: [`start`] has its way from binding the port to the end of the last process, and [`signals`]
-//! the requests to stop. [`messages`] has the texts for the operator, and [`events`] logs the pool's events.
+//! The life of a server.
+//!
+//! [`start`] leads from binding the port to the end of the last process, and [`signals`] has the requests to stop.
+//! [`messages`] has the texts for the operator, and [`events`] logs the pool's events.
 
 pub(crate) mod events;
 pub(crate) mod messages;

@@ -6,11 +6,11 @@
 use crate::admin;
 use crate::admin::administered::Administered;
 use crate::admin::server::Admin;
+use crate::client::Protocol;
 use crate::configuration::Configuration;
 use crate::configuration::cli::StartArgs;
 use crate::exchange::admission::Admission;
 use crate::exchange::buffers::{Buffers, Directory};
-use crate::exchange::processes::Processes;
 use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
 use crate::failure::Failure;
@@ -21,6 +21,7 @@ use crate::listen::budget::{self, Budget};
 use crate::listen::listener;
 use crate::observe::logging;
 use cabrank::ApplicationPool;
+use cabrank::application_pool::GetError;
 use cabrank_spawner::{Helper, Link, Pool, Supervisor};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -58,27 +59,27 @@ pub(crate) fn run(args: &StartArgs, helper: Helper) -> Result<(), Failure> {
 async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
     let [listener] = &configuration.listeners[..] else { unreachable!("there is one listener") };
-    let [application] = &configuration.applications[..] else {
-        unreachable!("there is one application")
-    };
-    let (listener, address) = listener::listen(listener)
-        .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
-        .map_err(|e| messages::address_failure(listener.address, &e))?;
+    let protocol = listener.protocol;
+    let (listener, address) = listener::listen(listener)?;
     let threads = configuration.server.threads;
-    let user = application.user.as_ref();
+    let user = configuration.applications.iter().find_map(|application| application.user.as_ref());
     let supervisor = Supervisor::start(helper, admin::NAME, user, threads, Handle::current())?;
     let (pool, link) = build_pool(&configuration, &supervisor)?;
-    let options = application.pool_options();
     // After the spawner: applications get the limit of open files that the server was started with.
     let shares = budget::raise();
     let max_connections = configuration.server.max_connections.unwrap_or(shares.connections);
     let budget = Arc::new(Budget::new(max_connections));
-    let limits = &application.options;
-    let admission = Arc::new(Admission::new(
-        limits.max_requests_in_progress.map_or(shares.requests, |n| n.0),
-        limits.max_request_queue_size.limit(),
-        limits.max_request_queue_time.limit(),
-    ));
+    let applications = configuration.applications.iter().map(|application| {
+        let limits = &application.options;
+        let admission = Arc::new(Admission::new(
+            limits.max_requests_in_progress.map_or(shares.requests, |n| n.0),
+            limits.max_request_queue_size.limit(),
+            limits.max_request_queue_time.limit(),
+        ));
+        let served = Arc::new(Served::new(application, &pool, &admission));
+        (served, Administered { application: Arc::clone(application), admission })
+    });
+    let (served, administered): (Vec<_>, Vec<_>) = applications.unzip();
     let instance = supervisor.instance();
     let at = admin::socket(&instance.path());
     let admin_socket =
@@ -91,10 +92,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
         Arc::new(Admin {
             pool: pool.clone(),
             connections: supervisor.connections().clone(),
-            applications: vec![Administered {
-                application: Arc::clone(application),
-                admission: Arc::clone(&admission),
-            }],
+            applications: administered,
             address,
             since: Instant::now(),
             stop: Arc::clone(&signals.stop),
@@ -107,30 +105,19 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             Directory::Instance(supervisor.instance()),
             &configuration.server.limits,
         ),
-        application: Arc::new(Served {
-            processes: Processes::Pool {
-                pool: pool.clone(),
-                options: options.clone(),
-                admission: Arc::clone(&admission),
-            },
-            max_request_time: limits.max_request_time.limit(),
-            retries: *limits.retry_requests,
-            shows_details: application.shows_details(),
-        }),
+        applications: served,
     };
-    let application = Arc::clone(application);
-    let server = Server { configuration, pool, link, supervisor };
-    // The limit on the time in the queue is for clients.
-    let boot_options = options.with_max_queue_time(None);
     let booted = tokio::select! {
-        booted = server.pool.get_async(&boot_options) => Some(booted.map(|s| s.process.concurrency)),
+        booted = boot(&serving) => Some(booted),
         () = signals.next() => None,
     };
+    let server = Server { configuration, pool, link, supervisor };
     match booted {
-        Some(Ok(concurrency)) => {
-            admission.learn(concurrency);
-            messages::announce(&application, address);
-            server.serve(listener, budget, serving, &mut signals).await
+        Some(Ok(())) => {
+            for application in &server.configuration.applications {
+                messages::announce(application, address);
+            }
+            server.serve((listener, protocol), budget, serving, &mut signals).await
         }
         None => {
             server.end(Instant::now(), &mut signals).await;
@@ -144,6 +131,14 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
     }
 }
 
+/// Waits until each application has a process.
+async fn boot(serving: &Serving) -> Result<(), GetError> {
+    for application in &serving.applications {
+        application.processes.boot().await?;
+    }
+    Ok(())
+}
+
 /// A running server: everything that its shutdown ends.
 struct Server {
     configuration: Arc<Configuration>,
@@ -155,19 +150,21 @@ struct Server {
 impl Server {
     async fn serve(
         self,
-        listener: TcpListener,
+        (listener, protocol): (TcpListener, Protocol),
         budget: Arc<Budget>,
         serving: Serving,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         let configuration = &self.configuration.server;
         let (threads, shutdown_timeout) = (configuration.threads, configuration.shutdown_timeout);
-        let mut acceptors = Acceptors::start(&listener, threads, &budget, &Arc::new(serving))
-            .map_err(|e| {
-                Failure::other(format!(
-                    "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
-                ))
-            })?;
+        let mut acceptors =
+            Acceptors::start(&listener, protocol, threads, &budget, &Arc::new(serving)).map_err(
+                |e| {
+                    Failure::other(format!(
+                        "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
+                    ))
+                },
+            )?;
         drop(listener); // each acceptor has its own
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");

@@ -1,11 +1,10 @@
-//! The HTTP server: accepts connections, and shares them among cores.
+//! Accepts connections, and shares them among cores.
 //!
 //! Each core has a thread with a runtime of its own, and accepts from a duplicate of one listener. It keeps
 //! the connection, or hands it to the core that has the fewest. All later work for the connection is done by
 //! that core.
 
-use crate::client::http1::Http1;
-use crate::client::{Page, Side};
+use crate::client::{Page, Protocol};
 use crate::connection::core::Core;
 use crate::connection::serve;
 use crate::connection::stream::Stream;
@@ -42,6 +41,7 @@ impl Acceptors {
     /// Starts one thread for each core. They serve until [`stop`](Self::stop).
     pub(crate) fn start(
         listener: &TcpListener,
+        protocol: Protocol,
         threads: usize,
         budget: &Arc<Budget>,
         serving: &Arc<Serving>,
@@ -57,6 +57,7 @@ impl Acceptors {
             let stopped = Arc::new(Notify::new());
             stop.push(Arc::clone(&stopped));
             let acceptor = Acceptor {
+                protocol,
                 core: Arc::clone(core),
                 cores: cores.clone(),
                 senders: senders.clone(),
@@ -98,6 +99,7 @@ impl Acceptors {
 
 /// One core's part in accepting connections.
 struct Acceptor {
+    protocol: Protocol,
     budget: Arc<Budget>,
     core: Arc<Core>,
     cores: Vec<Arc<Core>>,
@@ -138,9 +140,9 @@ impl Acceptor {
             }
         }
         drop(listener);
-        let Acceptor { budget, core, cores, senders, counts } = self;
+        let Acceptor { protocol, budget, core, cores, senders, counts } = self;
         drop(senders);
-        let rest = Acceptor { budget, core, cores, senders: Vec::new(), counts };
+        let rest = Acceptor { protocol, budget, core, cores, senders: Vec::new(), counts };
         // Ends when all cores have taken their backlog.
         while let Some(accepted) = handed.recv().await {
             rest.take(accepted);
@@ -210,7 +212,7 @@ impl Acceptor {
             fields: &[("retry-after", "1"), ("cache-control", "no-store")],
         };
         let mut out = Vec::new();
-        Side::Http1(Http1::unreadable()).push_page(&mut out, &page, AnswerTo::Other, true);
+        self.protocol.unreadable().push_page(&mut out, &page, AnswerTo::Other, true);
         // A new socket has room for the page. The end of output follows it, before a reset by the close.
         let _ = rustix::io::write(stream, &out);
         let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
@@ -247,9 +249,10 @@ impl Acceptor {
         };
         let peer = Peer { remote, local, scheme: Scheme::Http };
         let (core, budget) = (Arc::clone(&self.core), Arc::clone(&self.budget));
+        let protocol = self.protocol;
         let (counts, open) = self.counts.clone();
         tokio::spawn(async move {
-            serve::serve(&core, Stream::Tcp(stream), peer, counts).await;
+            serve::serve(&core, Stream::Tcp(stream), peer, protocol, counts).await;
             core.closed();
             budget.close();
             drop(open);

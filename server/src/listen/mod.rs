@@ -1,5 +1,7 @@
-//! Where clients connect: a [`listener`] is an open socket, and [`acceptors`] accept connections from it, within the
-//! [`budget`] of descriptors, and share them among cores.
+//! Where clients connect.
+//!
+//! A [`listener`] is an open socket. The [`acceptors`] accept its connections, within the [`budget`] of descriptors, and share
+//! them among cores.
 
 pub(crate) mod acceptors;
 pub(crate) mod budget;

@@ -1,11 +1,9 @@
 //! HTTP/1.0 and HTTP/1.1.
 //!
-//! [`requests`] is the life of a connection, [`parse`] reads heads, and [`encode`] writes them. [`Http1`] is the client's
-//! side of one request.
+//! [`parse`] reads heads, and [`encode`] writes them. [`Http1`] is the client's side of one request.
 
 pub(crate) mod encode;
 pub(crate) mod parse;
-pub(crate) mod requests;
 
 use crate::client::http1::encode::ConnectionField;
 use crate::client::page::Page;

@@ -1,9 +1,6 @@
-//! The requests of a connection in HTTP/1: one after the other.
+//! The requests that have arrived on a connection: one after another.
 
-use crate::client::Side;
-use crate::client::http1::Http1;
-use crate::client::http1::parse::{Limits, MAX_FIELDS};
-use crate::client::proxy_protocol;
+use crate::client::{Side, proxy_protocol};
 use crate::connection::core::{Core, Scratch};
 use crate::connection::reading::{More, more};
 use crate::connection::watched::Connection;
@@ -47,10 +44,10 @@ async fn serve_all(
     loop {
         let mut side = match read_head(core, client, scratch).await {
             Head::Nothing => return next,
-            Head::Complete(http1) => Side::Http1(http1),
+            Head::Complete(side) => side,
             Head::Closed => return Next::Close,
             Head::Refused(status, why) => {
-                let mut side = Side::Http1(Http1::unreadable());
+                let mut side = client.protocol.unreadable();
                 let refusal = Refusal::Stream(status, why);
                 let Scratch { head, bytes, .. } = scratch;
                 let page = stages::respond(serving, client, head, bytes, &mut side, &refusal);
@@ -76,17 +73,16 @@ async fn serve_all(
 enum Head {
     /// No byte of a request is there.
     Nothing,
-    Complete(Http1),
+    Complete(Side),
     Closed,
     Refused(u16, String),
 }
 
 /// Reads the head of a request into `scratch`.
 async fn read_head(core: &Core, client: &mut Connection, scratch: &mut Scratch) -> Head {
-    let Scratch { head, parser, bytes } = scratch;
+    let Scratch { head, heads, bytes } = scratch;
     let input = &mut bytes.input;
     let limits = &core.serving.limits;
-    let of_head = Limits { size: limits.max_header_size, fields: MAX_FIELDS };
     if input.is_empty() {
         // The socket is readable, or it was a false alarm.
         let read = poll_fn(|cx| Poll::Ready(client.poll_read(cx, input))).await;
@@ -98,10 +94,10 @@ async fn read_head(core: &Core, client: &mut Connection, scratch: &mut Scratch) 
     }
     let begun = client.watch.now();
     let end = loop {
-        match parser.parse(head, input.unread(), &of_head) {
-            Ok(Some((size, http1))) => {
+        match heads.parse(client.protocol, head, input.unread(), limits.max_header_size) {
+            Ok(Some((size, side))) => {
                 input.consume(size);
-                return Head::Complete(http1);
+                return Head::Complete(side);
             }
             Ok(None) => {}
             Err(BadRequest { status, why }) => break Head::Refused(status, why.into_owned()),
@@ -115,6 +111,6 @@ async fn read_head(core: &Core, client: &mut Connection, scratch: &mut Scratch) 
         }
     };
     head.clear();
-    parser.clear();
+    heads.clear();
     end
 }
