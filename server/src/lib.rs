@@ -1,19 +1,20 @@
 //! The server of cabrank: serves web applications through the [application pool](cabrank::ApplicationPool).
 //!
-//! The binary `cabrank` is [`run`] alone. Application processes are the business of [`cabrank_spawner`]; this crate is
-//! the server before them. Its rooms, from the outside in:
+//! The binary `cabrank` calls [`run`] and nothing else. The package [`cabrank_spawner`] starts and watches the processes of
+//! applications; this package serves their clients. Its modules, from the outside in:
 //!
 //! - `configuration`: the command line, the environment and `cabrank.toml`, and the value that they yield;
-//! - `life`: from binding the port to the end of the last process, and the signals that stop it;
+//! - `life`: from binding the port to the end of the last process, and the signals that stop the server;
 //! - `listen`: accepts connections, within a budget of descriptors, and shares them among cores;
 //! - `connection`: one client's connection, its pace and its time-outs;
 //! - `request`: a request without its protocol: head, fields, origin, body;
-//! - `client`: the protocols that clients speak;
-//! - `lane`: the protocols that applications speak;
+//! - `client`: the protocols of clients;
+//! - `lane`: the protocols of applications;
 //! - `exchange`: one request, from its head to the end of its answer;
-//! - `observe`: the log;
-//! - `admin`: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`;
-//! - `properties`: what holds for all bytes that a parser may get, for tests and fuzz targets.
+//! - `observe`: the log, and the record of each request;
+//! - `admin`: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`, `disable`, `enable`;
+//! - `failure`: the errors that end the program, and its exit codes;
+//! - `properties`: for tests and fuzz targets, what each parser promises for all bytes.
 
 mod admin;
 mod client;

@@ -1,4 +1,4 @@
-//! A web server of sixty lines that answers requests by a Python application.
+//! A small web server that answers requests by a Python application.
 //!
 //! ```text
 //! cargo run -p cabrank-spawner --example embedded -- examples/wsgi 4000

@@ -148,7 +148,7 @@ impl<S: Spawner> Builder<S> {
         self
     }
     /// Sets the function that looks up a file's time of modification. With it, each get looks at the restart files of
-    /// its group. Without it, the default, the pool ignores restart files: the library does no I/O of its own.
+    /// its group. Without it, the default, the pool ignores restart files: it does no I/O of its own.
     ///
     /// The function may block. `get` and `try_get` call it on their own thread. For tasks, and for gets with a time
     /// limit, a thread of the pool calls it: such a get waits for the look until its deadline, its cancellation or

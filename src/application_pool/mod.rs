@@ -39,7 +39,7 @@
 //!
 //! # Origin
 //! *ApplicationPool algorithm* (Phusion Passenger 3.0.5) describes the pool in pseudocode. The code keeps its
-//! names. Where the pseudocode is wrong, the code differs and cites an erratum of `spec/src/errata.rs`.
+//! names. Where the pseudocode is wrong, the code differs and cites an erratum of `spec/src/rules.rs`.
 //!
 //! | in the pseudocode | here | as a state machine in `spec/src/` |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! Looks at `restart.txt` and `always_restart.txt`: the pseudocode's `needs_restart`.
 //!
 //! A look is user code (it reads a file system). Each `get` makes one, before its critical section (erratum
-//! E24), which compares it with the group's last look. The library does no I/O of its own: the user gives
-//! the function that looks a file up.
+//! E24), which compares it with the group's last look. The pool does no I/O: the user gives the function
+//! that looks a file up.
 
 use crate::clock::{Clock, Time};
 use crate::sync::Mutex;

@@ -20,9 +20,12 @@ pub(crate) fn run() -> Outcome {
     let test = Regex::new(r"#\[(tokio::)?test\b").expect("a valid pattern");
     let mut tests: BTreeMap<&str, usize> = BTreeMap::new();
     for file in tracked_files(".rs")? {
-        let folder = ["src", "models", "tests", "spec", "server", "tower", "benches", "xtask"]
-            .into_iter()
-            .find(|folder| file.starts_with(&format!("{folder}/")));
+        let folder = [
+            "src", "models", "tests", "spec", "spawner", "server", "tower", "benches", "checks",
+            "xtask",
+        ]
+        .into_iter()
+        .find(|folder| file.starts_with(&format!("{folder}/")));
         *tests.entry(folder.unwrap_or("examples")).or_default() +=
             test.find_iter(&read(&file)?).count();
     }

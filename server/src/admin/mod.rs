@@ -1,8 +1,8 @@
 //! The dialogue between tools and a running server.
 //!
-//! Each side sends one JSON line over the Unix socket `admin` in the instance directory. [`server`] is
-//! the server's side, [`administered`] what it knows of an application, and [`client`] the tools'. [`report`] is the answer to `status`, and [`render`]
-//! turns it into text for people.
+//! Each side sends one JSON line over the Unix socket `admin` in the instance directory. [`server`] is the server's side, and
+//! [`client`] the tools'. [`report`] takes the report of `cabrank status` from the pool and the [`administered`] applications,
+//! and [`render`] turns it into text for people.
 
 pub(crate) mod administered;
 pub(crate) mod client;

@@ -1,7 +1,7 @@
 //! The table of options. A new option is a row here, and the place that reads it.
 //!
 //! A row has the name, perhaps a letter, the type, the default (`Is` a value, `By` something, or `None`), the kind of value,
-//! and the help. `docs/options.md` is made from the table.
+//! and the help. `CABRANK_WRITE_DOCS=1 cargo test -p cabrank-server page_of_options` writes `docs/options.md` from the table.
 
 use crate::configuration::file::FileOptions;
 use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};

@@ -16,6 +16,7 @@ directory. `--max-pool-size 6`, `CABRANK_MAX_POOL_SIZE=6` and `max_pool_size = 6
 the environment, the environment overrides the file, and the file overrides the default.
 
 The server makes its command line, its help and this page from one table, `server/src/configuration/options.rs`.
+`CABRANK_WRITE_DOCS=1 cargo test -p cabrank-server page_of_options` writes this page.
 "
     .to_owned();
     let headings = [

@@ -2,12 +2,13 @@
 //!
 //! - [`stages`] reads the body of a [`request`], and ends the answer;
 //! - [`attempts`] takes the request to a process, within the bound of [`admission`], and to another one if that is safe;
-//! - [`pump`] carries the request to the process ([`upload`]) and the answer back ([`download`], [`outbox`]), over an [`attempt`];
-//! - [`abandoned`] ends the work of a client that has left, and [`overtime`] work that takes too long;
+//! - [`pump`] carries the request to the process ([`upload`]) and the answer back ([`download`], [`outbox`]). Both go over
+//!   an [`attempt`];
+//! - [`abandoned`] ends the work of a client that has left, and [`overtime`] ends work that takes too long;
 //! - [`tunnel`] connects client and application after an upgrade;
-//! - [`serving`] has the parts of the server that requests need: the [`application`] with its [`processes`], and the
-//!   [`buffers`] of what does not fit into memory;
-//! - [`end`] is the one type for the end of a request, and [`error_page`] the response if there is no answer.
+//! - [`serving`] has the parts of the server that requests need: each application that is [`served`], with its
+//!   [`processes`], and the [`buffers`] of what does not fit into memory;
+//! - [`end`] is the one type for the end of a request, and [`error_page`] makes the page of a refusal.
 
 pub(crate) mod abandoned;
 pub(crate) mod admission;

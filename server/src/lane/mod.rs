@@ -1,11 +1,11 @@
-//! The protocols that applications speak: each decision on the protocol of a process is made here.
+//! The protocols of applications.
 //!
 //! [`session`] has one connection a request, [`kept`] has frames on a connection that stays, and [`http`] is HTTP/1.1.
-//! [`pairs`] encodes requests of the session protocols, and [`reply_head`] parses heads. [`parts`] has what all lanes say of a
-//! request and its answer.
+//! [`pairs`] encodes requests of the session protocols, and [`reply_head`] parses heads. [`parts`] has the words that all
+//! lanes use of a request and its answer.
 //!
-//! A new protocol is a file with the functions of [`session`], a variant of [`Lane`], and one of
-//! [`Protocol`](cabrank_spawner::Protocol).
+//! A new protocol is a file with the functions of [`session`], and a variant of [`Protocol`](cabrank_spawner::Protocol),
+//! where loaders name it. Each `match` in this file lists a function that the protocol needs.
 
 pub(crate) mod http;
 pub(crate) mod kept;

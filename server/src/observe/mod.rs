@@ -1,4 +1,7 @@
-//! The server's words about itself: [`record`] has what is known of each request. [`logging`] sets the log up, [`log_queue`] keeps tasks from waiting for its reader, and [`rare`] limits lines.
+//! The log, and the facts of each request.
+//!
+//! A [`record`] has the facts of one request. [`logging`] sets the log up, [`log_queue`] keeps tasks from waiting for its
+//! reader, and [`rare`] limits lines that could come often.
 
 pub(crate) mod log_queue;
 pub(crate) mod logging;

@@ -1,7 +1,7 @@
-//! The record of one request: what a log line, a metric or a span says of it.
+//! The record of one request: its facts for a log line, a metric or a span.
 //!
-//! A record is born with its request, and is read when it is dropped: at the end of the request, also if its task is
-//! dropped. It allocates nothing. A new reader is one more line of [`read`].
+//! A record begins with its request. Its drop calls [`read`]: at the end of the request, and also if the task is dropped. A
+//! record allocates nothing. A new reader is one more line of [`read`].
 
 use crate::request::head::Head;
 use std::fmt;

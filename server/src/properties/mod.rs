@@ -1,7 +1,7 @@
-//! Properties of the parsers that hold for all bytes, which the fuzz targets search for counterexamples.
+//! What each parser promises for all bytes.
 //!
-//! Each function panics if its property does not hold. `server/fuzz` has a target for each; here, tests try them with a
-//! few inputs and all their parts.
+//! Each function takes bytes and panics if the promise is broken. The fuzz targets in `server/fuzz` search for such bytes;
+//! tests try a few inputs and all their parts.
 
 mod client;
 mod reply;

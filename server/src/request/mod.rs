@@ -1,5 +1,8 @@
-//! A request without its protocol: [`head`] and [`fields`], [`host`], [`origin`], and the `body`, in memory or in a file
-//! (`spool`). [`framing`] and [`chunked`] find the ends of bodies, in both directions.
+//! A request without its protocol.
+//!
+//! It has a [`head`] with [`fields`], a [`host`], an [`origin`], and a `body`, in memory or in a file (`spool`). The
+//! [`networks`] of trusted proxies decide which origin the server believes. [`framing`] and [`chunked`] find the ends of
+//! bodies, in both directions.
 
 pub(crate) mod body;
 pub(crate) mod chunked;

@@ -89,6 +89,7 @@ fn the_table_in_the_docs_is_this_one() {
         "# HTTP/1.1, case by case\n\n\
          Each row is one connection: the bytes that a client sends, and the statuses of the answers.\n\
          `server/tests/e2e/conformance/` has the cases, and `cargo test -p cabrank-server conformance` plays them all against a running server.\n\
+         With `CABRANK_WRITE_DOCS=1`, that command writes this page.\n\
          *Closed*: the server ends the connection. *Open*: the next request on it gets its answer.\n",
     );
     for section in sections() {

@@ -1,8 +1,10 @@
-//! Each end of an exchange, in each state of the answer: what the client gets, and what becomes of session and
+//! Table tests of the ends of an exchange.
+//!
+//! Each row names a cause and a state of the answer, and what follows: the client's bytes, and the fate of session and
 //! connection. `cargo test -p cabrank-server each_end -- --nocapture` prints the table.
 //!
-//! Each row is played for the protocols that it names, with an answer of a known length and one of an unknown length,
-//! and once more with a client that has ended its output (half-close).
+//! A row is played for each protocol that it names, with an answer of a known length and with one of an unknown length. Each
+//! play is repeated with a client that has ended its output (half-close).
 
 mod play;
 mod rows;
