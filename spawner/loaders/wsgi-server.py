@@ -43,6 +43,39 @@ class ClientGone(ConnectionError):
     """The server closed the connection, so the answer has no reader."""
 
 
+# --- Forked children ---------------------------------------------------------------------------------------------------
+
+is_child = False  # whether the application has forked this process from the one that serves requests
+
+
+def become_child(server):
+    """Close the sockets of the parent. Each send and each receive checks `is_child`, too."""
+    global is_child
+    is_child = True
+    server.close_sockets()
+
+
+def check_process():
+    if is_child:
+        raise ClientGone("a forked child has no client: the request belongs to its parent")
+
+
+def leave(error=None):
+    """End a forked child of the application, whose code has returned or raised the error."""
+    code = 0
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None and not isinstance(error, ClientGone):
+        traceback.print_exception(type(error), error, error.__traceback__)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(code)  # handlers of `atexit` belong to the parent
+
+
 # --- One request -------------------------------------------------------------------------------------------------------
 
 # The variables of a request that the server does not send, or not always.
@@ -134,9 +167,12 @@ class Response:
       send(chunk)  sends the head, if it was not sent yet, and a part of the body, which may be empty;
       finish()     notifies the server that the application has finished with the request;
       abort()      notifies the server that the answer stays incomplete.
+
+    The application may keep `write` and call it in any thread. A write and the end of the answer exclude each other by the
+    lock: after the end, `write` raises and sends nothing.
     """
 
-    __slots__ = ("conn", "is_head", "head", "head_sent", "bodyless", "declared", "sent", "ended")
+    __slots__ = ("conn", "is_head", "head", "head_sent", "bodyless", "declared", "sent", "ended", "closed", "lock", "input")
 
     def __init__(self, conn, is_head):
         self.conn = conn
@@ -146,7 +182,10 @@ class Response:
         self.bodyless = False
         self.declared = None  # the Content-Length
         self.sent = 0
-        self.ended = False
+        self.ended = False  # after the last byte of the body
+        self.closed = False  # after the last byte of all: nothing may be sent
+        self.lock = threading.Lock()
+        self.input = None  # `wsgi.input`, which ends with the answer
 
     def start(self, status, headers, exc_info=None):
         if exc_info:
@@ -157,6 +196,8 @@ class Response:
                 exc_info = None  # a traceback holds this frame: break the cycle
         elif self.head is not None:
             raise RuntimeError("start_response was called twice without exc_info")
+        if self.ended or self.closed:
+            raise RuntimeError("start_response was called after the end of the answer")
 
         head, bodyless = status_lines.get(status) or check_status(status)
         declared = None
@@ -189,11 +230,16 @@ class Response:
             self.head += b"Content-Length: %d\r\n" % length
 
     def write(self, chunk):
+        check_process()
+        with self.lock:
+            self.write_locked(chunk)
+
+    def write_locked(self, chunk):
         if not isinstance(chunk, bytes):
             raise TypeError(f"the body must consist of bytes, not {type(chunk).__name__}")
         if self.head is None:
             raise RuntimeError("the body began before start_response was called")
-        if self.ended:
+        if self.ended or self.closed:
             raise RuntimeError("write was called after the end of the answer")
         if not chunk:
             return  # the head waits for the first non-empty chunk, because the application may still switch to an error
@@ -208,11 +254,17 @@ class Response:
         self.sent += len(chunk)
         self.head_sent = True
         if excess:
-            self.end()  # the declared length has been sent
+            self.end_locked()  # the declared length has been sent
             raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
 
     def end(self):
         """End the answer after the last byte of its body."""
+        with self.lock:
+            self.end_locked()
+
+    def end_locked(self):
+        if self.ended:
+            return
         if self.head is None:
             raise RuntimeError("the application never called start_response")
         if not self.head_sent:
@@ -240,13 +292,110 @@ class Response:
             if isinstance(result, (list, tuple)):
                 self.suggest_length(sum(map(len, result)))
             for chunk in result:
+                check_process()
                 self.write(chunk)
                 if self.bodyless and self.head_sent:
                     break
             self.end()
         finally:
-            if hasattr(result, "close"):
+            if hasattr(result, "close") and not is_child:
                 result.close()
+                check_process()
+
+    def close(self):
+        """End the request: from here on, no thread reads its input or writes its answer."""
+        with self.lock:  # a write in progress comes to its end
+            self.closed = True
+        if self.input is not None:
+            end_input(self.input)
+
+
+# --- The input of a request --------------------------------------------------------------------------------------------
+
+
+class Body(io.RawIOBase):
+    """The request's body, read from the connection. A subclass has `take`.
+
+    The application may keep it, and read it in any thread. A read and the end of the input exclude each other by the lock.
+    The thread that serves the request waits for bytes under the lock, because it is the thread that ends the input. Another
+    thread waits without the lock. So no read is in progress when the input ends, and each later read raises.
+    """
+
+    def __init__(self, conn):
+        self.conn = conn  # None after the request
+        self.thread = threading.get_ident()
+        self.lock = threading.Lock()
+        self.is_torn = False  # whether an exception has interrupted a read: bytes may be missing
+        self.waker = None  # a pair of sockets; the first becomes readable at the end
+        self.waiters = 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        flags = 0 if threading.get_ident() == self.thread else DONTWAIT
+        while True:
+            check_process()
+            with self.lock:
+                if self.conn is None:
+                    raise ClientGone("the request has ended")
+                try:
+                    self.is_torn = True
+                    count = self.take(buffer, flags)
+                    self.is_torn = False
+                    return count
+                except BlockingIOError:
+                    self.is_torn = False
+                    poll = self.begin_wait()
+                except ConnectionError as error:
+                    raise error if isinstance(error, ClientGone) else ClientGone(str(error)) from None
+            try:
+                poll.poll()
+            finally:
+                self.end_wait()
+
+    def begin_wait(self):
+        """Return a poll object that becomes ready with the next byte, or with the end of the input."""
+        if self.waker is None:
+            self.waker = socket.socketpair()
+        self.waiters += 1
+        poll = select.poll()
+        poll.register(self.conn, select.POLLIN)
+        poll.register(self.waker[0], select.POLLIN)
+        return poll
+
+    def end_wait(self):
+        check_process()
+        with self.lock:
+            self.waiters -= 1
+            if self.conn is None and not self.waiters:
+                self.close_waker()
+
+    def end(self):
+        """End the input. Return whether each byte that was received is accounted for."""
+        with self.lock:
+            self.conn = None
+            if self.waiters:
+                self.waker[1].close()
+            elif self.waker is not None:
+                self.close_waker()
+        return not self.is_torn
+
+    def close_waker(self):
+        for end in self.waker:
+            end.close()
+        self.waker = None
+
+
+def end_input(stream):
+    """End a request's input, as the application got it: each later read raises, in each thread."""
+    body = getattr(stream, "raw", None)
+    if body is not None:
+        body.end()
+    try:
+        stream.close()
+    except (BufferError, RuntimeError):
+        pass  # the application holds a view of the bytes, or another greenlet of this thread is inside
 
 
 # --- The session protocol ----------------------------------------------------------------------------------------------
@@ -277,28 +426,22 @@ def read_head(conn):
     return block
 
 
-class SessionBody(io.RawIOBase):
+class SessionBody(Body):
     """The request's body: CONTENT_LENGTH bytes of the connection, or else all until the server half-closes."""
 
     def __init__(self, conn, length):
-        self.conn = conn
+        super().__init__(conn)
         self.remaining = length
         self.head_is_open = True
 
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
+    def take(self, buffer, flags):
         if self.remaining == 0:
             return 0
-        try:
-            if self.head_is_open:
-                if self.conn.recv(1) != b"\0":
-                    raise ClientGone("the request's head has no end")
-                self.head_is_open = False
-            count = self.conn.recv_into(buffer, min(len(buffer), self.remaining or len(buffer)))
-        except ConnectionError as error:
-            raise ClientGone(str(error)) from None
+        if self.head_is_open:
+            if self.conn.recv(1, flags) != b"\0":
+                raise ClientGone("the request's head has no end")
+            self.head_is_open = False
+        count = self.conn.recv_into(buffer, min(len(buffer), self.remaining or len(buffer)), flags)
         if self.remaining is None:
             if count == 0:
                 self.remaining = 0
@@ -316,6 +459,7 @@ class SessionResponse(Response):
     __slots__ = ()
 
     def send(self, chunk):
+        check_process()
         if not self.head_sent:
             chunk = self.head + b"\r\n" + chunk
         try:
@@ -323,9 +467,12 @@ class SessionResponse(Response):
         except ConnectionError as error:
             raise ClientGone(str(error)) from None
 
-    def end(self):
+    def end_locked(self):
         """End the answer. The server sees its end at once, before the application cleans up."""
-        super().end()
+        check_process()
+        if self.ended:
+            return
+        super().end_locked()
         try:
             self.conn.shutdown(socket.SHUT_WR)
         except OSError as error:
@@ -366,19 +513,25 @@ DONTWAIT = socket.MSG_DONTWAIT
 class Kept:
     """A connection that carries one request after another."""
 
-    __slots__ = ("conn", "watch", "unread")
+    __slots__ = ("conn", "watch", "unread", "is_torn")
 
     def __init__(self, conn):
         conn.settimeout(None)  # the application may have set a default
         self.conn = conn
         self.watch = None  # reports a server that has half-closed; made for the first answer of several parts
         self.unread = None  # the body of a request that was answered before its body had come
+        self.is_torn = False  # whether a send was interrupted within a frame: nothing can follow
 
     def send(self, data):
+        check_process()
+        if self.is_torn:
+            raise ClientGone("an exception has interrupted the answer within a frame")
+        self.is_torn = True
         try:
             self.conn.sendall(data)
         except ConnectionError as error:
             raise ClientGone(str(error)) from None
+        self.is_torn = False
 
     def check(self):
         """Raise ClientGone if the server has closed or half-closed the connection: the answer has no reader."""
@@ -431,27 +584,19 @@ def checked_size(data):
     return size
 
 
-class KeptBody(io.RawIOBase):
+class KeptBody(Body):
     """The request's body, in frames."""
 
     def __init__(self, conn, data):
-        self.conn = conn  # None after the request
+        super().__init__(conn)
         self.data = data  # bytes that were received
         self.at = 0  # the first of them that was not used
         self.left = 0  # bytes of the current frame
         self.ended = False
 
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        if self.conn is None:
-            raise ClientGone("the request has ended")
+    def take(self, buffer, flags):
         while not self.has_next():
-            try:
-                more = self.conn.recv(BUFFER)
-            except ConnectionError as error:
-                raise ClientGone(str(error)) from None
+            more = self.conn.recv(BUFFER, flags)
             if not more:
                 # End of file would make half an upload look complete.
                 raise ClientGone("the client left before the end of the request's body")
@@ -519,15 +664,17 @@ class KeptResponse(Response):
                         self.suggest_length(size)
                     head = self.head
                     self.sent = size
-                    self.head_sent = self.ended = self.finished = True
-                    self.conn.send(b"".join(
-                        (frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
+                    self.finish(b"".join((frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
                     return
         super().send_body(result)
 
-    def finish(self):
+    def finish(self, last=END):
         if not self.finished:
-            self.conn.send(END)
+            check_process()
+            # The server may send the next request as soon as it sees the end.
+            self.head_sent = self.ended = self.finished = True
+            self.close()
+            self.conn.send(last)
 
     def abort(self):
         self.conn.send(ABORT)
@@ -556,18 +703,24 @@ class Server:
         self.channel = channel
         self.threads = channel.threads
         self.password = os.fsencode(channel.options.get("connect_password", ""))
-        self.is_child = False
         self.kept = {}  # descriptor: connection
+        self.sessions = set()  # connections of the session protocol
         # Forked children of the application share this set. So a connection leaves it before it is closed: the child may
         # hold the connection open, and the set would go on reporting it.
         self.poller = select.epoll()
         self.events = select.EPOLLIN | (select.EPOLLONESHOT if self.threads > 1 else 0)
         self.main_listener = channel.listen("main", "wsgi", "session", self.threads)
         self.kept_listener = channel.listen("kept", "kept", "kept_session", self.threads)
-        os.register_at_fork(after_in_child=self.become_child)
+        os.register_at_fork(after_in_child=lambda: become_child(self))
 
-    def become_child(self):
-        self.is_child = True
+    def close_sockets(self):
+        """Close the sockets, in a forked child. A shutdown would reach the parent."""
+        for connection in self.kept.values():
+            connection.conn.close()
+        for holder in (*self.sessions, self.main_listener, self.kept_listener, self.poller):
+            holder.close()
+        if self.channel.control is not None:
+            os.close(self.channel.control)
 
     def serve_until_readable(self, control):
         # Without EPOLLONESHOT: the request to leave is for each thread.
@@ -587,13 +740,12 @@ class Server:
         try:
             self.work(control)
         except BaseException as error:
-            # A forked child of the application has only this thread, and leaves it by SystemExit.
-            is_exit = isinstance(error, SystemExit) and not self.channel.is_own_process()
-            if not is_exit:
-                traceback.print_exc()
+            if is_child:
+                leave(error)
+            traceback.print_exc()
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(0 if is_exit and not error.code else 1)
+            os._exit(1)
 
     def work(self, control):
         """Serve one request after another until `control` is readable."""
@@ -642,8 +794,12 @@ class Server:
     def serve_next(self, listener):
         conn = self.accept(listener)
         if conn is not None:
-            with conn:
+            self.sessions.add(conn)
+            try:
                 self.serve(conn)
+            finally:
+                self.sessions.discard(conn)
+                conn.close()
 
     def serve(self, conn):
         """Serve the request of a connection in the session protocol."""
@@ -662,6 +818,7 @@ class Server:
             print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
             return
         response = SessionResponse(conn, environ["REQUEST_METHOD"] == "HEAD")
+        response.input = environ["wsgi.input"]
         self.answer(environ, response)
         if response.ended:
             drain(conn)
@@ -692,46 +849,53 @@ class Server:
             return False
 
         behind = count - end
-        body = None
+        body, response = None, KeptResponse(kept, environ["REQUEST_METHOD"] == "HEAD")
         if behind >= 4 and data[count - 4:count] == END_OF_REQUEST and (
                 behind == 4 or behind > 8 and U32.unpack_from(data, end)[0] == behind - 8):
             # Nothing, or one frame with the whole body.
-            environ["wsgi.input"] = io.BytesIO(data[end + 4:count - 4])
+            response.input = io.BytesIO(data[end + 4:count - 4])
         else:
             body = KeptBody(kept.conn, bytes(data[end:count]))
-            environ["wsgi.input"] = io.BufferedReader(body, BUFFER)
-        is_done = self.answer(environ, KeptResponse(kept, environ["REQUEST_METHOD"] == "HEAD"))
-        if body is not None:
-            body.conn = None  # the application may keep the body longer than the request
-            if is_done:
-                kept.unread = body
-                # The server waits for the end of the answer before it sends the next request.
-                return not kept.discard(b"") or kept.unread is not None
+            response.input = io.BufferedReader(body, BUFFER)
+        environ["wsgi.input"] = response.input
+        is_done = self.answer(environ, response) and not kept.is_torn
+        if body is not None and is_done:
+            if body.is_torn:
+                return False
+            kept.unread = body
+            # The server waits for the end of the answer before it sends the next request.
+            return not kept.discard(b"") or kept.unread is not None
         return is_done
 
     def answer(self, environ, response):
-        """Let the application answer. Return whether the answer was ended."""
+        """Let the application answer, and end the request. Return whether the answer was ended."""
         try:
             result = self.application(environ, response.start)
-            if self.is_child:
-                sys.exit()
+            check_process()
             response.send_body(result)
             response.finish()
             return True
-        except self.channel.Terminated:
-            raise
+        except BaseException as error:  # sys.exit() in a request fails that request, and does not end the process
+            if is_child:
+                leave(error)
+            if isinstance(error, self.channel.Terminated):
+                raise
+            if not isinstance(error, ClientGone):
+                return self.fail(response)
+            return False
+        finally:
+            if not is_child:
+                response.close()
+
+    def fail(self, response):
+        """Answer for an application that has failed. Return whether the answer was ended."""
+        traceback.print_exc()
+        try:
+            response.fail()
+            if response.ended:
+                response.finish()
+                return True
+            response.abort()
         except ClientGone:
             pass
-        except BaseException:  # sys.exit() in a request fails that request, and does not end the process
-            if not self.channel.is_own_process():
-                raise  # a forked child exits; connections and main loop belong to the parent
-            traceback.print_exc()
-            try:
-                response.fail()
-                if response.ended:
-                    response.finish()
-                    return True
-                response.abort()
-            except ClientGone:
-                pass
         return False

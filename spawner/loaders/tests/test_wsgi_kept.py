@@ -161,7 +161,7 @@ class WsgiOverKept(WsgiAnswers, WsgiLoader):
         connection.conn.sendall(frame(b""))
         connection.send(PATH_INFO="/use")
         self.assertEqual(connection.answer().body, b"fine")
-        self.assertEqual((loader.lines.readline(), loader.lines.readline()), (b"ClientGone\n", b"RuntimeError\n"))
+        self.assertEqual((loader.lines.readline(), loader.lines.readline()), (b"ValueError\n", b"RuntimeError\n"))
         connection.close()
 
     def test_refused_requests_end_the_connection(self):

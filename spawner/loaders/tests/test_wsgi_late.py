@@ -1,0 +1,226 @@
+"""What a WSGI application keeps of a request is of no use after the answer, in any thread."""
+
+import os
+import unittest
+
+from common import WsgiLoader
+from driver import KeptConnection, frame, head
+
+# Threads report by the file `report` of the application's directory, one line each.
+REPORT = """
+import os, signal, threading, time
+def report(line):
+    with open("report", "a") as file: file.write(line + "\\n")
+def attempt(name, call):
+    try: report(f"{name}: {call()!r}")
+    except BaseException as error: report(f"{name}: {type(error).__name__}")
+def answer(environ, start_response):
+    start_response("200 OK", [])
+    return [environ["QUERY_STRING"].encode()]
+"""
+
+
+class WsgiLate(WsgiLoader):
+    def late(self, source, **options):
+        loader = self.app(REPORT.replace("\n", "\n            ") + source, **options)
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        return loader, connection
+
+    def reports(self, loader, count=1):
+        path = os.path.join(loader.app_root, "report")
+
+        def lines():
+            if not os.path.exists(path):
+                return []
+            with open(path) as file:
+                return file.read().splitlines()
+
+        self.eventually(lambda: len(lines()) >= count)
+        return lines()
+
+    def asks(self, connection, *marks):
+        """Check that the connection answers more requests, each with its own bytes."""
+        for mark in marks:
+            connection.send(mark.encode() * 3000, pieces=2, PATH_INFO="/plain", QUERY_STRING=mark)
+            self.assertEqual(connection.answer().body, mark.encode())
+
+    def test_a_thread_that_waits_for_the_body_gets_an_error_when_the_answer_ends(self):
+        for threads in ("1", "2"):
+            with self.subTest(threads=threads):
+                loader, connection = self.late("""
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/late":
+                    stream = environ["wsgi.input"]
+                    waits = threading.Event()
+                    def read():
+                        waits.set()
+                        attempt("late", stream.read)
+                        attempt("later", stream.read)
+                    threading.Thread(target=read).start()
+                    waits.wait()
+                    time.sleep(0.1)  # the thread is in the system's wait
+                return answer(environ, start_response)
+                """, app_threads=threads)
+                connection.conn.sendall(head(PATH_INFO="/late", QUERY_STRING="alice") + frame(b"alice"))
+                self.assertEqual(connection.answer().body, b"alice")
+                # Without a further byte on the connection.
+                first, second = self.reports(loader, 2)
+                self.assertEqual(first, "late: ClientGone")
+                self.assertIn(second, ("later: ClientGone", "later: ValueError"))  # before or after the close
+                connection.conn.sendall(frame(b"alice") + frame(b""))
+                self.asks(connection, "bob", "carol")
+
+    def test_threads_that_go_on_reading_never_get_a_byte_of_the_next_request(self):
+        loader, connection = self.late("""
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/late":
+                    stream = environ["wsgi.input"]
+                    def read():
+                        try:
+                            while True:
+                                data = stream.raw.read(100)
+                                if data.strip(b"a"): report(f"LEAK {data!r}")
+                        except OSError: report("end")
+                    for _ in range(2): threading.Thread(target=read).start()
+                return answer(environ, start_response)
+        """)
+        rounds = 300
+        for number in range(rounds):
+            connection.conn.sendall(head(PATH_INFO="/late", QUERY_STRING="a", REQUEST_METHOD="POST") + frame(b"a" * 500))
+            self.assertEqual(connection.answer().body, b"a")
+            connection.conn.sendall(frame(b"a" * number) + frame(b"") if number else frame(b""))
+            self.asks(connection, "secret")
+        self.assertEqual(set(self.reports(loader, 2 * rounds)), {"end"})
+
+    def test_a_body_that_has_come_as_a_whole_ends_with_the_answer_too(self):
+        loader, connection = self.late("""
+            kept = []
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/keep":
+                    kept.append(environ["wsgi.input"])
+                    if environ["QUERY_STRING"] == "view": kept.append(environ["wsgi.input"].getbuffer())
+                elif kept:
+                    for stream in kept[:1]:
+                        attempt("read", stream.read)
+                        attempt("line", stream.readline)
+                        attempt("iteration", lambda: list(stream))
+                return answer(environ, start_response)
+        """)
+        connection.send(b"alice's", PATH_INFO="/keep", QUERY_STRING="alice")
+        self.assertEqual(connection.answer().body, b"alice")
+        self.asks(connection, "bob")
+        self.assertEqual(self.reports(loader, 3), ["read: ValueError", "line: ValueError", "iteration: ValueError"])
+        connection.send(b"alice's", PATH_INFO="/keep", QUERY_STRING="view")
+        self.assertEqual(connection.answer().body, b"view")
+        self.asks(connection, "bob")
+
+    def test_write_and_start_response_send_nothing_after_the_answer(self):
+        loader, connection = self.late("""
+            kept = []
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/keep":
+                    kept.append(start_response)
+                    kept.append(start_response("200 OK", []))
+                    return [b"alice"] if environ["QUERY_STRING"] == "list" else iter([b"ali", b"ce"])
+                while kept:
+                    start, write = kept.pop(0), kept.pop(0)
+                    attempt("write", lambda: write(b"alice again"))
+                    attempt("start", lambda: start("500 Oh", []))
+                    try: 1 / 0
+                    except ZeroDivisionError as error: attempt("error", lambda: start("500 Oh", [], (type(error), error, None)))
+                return answer(environ, start_response)
+        """)
+        for kind in ("list", "iterator"):
+            connection.send(PATH_INFO="/keep", QUERY_STRING=kind)
+            self.assertEqual(connection.answer().body, b"alice")
+            self.asks(connection, "bob")
+        self.assertEqual(self.reports(loader, 6),
+                         2 * ["write: RuntimeError", "start: RuntimeError", "error: ZeroDivisionError"])
+
+    def test_a_write_in_progress_at_the_end_belongs_to_the_answer(self):
+        loader, connection = self.late("""
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/late":
+                    write = start_response("200 OK", [])
+                    write(b"alice")
+                    begins = threading.Event()
+                    def go_on():
+                        begins.set()
+                        attempt("late", lambda: write(b"a" * 20_000_000))
+                    threading.Thread(target=go_on).start()
+                    begins.wait()
+                    time.sleep(0.1)  # the socket's buffer is full
+                    return []
+                return answer(environ, start_response)
+        """)
+        connection.send(PATH_INFO="/late")
+        self.assertEqual(connection.answer().body, b"alice" + b"a" * 20_000_000)
+        self.assertEqual(self.reports(loader), ["late: None"])
+        self.asks(connection, "bob")
+
+    def test_an_exception_within_a_write_ends_the_connection(self):
+        loader, connection = self.late("""
+            def ring(*_): raise TimeoutError
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/torn":
+                    signal.signal(signal.SIGALRM, ring)
+                    write = start_response("200 OK", [])
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    attempt("write", lambda: write(b"a" * 20_000_000))
+                    attempt("again", lambda: write(b"b"))
+                    return []
+                return answer(environ, start_response)
+        """)
+        connection.send(PATH_INFO="/torn")
+        self.assertEqual(self.reports(loader, 2), ["write: TimeoutError", "again: ClientGone"])
+        data = bytearray()
+        for part in iter(lambda: connection.conn.recv(1 << 16), b""):
+            data += part
+        self.assertNotIn(b"b", data[100:])
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        self.asks(connection, "bob")
+
+    def test_an_exception_within_a_read_is_no_reason_to_wait_for_more(self):
+        loader, connection = self.late("""
+            def ring(*_): raise TimeoutError
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/torn":
+                    signal.signal(signal.SIGALRM, ring)
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    attempt("read", environ["wsgi.input"].read)
+                return answer(environ, start_response)
+        """)
+        connection.conn.sendall(head(PATH_INFO="/torn", QUERY_STRING="alice") + frame(b"part"))
+        self.assertEqual(connection.answer().body, b"alice")
+        self.assertEqual(self.reports(loader), ["read: TimeoutError"])
+        # It is unknown which bytes the read has taken: the connection ends.
+        self.assertIsNone(connection.frame())
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        self.asks(connection, "bob")
+
+    def test_the_session_protocol_has_the_same_rules(self):
+        loader, connection = self.late("""
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/late":
+                    stream, write = environ["wsgi.input"], start_response("200 OK", [])
+                    def use():
+                        attempt("late", stream.read)
+                        attempt("write", lambda: write(b"late"))
+                    threading.Thread(target=use).start()
+                    time.sleep(0.1)
+                    return [b"alice"]
+                return answer(environ, start_response)
+        """)
+        with loader.connect("session") as conn:
+            conn.sendall(head(PATH_INFO="/late", CONTENT_LENGTH="10") + b"part")
+            data = b"".join(iter(lambda: conn.recv(1 << 16), b""))
+        self.assertTrue(data.endswith(b"\r\n\r\nalice"), data)
+        self.assertEqual(self.reports(loader, 2), ["late: ClientGone", "write: RuntimeError"])
+        self.asks(connection, "bob")
+
+
+if __name__ == "__main__":
+    unittest.main()
