@@ -277,14 +277,15 @@ class Response:
 
     def fail(self):
         """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
-        if self.head_sent:
-            return
-        body = b"The application failed to answer this request. The server's log has the details.\n"
-        self.head = None
-        self.start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
-        self.suggest_length(len(body))
-        self.write(body)
-        self.end()
+        with self.lock:
+            if self.head_sent:
+                return
+            body = b"The application failed to answer this request. The server's log has the details.\n"
+            self.head = None
+            self.start("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
+            self.suggest_length(len(body))
+            self.write_locked(body)
+            self.end_locked()
 
     def send_body(self, result):
         """Send the body that the application returned, and close it."""
@@ -677,6 +678,7 @@ class KeptResponse(Response):
             self.conn.send(last)
 
     def abort(self):
+        self.close()
         self.conn.send(ABORT)
 
 
