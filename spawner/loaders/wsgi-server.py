@@ -160,6 +160,9 @@ def check_name(name):
     return kind
 
 
+first_lock = threading.Lock()
+
+
 class Response:
     """One answer: `start_response`, `write`, and the state of what has been sent.
 
@@ -169,10 +172,11 @@ class Response:
       abort()      notifies the server that the answer stays incomplete.
 
     The application may keep `write` and call it in any thread. A write and the end of the answer exclude each other by the
-    lock: after the end, `write` raises and sends nothing.
+    lock: after the end, `write` raises and sends nothing. The first write makes the lock before it looks for the end, and the
+    end is noted before it looks for a lock. So an answer without a write needs none.
     """
 
-    __slots__ = ("conn", "is_head", "head", "head_sent", "bodyless", "declared", "sent", "ended", "closed", "lock", "input")
+    __slots__ = ("conn", "is_head", "head", "head_sent", "bodyless", "declared", "sent", "ended", "closed", "lock", "input", "body")
 
     def __init__(self, conn, is_head):
         self.conn = conn
@@ -184,8 +188,9 @@ class Response:
         self.sent = 0
         self.ended = False  # after the last byte of the body
         self.closed = False  # after the last byte of all: nothing may be sent
-        self.lock = threading.Lock()
+        self.lock = None
         self.input = None  # `wsgi.input`, which ends with the answer
+        self.body = None  # the `Body` below it, unless the body has come as a whole
 
     def start(self, status, headers, exc_info=None):
         if exc_info:
@@ -231,8 +236,14 @@ class Response:
 
     def write(self, chunk):
         check_process()
-        with self.lock:
+        with self.lock or self.make_lock():
             self.write_locked(chunk)
+
+    def make_lock(self):
+        with first_lock:
+            if self.lock is None:
+                self.lock = threading.Lock()
+            return self.lock
 
     def write_locked(self, chunk):
         if not isinstance(chunk, bytes):
@@ -259,7 +270,7 @@ class Response:
 
     def end(self):
         """End the answer after the last byte of its body."""
-        with self.lock:
+        with self.lock or self.make_lock():
             self.end_locked()
 
     def end_locked(self):
@@ -277,7 +288,7 @@ class Response:
 
     def fail(self):
         """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
-        with self.lock:
+        with self.lock or self.make_lock():
             if self.head_sent:
                 return
             body = b"The application failed to answer this request. The server's log has the details.\n"
@@ -305,10 +316,16 @@ class Response:
 
     def close(self):
         """End the request: from here on, no thread reads its input or writes its answer."""
-        with self.lock:  # a write in progress comes to its end
-            self.closed = True
-        if self.input is not None:
-            end_input(self.input)
+        self.closed = True
+        if self.lock is not None:
+            with self.lock:
+                pass  # a write in progress has come to its end
+        try:
+            if self.body is not None:
+                self.body.end()
+            self.input.close()
+        except (BufferError, RuntimeError):
+            pass  # the application holds a view of the bytes, or another greenlet of this thread is inside
 
 
 # --- The input of a request --------------------------------------------------------------------------------------------
@@ -386,17 +403,6 @@ class Body(io.RawIOBase):
         for end in self.waker:
             end.close()
         self.waker = None
-
-
-def end_input(stream):
-    """End a request's input, as the application got it: each later read raises, in each thread."""
-    body = getattr(stream, "raw", None)
-    if body is not None:
-        body.end()
-    try:
-        stream.close()
-    except (BufferError, RuntimeError):
-        pass  # the application holds a view of the bytes, or another greenlet of this thread is inside
 
 
 # --- The session protocol ----------------------------------------------------------------------------------------------
@@ -524,7 +530,8 @@ class Kept:
         self.is_torn = False  # whether a send was interrupted within a frame: nothing can follow
 
     def send(self, data):
-        check_process()
+        if is_child:
+            check_process()
         if self.is_torn:
             raise ClientGone("an exception has interrupted the answer within a frame")
         self.is_torn = True
@@ -664,18 +671,21 @@ class KeptResponse(Response):
                     else:
                         self.suggest_length(size)
                     head = self.head
+                    self.close()
+                    if self.head_sent:
+                        raise RuntimeError("another thread has begun the answer")
                     self.sent = size
-                    self.finish(b"".join((frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
+                    self.head_sent = self.ended = self.finished = True
+                    self.conn.send(b"".join((frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
                     return
         super().send_body(result)
 
-    def finish(self, last=END):
+    def finish(self):
         if not self.finished:
-            check_process()
             # The server may send the next request as soon as it sees the end.
-            self.head_sent = self.ended = self.finished = True
             self.close()
-            self.conn.send(last)
+            self.finished = True
+            self.conn.send(END)
 
     def abort(self):
         self.close()
@@ -815,12 +825,13 @@ class Server:
                 conn.shutdown(socket.SHUT_WR)
                 drain(conn)
                 return
-            environ["wsgi.input"] = io.BufferedReader(SessionBody(conn, content_length(environ)), BUFFER)
+            body = SessionBody(conn, content_length(environ))
+            environ["wsgi.input"] = io.BufferedReader(body, BUFFER)
         except (OSError, ValueError) as error:
             print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
             return
         response = SessionResponse(conn, environ["REQUEST_METHOD"] == "HEAD")
-        response.input = environ["wsgi.input"]
+        response.input, response.body = environ["wsgi.input"], body
         self.answer(environ, response)
         if response.ended:
             drain(conn)
@@ -857,7 +868,7 @@ class Server:
             # Nothing, or one frame with the whole body.
             response.input = io.BytesIO(data[end + 4:count - 4])
         else:
-            body = KeptBody(kept.conn, bytes(data[end:count]))
+            body = response.body = KeptBody(kept.conn, bytes(data[end:count]))
             response.input = io.BufferedReader(body, BUFFER)
         environ["wsgi.input"] = response.input
         is_done = self.answer(environ, response) and not kept.is_torn
@@ -873,7 +884,8 @@ class Server:
         """Let the application answer, and end the request. Return whether the answer was ended."""
         try:
             result = self.application(environ, response.start)
-            check_process()
+            if is_child:
+                leave()
             response.send_body(result)
             response.finish()
             return True
@@ -886,7 +898,7 @@ class Server:
                 return self.fail(response)
             return False
         finally:
-            if not is_child:
+            if not response.closed:
                 response.close()
 
     def fail(self, response):
