@@ -15,6 +15,7 @@ application, which `--app` replaces for other languages. It answers by the path:
     /late       200, `begun`, and then an error; no Content-Length
     /short      200, Content-Length: 10, `begun`, and then the end
     /empty      204
+    /steps      what the player of walks commands: walks.py describes it (only for kept sessions)
 
 Exit code 0: the loader passes. 1: the output names the failures.
 """
@@ -30,15 +31,18 @@ import tempfile
 import time
 import unittest
 
+import walks
 from driver import DEADLINE, PASSWORD, KeptConnection, Loader, frame, head, kept_session, session
 
 REFERENCE = """
-import itertools
+import itertools, os, socket, threading
 
 def application(environ, start_response):
     path, body = environ["PATH_INFO"], environ["wsgi.input"]
     if path == "/fail":
         raise RuntimeError("asked to fail")
+    if path == "/steps":
+        return steps(environ, body, start_response("200 OK", []))
     headers = []
     if path == "/echo":
         headers = [("X-Seen", environ.get("HTTP_X_ONE", "") + "," + environ.get("QUERY_STRING", ""))]
@@ -63,6 +67,44 @@ def stream(body):
 def late():
     yield b"begun"
     raise RuntimeError("asked to fail late")
+
+def steps(environ, body, write):
+    mark = environ["HTTP_MARK"].encode()
+
+    def obey(kind, commands):
+        with socket.socket(socket.AF_UNIX) as control:
+            control.connect(environ["HTTP_CONTROL"])
+            control.sendall(kind.encode() + b" " + mark + b"\\n")
+            for command in control.makefile("r"):
+                command = command.strip()
+                if command == "end-answer": return
+                if command == "abort": raise RuntimeError("asked to abort")
+                if command == "end": return
+                reply = commands[command]()
+                if is_child[0] and kind != "child": return  # a child goes on as its parent would
+                control.sendall(reply + b"\\n")
+
+    def attempt(call):
+        try: return call()
+        except Exception: return b"error"
+
+    def read(): return attempt(lambda: b"got " + body.read(10))
+    def send(): return attempt(lambda: write(mark) or b"ok")
+
+    def leave(kind, commands):
+        threading.Thread(target=obey, args=(kind, commands), daemon=True).start()
+        return b"ok"
+
+    is_child = [False]
+    def fork():
+        if os.fork(): return b"ok"
+        is_child[0] = True
+        obey("child", {"try": lambda: read() + b"," + send()})
+    obey("request", {
+        "read": read, "write": send, "fork": fork,
+        "leave-reader": lambda: leave("reader", {"read": read}), "leave-writer": lambda: leave("writer", {"write": send}),
+    })
+    return []
 """
 
 
@@ -240,6 +282,19 @@ class KeptSession(Answers, LoaderCase):
             while connection.frame():
                 self.assertLess(time.monotonic(), deadline, "the application goes on writing")
             self.assertEqual(self.ask("/unread").body, b"unread")
+
+
+class Walks(LoaderCase):
+    def test_walks_of_the_machine(self):
+        loader = self.start()
+        if all(kind != "kept_session" for kind, _, _ in loader.sockets.values()):
+            self.skipTest("the loader does not offer kept sessions")
+        player = walks.Player(self, loader)
+        self.addCleanup(player.close)
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "walks.txt")) as file:
+            for number, walk in enumerate(file, 1):
+                with self.subTest(line=number, walk=walk.strip()):
+                    player.play(walk)
 
 
 class HttpSession(LoaderCase):

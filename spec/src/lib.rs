@@ -34,9 +34,10 @@
 //! - [`errata`] finds each erratum's counterexample, [`story`] writes it as text, [`diagrams`] draws the machine.
 //!
 //! # The other machines
-//! The same checker explores two more machines. [`interlock`] is the load interlock: it decides which
+//! The same checker explores three more machines. [`interlock`] is the load interlock: it decides which
 //! owner may run, load and unload application code. [`resource_pool`] is the resource pool: it decides
-//! which borrower gets which resource.
+//! which borrower gets which resource. [`kept`] is the kept session: it decides whose bytes an application
+//! reads, and whose bytes a client gets.
 //!
 //! # As an oracle
 //! The machine is deterministic: each action has one outcome. A test can drive a machine beside a real
@@ -72,6 +73,7 @@ pub mod fairness;
 pub mod get;
 pub mod interlock;
 pub mod invariants;
+pub mod kept;
 pub mod liveness;
 pub mod machine;
 pub mod mutators;

@@ -11,6 +11,7 @@ use cabrank_spec::interlock;
 use cabrank_spec::interlock::rules::{Defect, Rules};
 use cabrank_spec::interlock::script::World;
 use cabrank_spec::invariants::INVARIANTS;
+use cabrank_spec::kept;
 use cabrank_spec::liveness::LIVENESS;
 use cabrank_spec::properties::STEP_PROPERTIES;
 use cabrank_spec::resource_pool::{self, machine::Config};
@@ -19,14 +20,16 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-The ApplicationPool algorithm, the load interlock and the resource pool as state machines.
+The ApplicationPool algorithm, the load interlock, the resource pool and the kept session as state machines.
 
   list                     list errata, invariants, properties and configurations
   erratum E2 | all         show what goes wrong as written, step by step
-  erratum DEFECT           the same for a defect of Rails 8.0.0 (rails-…) or of the Elixir pool (elixir-…)
+  erratum DEFECT           the same for a defect of Rails 8.0.0 (rails-…), of the Elixir pool (elixir-…), or of the
+                           loaders before their rules (kept-…)
   check NAME | all | deep  explore a configuration as ruled, the usual ones, or the large ones
   check NAME | interlock   explore a scenario of the load interlock, or all of them
   check NAME | resource    explore a configuration of the resource pool, or all of them
+  check NAME | kept        explore a kept session, or all of them
   explore NAME [ADDRESS]   walk through a configuration in the browser (with --features explore)
   help                     show this text";
 
@@ -55,6 +58,9 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
             for &defect in resource_pool::rules::Defect::ALL {
                 writeln!(out, "{}", resource_pool::defects::story(defect))?;
             }
+            for &defect in kept::rules::Defect::ALL {
+                writeln!(out, "{}", kept::configurations::story(defect))?;
+            }
         }
         ["erratum", name] => match story(name) {
             Some(story) => write!(out, "{story}")?,
@@ -63,6 +69,10 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
         ["check", "resource"] => return check_resource_pools(out, |_| true),
         ["check", name] if resource_pool::configurations::named(name).is_some() => {
             return check_resource_pools(out, |config| config.name == name);
+        }
+        ["check", "kept"] => return check_kept_sessions(out, |_| true),
+        ["check", name] if kept::configurations::named(name).is_some() => {
+            return check_kept_sessions(out, |config| config.name == name);
         }
         ["check", "interlock"] => return check_interlock(out, |_| true),
         ["check", name] if interlock::scenarios::named(name).is_some() => {
@@ -75,7 +85,8 @@ fn run(out: &mut impl Write) -> io::Result<ExitCode> {
         }
         ["explore", name, ..]
             if interlock::scenarios::named(name).is_some()
-                || resource_pool::configurations::named(name).is_some() =>
+                || resource_pool::configurations::named(name).is_some()
+                || kept::configurations::named(name).is_some() =>
         {
             return Ok(fail(&format!(
                 "{name} is not a configuration of the application pool: the browser cannot show it, but \
@@ -98,7 +109,8 @@ fn story(name: &str) -> Option<String> {
     let of_the_interlock = || Defect::named(name).map(Defect::story);
     let of_resources =
         || resource_pool::rules::Defect::named(name).map(resource_pool::defects::story);
-    of_the_pool.or_else(of_the_interlock).or_else(of_resources)
+    let of_kept_sessions = || kept::rules::Defect::named(name).map(kept::configurations::story);
+    of_the_pool.or_else(of_the_interlock).or_else(of_resources).or_else(of_kept_sessions)
 }
 
 fn fail(message: &str) -> ExitCode {
@@ -174,6 +186,24 @@ fn list_resource_pools(out: &mut impl Write) -> io::Result<()> {
     for Config { name, about, .. } in resource_pool::configurations::all() {
         writeln!(out, "  {name:24} {about}")?;
     }
+    list_kept_sessions(out)
+}
+
+fn list_kept_sessions(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\nThe kept session: defects of the loaders before their rules")?;
+    for &defect in kept::rules::Defect::ALL {
+        let (breaks, _) = kept::configurations::shown(defect);
+        let (name, breaks) = (defect.name(), format!("breaks {breaks}"));
+        writeln!(out, "  {name:27} {breaks:32} {}", defect.is())?;
+    }
+    writeln!(out, "\nThe kept session: invariants and properties")?;
+    for (name, says) in kept::machine::Config::promises() {
+        writeln!(out, "  {name:24} {says}")?;
+    }
+    writeln!(out, "\nThe kept session: configurations")?;
+    for kept::machine::Config { name, about, .. } in kept::configurations::all() {
+        writeln!(out, "  {name:24} {about}")?;
+    }
     Ok(())
 }
 
@@ -205,6 +235,14 @@ fn check_resource_pools(
     which: impl Fn(&Config) -> bool,
 ) -> io::Result<ExitCode> {
     let configs = resource_pool::configurations::all().into_iter().filter(which);
+    print(out, configs.map(|config| outcome(config.name, &config)))
+}
+
+fn check_kept_sessions(
+    out: &mut impl Write,
+    which: impl Fn(&kept::machine::Config) -> bool,
+) -> io::Result<ExitCode> {
+    let configs = kept::configurations::all().into_iter().filter(which);
     print(out, configs.map(|config| outcome(config.name, &config)))
 }
 

@@ -42,7 +42,7 @@ fn help_goes_to_stdout_and_is_a_success() {
 /// `list` shows these names, so the error says what to do with them.
 #[test]
 fn the_browser_explores_only_the_application_pool() {
-    for name in ["two-loaders", "rp-one"] {
+    for name in ["two-loaders", "rp-one", "ks-plain"] {
         let ended = command(&["explore", name]).output().expect("it runs");
         assert_eq!(ended.status.code(), Some(2));
         let says = String::from_utf8_lossy(&ended.stderr);

@@ -54,6 +54,7 @@ pub(crate) fn run() -> Outcome {
         ("application pool", "spec/src/configurations.rs"),
         ("resource pool", "spec/tests/resource_pool.rs"),
         ("interlock", "spec/tests/interlock.rs"),
+        ("kept session", "spec/tests/kept.rs"),
     ];
     for (system, file) in pins {
         let source = read(file)?;

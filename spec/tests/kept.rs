@@ -1,0 +1,115 @@
+//! Explores each kept session to its last state, finds each defect's shortest counterexample, and checks that each planted
+//! fault is detected. The counts are pinned, so a change of the machine is noticed.
+//!
+//! `CABRANK_STORE_STORIES=1 cargo test -p cabrank-spec --test kept` stores the current stories.
+
+mod common;
+
+use cabrank_spec::check::{Promises, check, counterexample};
+use cabrank_spec::kept::configurations::{all, named, shown, story};
+use cabrank_spec::kept::machine::Config;
+use cabrank_spec::kept::rules::{Defect, Planted, Rules};
+use cabrank_spec::kept::walks;
+use common::{Pinned, assert_mended, checked, compare_story, note};
+use std::collections::BTreeMap;
+
+const PINNED: &[Pinned] = &[
+    ("ks-plain", 5084, 15_786, 23),
+    ("ks-reader", 5627, 20_928, 22),
+    ("ks-reader-within", 10_687, 41_750, 26),
+    ("ks-writer", 7147, 28_144, 24),
+    ("ks-child", 6107, 23_672, 23),
+    ("ks-all", 171_644, 730_887, 34),
+    ("ks-three", 20_224, 61_580, 39),
+];
+
+/// For each invariant and property, a fault that breaks it and a session that shows it.
+const BROKEN_BY: &[(&str, Planted, &str)] = &[
+    ("INV-KS-OWN-BYTES", Planted::InputEndsLate, "ks-reader"),
+    ("INV-KS-ONE-ATTEMPT", Planted::RetriesAfterByte, "ks-plain"),
+    ("INV-KS-IN-TURN", Planted::AwaitsNothing, "ks-plain"),
+    ("PROP-KS-WHOLE", Planted::TakesCutForWhole, "ks-plain"),
+    ("PROP-KS-INPUT-FIRST", Planted::InputEndsLate, "ks-plain"),
+    ("PROP-KS-ENDS", Planted::EndWithoutNews, "ks-plain"),
+];
+
+fn with(fault: Planted, config: Config) -> Config {
+    Config { rules: Rules::AS_MENDED.with(fault), ..config }
+}
+
+#[test]
+fn every_session_holds_as_ruled() {
+    let mut counts = vec![];
+    let mut applied: BTreeMap<&str, usize> = BTreeMap::new();
+    for config in all() {
+        let (count, found) = checked(config.name, config.about, &config);
+        counts.push(count);
+        for (name, times) in found.applied {
+            *applied.entry(name).or_default() += times;
+        }
+    }
+    let never: Vec<_> = applied.iter().filter(|(_, times)| **times == 0).collect();
+    assert!(never.is_empty(), "these properties never apply: {never:?}");
+    assert_eq!(counts, PINNED, "the counts have changed");
+}
+
+#[test]
+fn each_story_equals_the_stored_one() {
+    for &defect in Defect::ALL {
+        compare_story(&defect.name(), &story(defect));
+    }
+}
+
+#[test]
+fn a_property_that_a_defect_breaks_holds_as_ruled() {
+    for &defect in Defect::ALL {
+        let (breaks, ruled) = shown(defect);
+        let written = Config { rules: Rules::AS_MENDED.but(defect), ..ruled.clone() };
+        assert_mended(&defect.name(), breaks, &written, &ruled);
+    }
+}
+
+#[test]
+fn every_planted_fault_is_detected() {
+    for &fault in Planted::ALL {
+        let detected = all().into_iter().find_map(|config| {
+            let name = config.name;
+            Some((name, check(&with(fault, config)).err()?.what))
+        });
+        let (name, what) = detected.unwrap_or_else(|| panic!("undetected: {}", fault.is()));
+        note(&format!("{fault:?}: detected in {name}: {what} ({})", fault.is()));
+    }
+}
+
+/// Walks that the loaders' conformance tests play. With `CABRANK_STORE_STORIES` set, the test stores them first.
+#[test]
+fn the_walks_for_real_loaders_are_those_of_the_machine() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../spawner/loaders/walks.txt");
+    let walks = walks::text();
+    if std::env::var_os("CABRANK_STORE_STORIES").is_some() {
+        std::fs::write(file, &walks).expect("the walks are stored");
+    }
+    let stored = std::fs::read_to_string(file).unwrap_or_default();
+    assert!(walks == stored, "the walks have changed: CABRANK_STORE_STORIES=1 stores them");
+    let count = walks.lines().count();
+    note(&format!("{count} walks, {} actions", walks.split_whitespace().count()));
+}
+
+/// As written, with all three defects at once, the loaders break the invariant.
+#[test]
+fn as_written_a_client_gets_the_bytes_of_another() {
+    let written = Config { rules: Rules::ORIGINAL, ..named("ks-all").expect("a session") };
+    assert!(counterexample(&written, "INV-KS-OWN-BYTES").is_some());
+}
+
+/// Each invariant and property is broken by a fault.
+#[test]
+fn every_property_can_be_broken() {
+    let broken: Vec<&str> = BROKEN_BY.iter().map(|(name, ..)| *name).collect();
+    let promised: Vec<&str> = Config::promises().map(|(name, _)| name).collect();
+    assert_eq!(broken, promised);
+    for &(name, fault, of) in BROKEN_BY {
+        let session = with(fault, named(of).expect("a session"));
+        assert!(counterexample(&session, name).is_some(), "{fault:?}: {name} holds");
+    }
+}
