@@ -157,6 +157,26 @@ class Channel:
         """Return whether this is the loader's process, and not a child that the application has forked."""
         return os.getpid() == self.pid
 
+    def leave_child(self, error=None):
+        """End a forked child of the application, whose code has returned or raised the error.
+
+        Handlers of `atexit` belong to the parent, and do not run.
+        """
+        code = 0
+        if isinstance(error, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif isinstance(error, Terminated):
+            code = 128 + signal.SIGTERM
+        elif error is not None:
+            traceback.print_exception(type(error), error, error.__traceback__)
+            code = 1
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
+        os._exit(code)
+
     def remove_sockets(self):
         for _, path, _, _ in self.sockets:
             try:
@@ -295,6 +315,8 @@ def load(channel):
     app_root = os.path.abspath(channel.options.get("app_root") or os.getcwd())
     startup_file = channel.options.get("startup_file") or "passenger_wsgi.py"
     application, app_type = load_application(app_root, startup_file, channel.options.get("app_type"))
+    if not channel.is_own_process():
+        channel.leave_child()  # forked by the startup file
     if app_type == "asgi" and channel.threads > 1:
         raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
                         "threads. Remove --app-threads.")
@@ -308,17 +330,18 @@ def live(channel, work):
     """Call `work` as the life of this process, and report its error to the server. Return what `work` returns."""
     try:
         return work()
-    except Terminated:
-        sys.exit(128 + signal.SIGTERM)
     except BaseException as error:
-        if channel.control is not None or not channel.is_own_process():
-            raise  # after `Ready`, or in a forked child of the start-up script
+        if not channel.is_own_process():
+            channel.leave_child(error)
+        if isinstance(error, Terminated):
+            sys.exit(128 + signal.SIGTERM)
+        if channel.control is not None:
+            raise  # after `Ready`
         channel.say(f"!> Error\n!> \n{describe(error)}")
         sys.stderr.flush()
         channel.remove_sockets()
         os._exit(1)  # without waiting for threads of the application
     finally:
-        # A forked child of the application may get here, and must not remove the sockets.
         if channel.is_own_process():
             channel.remove_sockets()
 

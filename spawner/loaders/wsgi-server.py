@@ -60,20 +60,9 @@ def check_process():
         raise ClientGone("a forked child has no client: the request belongs to its parent")
 
 
-def leave(error=None):
+def leave(channel, error=None):
     """End a forked child of the application, whose code has returned or raised the error."""
-    code = 0
-    if isinstance(error, SystemExit):
-        code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    elif error is not None and not isinstance(error, ClientGone):
-        traceback.print_exception(type(error), error, error.__traceback__)
-        code = 1
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            pass
-    os._exit(code)  # handlers of `atexit` belong to the parent
+    channel.leave_child(None if isinstance(error, ClientGone) else error)
 
 
 # --- One request -------------------------------------------------------------------------------------------------------
@@ -743,7 +732,12 @@ class Server:
                   for number in range(2, self.threads + 1)]
         for thread in others:
             thread.start()
-        self.work(control)
+        try:
+            self.work(control)
+        except (OSError, ValueError):
+            if is_child:  # of a signal handler: its poller is closed
+                leave(self.channel)
+            raise
         for thread in others:
             thread.join()
 
@@ -753,7 +747,7 @@ class Server:
             self.work(control)
         except BaseException as error:
             if is_child:
-                leave(error)
+                leave(self.channel, error)
             traceback.print_exc()
             sys.stdout.flush()
             sys.stderr.flush()
@@ -885,13 +879,13 @@ class Server:
         try:
             result = self.application(environ, response.start)
             if is_child:
-                leave()
+                leave(self.channel)
             response.send_body(result)
             response.finish()
             return True
         except BaseException as error:  # sys.exit() in a request fails that request, and does not end the process
             if is_child:
-                leave(error)
+                leave(self.channel, error)
             if isinstance(error, self.channel.Terminated):
                 raise
             if not isinstance(error, ClientGone):

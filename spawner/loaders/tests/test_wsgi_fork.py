@@ -1,6 +1,7 @@
 """A process that a WSGI application forks never uses a socket of its parent, and leaves when the application's code returns."""
 
 import os
+import signal
 import unittest
 
 from common import WsgiLoader
@@ -150,6 +151,34 @@ class WsgiFork(WsgiLoader):
 
     def test_a_child_of_a_request_in_the_session_protocol(self):
         self.check("session", "1")
+
+    def test_a_child_outside_of_a_request(self):
+        loader = self.app("""
+            import os, signal
+
+            def report(line):
+                with open("report", "a") as file: file.write(line + "\\n")
+
+            def handle(*_):
+                pid = os.fork()
+                if pid: report(f"forked {pid}")
+
+            signal.signal(signal.SIGUSR1, handle)
+            handle()  # the child of the startup file returns into the loader
+
+            def application(environ, start_response):
+                start_response("200 OK", [])
+                return [environ["QUERY_STRING"].encode()]
+        """)
+        for number in range(1, 4):
+            self.eventually(lambda: len(self.lines(loader)) >= number)
+            pid = self.lines(loader)[-1].split()[1]
+            self.eventually(lambda: self.state(pid)[0] in "ZX")
+            connection = KeptConnection(loader)
+            self.addCleanup(connection.close)
+            connection.send(PATH_INFO="/plain", QUERY_STRING="bob")
+            self.assertEqual(connection.answer().body, b"bob")
+            os.kill(loader.process.pid, signal.SIGUSR1)
 
 
 if __name__ == "__main__":

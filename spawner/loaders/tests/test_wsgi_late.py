@@ -201,6 +201,43 @@ class WsgiLate(WsgiLoader):
         self.addCleanup(connection.close)
         self.asks(connection, "bob")
 
+    def test_the_body_is_left_alone_after_its_end(self):
+        loader, connection = self.late("""
+            kept = []
+            class Body:
+                def __init__(self): self.rest, self.is_closed = iter((b"al", b"ice")), False
+                def __iter__(self): return self
+                def __next__(self):
+                    if self.is_closed: report("read after close")
+                    return next(self.rest)
+                def close(self):
+                    if self.is_closed: report("closed twice")
+                    self.is_closed = True
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/keep":
+                    kept.append(Body())
+                    start_response("200 OK", [])
+                    return kept[0]
+                attempt("rest", lambda: (list(kept[0].rest), kept[0].is_closed))
+                return answer(environ, start_response)
+        """)
+        connection.send(PATH_INFO="/keep")
+        self.assertEqual(connection.answer().body, b"alice")
+        self.asks(connection, "bob")
+        self.assertEqual(self.reports(loader), ["rest: ([], True)"])
+
+    def test_the_error_stream_stays(self):
+        loader, connection = self.late("""
+            kept = []
+            def application(environ, start_response):
+                kept.append(environ["wsgi.errors"])
+                kept[0].write(f"for {environ['QUERY_STRING']}\\n")
+                kept[0].flush()
+                return answer(environ, start_response)
+        """)
+        self.asks(connection, "alice", "bob")
+        self.assertEqual(loader.read_stderr(), "for alice\nfor bob\n")
+
     def test_the_session_protocol_has_the_same_rules(self):
         loader, connection = self.late("""
             def application(environ, start_response):
