@@ -16,9 +16,7 @@ use crate::children::AppChild;
 use crate::options::Options;
 use crate::output::{BootLog, Output};
 use crate::preloader::Preloading;
-use crate::prepare;
-use crate::process_group::kill_group;
-use rustix::process::Signal;
+use crate::prepare::{self, Setting};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -111,26 +109,28 @@ impl Application {
 
     /// Starts a process, and forwards what it writes to pipes.
     pub(super) fn launch(&self, command: Command) -> Result<Starting, BootError> {
-        let mut child = self.shared.forker.spawn(command).map_err(|e| self.cannot_fork(e))?;
+        let (child, pipes) = self.shared.forker.spawn(command).map_err(broken)?;
         let pipes = [
-            ("stdout", child.stdout.take().map(OwnedFd::from)),
-            ("stderr", child.stderr.take().map(OwnedFd::from)),
+            ("stdout", pipes.stdout.map(OwnedFd::from)),
+            ("stderr", pipes.stderr.map(OwnedFd::from)),
         ];
-        self.forward(AppChild::Started(child), pipes)
+        self.forward(child, pipes)
     }
 
     /// Forwards what a process writes to pipes.
-    pub(super) fn forward(&self, mut child: AppChild, pipes: Pipes) -> Result<Starting, BootError> {
+    pub(super) fn forward(&self, child: AppChild, pipes: Pipes) -> Result<Starting, BootError> {
         let output = Arc::new(Output::new(child.id(), self.boot_log()));
         let (open, output_ended) = channel();
         let _in_runtime = self.shared.runtime.enter();
         for (stream, pipe) in pipes {
             let Some(pipe) = pipe else { continue };
-            let pipe = pipe::Receiver::from_owned_fd(pipe).map_err(|e| {
-                kill_group(child.id(), Signal::KILL);
-                let _ = self.shared.children.reap(&mut child);
-                broken(e)
-            })?;
+            let pipe = match pipe::Receiver::from_owned_fd(pipe) {
+                Ok(pipe) => pipe,
+                Err(e) => {
+                    let _ = self.shared.children.reap(child);
+                    return Err(broken(e));
+                }
+            };
             let (output, open) = (Arc::clone(&output), open.clone());
             self.shared.runtime.spawn(async move {
                 output.forward(stream, pipe, Vec::new()).await;

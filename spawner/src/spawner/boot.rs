@@ -132,7 +132,7 @@ impl Application {
             held,
             control,
             ..AppInfo::new(
-                child.id(),
+                Arc::clone(child.leader()),
                 endpoint,
                 socket.protocol,
                 concurrency,

@@ -6,7 +6,6 @@
 
 use super::application::{Application, Starting, broken};
 use super::boot::Serving;
-use super::failed::has_exited;
 use crate::app_type::{Place, StartCommand};
 use crate::boot_error::BootError;
 use crate::connections::IdleEnd;
@@ -118,7 +117,7 @@ impl Application {
                     }
                 }
             }
-            if has_exited(&starting.child) || request.cancel().is_cancelled() {
+            if starting.child.leader().has_ended() || request.cancel().is_cancelled() {
                 return Err(Refusal::HungUp);
             }
             if Instant::now() >= deadline {
