@@ -123,6 +123,7 @@
 //! reaper kills what is left.
 
 pub mod app_type;
+mod backends;
 mod boot_error;
 pub mod chain;
 mod children;
@@ -134,8 +135,8 @@ mod held_socket;
 mod helper;
 pub mod instance_dir;
 pub mod kept;
-mod lifeline;
 mod leftovers;
+mod lifeline;
 mod link;
 mod listening;
 mod options;
