@@ -95,12 +95,14 @@ impl Application {
     /// Returns a command that executes `program` in the application's directory and environment.
     pub(super) fn command(&self, program: &Path) -> Command {
         let options = &self.options;
-        let mut command = prepare::command(program, options.user.as_ref(), self.shared.open_files);
-        command
-            .current_dir(&options.app.root)
-            .env("IN_PASSENGER", "1")
-            .env("PYTHONUNBUFFERED", "1")
-            .stderr(Stdio::piped());
+        let setting = Setting {
+            user: options.user.as_ref(),
+            directory: &options.app.root,
+            open_files: self.shared.open_files,
+            no_new_privileges: options.no_new_privileges,
+        };
+        let mut command = prepare::command(program, setting);
+        command.env("IN_PASSENGER", "1").env("PYTHONUNBUFFERED", "1").stderr(Stdio::piped());
         for name in ENVIRONMENT_VARIABLES {
             command.env(name, &options.environment);
         }
@@ -184,17 +186,6 @@ impl Application {
     /// Returns the keys that the handshake sends.
     pub(super) fn keys(&self, password: &str) -> Vec<(&'static str, String)> {
         keys::keys(&self.options, &self.shared.instance, password)
-    }
-
-    fn cannot_fork(&self, e: io::Error) -> BootError {
-        let root = &self.options.app.root;
-        if e.kind() == io::ErrorKind::NotFound && !root.is_dir() {
-            return BootError::plain(format!(
-                "the application's directory {} no longer exists. Restore it, or stop this server.",
-                root.display()
-            ));
-        }
-        broken(e)
     }
 
     pub(super) fn last_failure(&self) -> MutexGuard<'_, Option<String>> {

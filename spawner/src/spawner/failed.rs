@@ -73,6 +73,10 @@ impl Application {
     /// Returns the error of a process that could not execute the interpreter.
     pub(super) fn cannot_start(&self, why: &str) -> BootError {
         let remedy = match self.options.app.interpreter() {
+            _ if why.starts_with(prepare::NO_ENTRY) => {
+                let user = self.user_name();
+                format!(" Restore it and let the user {user} enter it, or stop this server.")
+            }
             Some(interpreter) => {
                 format!(" Install the interpreter, or name another with {}.", interpreter.option())
             }
