@@ -26,24 +26,31 @@ impl Ticks {
 pub(crate) fn kill(group: u32, end: Ticks) {
     let Some(number) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return };
     let members = listening::members(group).unwrap_or_default();
-    if members.iter().any(|member| stop(member, group, end).is_some()) {
+    if members.iter().any(|member| stop(member, group, end)) {
         let _ = kill_process_group(number, Signal::KILL);
     }
 }
 
-/// Stops a process of the group that is older than `end`.
-fn stop(process: &Process, group: u32, end: Ticks) -> Option<()> {
-    let handle = pidfd_open(Pid::from_raw(process.pid)?, PidfdFlags::empty()).ok()?;
+/// Stops a process of the group that is older than `end`. Returns whether it is stopped.
+fn stop(process: &Process, group: u32, end: Ticks) -> bool {
     // `Process` has its directory open. So these facts belong to the process of the handle, or are an error.
     let is_own = || {
-        let facts = process.stat().ok()?;
-        let is_alive = !matches!(facts.state, 'Z' | 'X');
-        (is_alive && u32::try_from(facts.pgrp) == Ok(group) && Ticks(facts.starttime) < end)
-            .then_some(())
+        process.stat().is_ok_and(|facts| {
+            let is_alive = !matches!(facts.state, 'Z' | 'X');
+            is_alive && u32::try_from(facts.pgrp) == Ok(group) && Ticks(facts.starttime) < end
+        })
     };
-    is_own()?;
-    pidfd_send_signal(&handle, Signal::STOP).ok()?;
-    is_own()
+    let handle =
+        Pid::from_raw(process.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let Some(handle) = handle.filter(|_| is_own()) else { return false };
+    if pidfd_send_signal(&handle, Signal::STOP).is_err() {
+        return false;
+    }
+    let is_stopped = is_own();
+    if !is_stopped {
+        let _ = pidfd_send_signal(&handle, Signal::CONT); // it has left the group meanwhile
+    }
+    is_stopped
 }
 
 #[cfg(test)]
