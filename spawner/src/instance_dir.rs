@@ -209,21 +209,6 @@ impl Shared {
     }
 }
 
-/// Returns pid and directory of each running server of this user, in order of pid. Root sees all servers.
-pub fn running(name: &str) -> Vec<(u32, PathBuf)> {
-    let own = rustix::process::geteuid();
-    let mut found: Vec<_> = bases(None)
-        .iter()
-        .flat_map(|base| found_in(name, base))
-        .filter(|found| found.uid == own.as_raw() || own.is_root())
-        .filter(|found| lock(&found.path).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
-        .map(|found| (found.pid, found.path))
-        .collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
 fn buffered(dir: &Path) -> PathBuf {
     dir.join("buffered")
 }
@@ -235,7 +220,7 @@ fn generation(dir: &Path) -> PathBuf {
 /// Returns the directories that may hold instance directories. A new one goes into the first.
 ///
 /// Only its owner may enter `$XDG_RUNTIME_DIR`, so the processes of another user need the other one.
-fn bases(user: Option<&User>) -> Vec<PathBuf> {
+pub(crate) fn bases(user: Option<&User>) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_dir());
     let runtime = runtime.filter(|_| user.is_none());
     runtime.into_iter().chain([std::env::temp_dir()]).collect()
@@ -314,20 +299,20 @@ fn is_at(dir: &OwnedFd, path: &Path) -> bool {
     rustix::fs::fstat(dir).is_ok_and(|d| (d.st_dev, d.st_ino) == (there.dev(), there.ino()))
 }
 
-fn lock(dir: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn lock(dir: &Path) -> io::Result<OwnedFd> {
     let fd = open_dir(dir)?;
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
     Ok(fd)
 }
 
 /// A directory with the name of an instance directory.
-struct Found {
-    pid: u32,
-    uid: u32,
-    path: PathBuf,
+pub(crate) struct Found {
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+    pub(crate) path: PathBuf,
 }
 
-fn found_in(name: &str, base: &Path) -> Vec<Found> {
+pub(crate) fn found_in(name: &str, base: &Path) -> Vec<Found> {
     let Ok(entries) = std::fs::read_dir(base) else { return Vec::new() };
     entries
         .flatten()
