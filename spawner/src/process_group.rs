@@ -101,14 +101,18 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    fn sleeper() -> Leader {
-        let child = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
-        Leader::new(child.id()).unwrap()
+    #[expect(clippy::zombie_processes, reason = "`Leader::reap` waits for the child")]
+    fn sleeper(leads_group: bool) -> Leader {
+        let mut command = Command::new("sleep");
+        if leads_group {
+            command.process_group(0);
+        }
+        Leader::of_child(&command.arg("600").spawn().unwrap())
     }
 
     #[test]
     fn a_process_gets_signals_until_it_is_reaped() {
-        let leader = sleeper();
+        let leader = sleeper(true);
         leader.signal(Signal::TERM);
         leader.await_end();
         assert!(leader.has_ended());
@@ -122,7 +126,7 @@ mod tests {
     /// The lock is the guarantee: while a signal is on its way, the number cannot become free.
     #[test]
     fn no_process_is_reaped_while_it_is_signalled() {
-        let leader = sleeper();
+        let leader = sleeper(true);
         leader.signal_group(Signal::KILL);
         leader.await_end();
         let signalling = leader.is_reaped();
@@ -139,8 +143,7 @@ mod tests {
 
     #[test]
     fn a_process_that_leads_no_group_yet_is_signalled_alone() {
-        let child = Command::new("sleep").arg("600").spawn().unwrap();
-        let leader = Leader::new(child.id()).unwrap();
+        let leader = sleeper(false);
         leader.signal_group(Signal::KILL);
         leader.await_end();
         assert_eq!(leader.reap().unwrap().signal(), Some(Signal::KILL.as_raw()));
