@@ -228,8 +228,8 @@ pub(crate) fn bases(user: Option<&User>) -> Vec<PathBuf> {
 
 /// Creates a directory with its parts, and locks it.
 fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
-    if let Some(user) = user {
-        is_safe_for(user, base)?;
+    if user.is_some() {
+        is_safe_for_root(base)?;
     }
     let path = loop {
         let file = format!("{name}.{}.{}", std::process::id(), random::characters(RANDOM));
@@ -257,22 +257,20 @@ fn furnish(path: &Path, user: Option<&User>) -> io::Result<Backends> {
     Backends::open(generation.join("backends"), user)
 }
 
-/// Fails if some user may not enter the directory, or `user` may put another one in its place.
-fn is_safe_for(user: &User, dir: &Path) -> io::Result<()> {
+/// Fails if some user may not enter the directory, or a user other than root may put another one in its place.
+fn is_safe_for_root(dir: &Path) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
-    let below = |what: &str, part: &Path| {
-        Err(io::Error::other(format!("the user of --user may {what} {}", part.display())))
-    };
     for part in dir.canonicalize()?.ancestors() {
         let facts = part.metadata()?;
+        let problem = |what: &str| Err(io::Error::other(format!("{what} {}", part.display())));
         if facts.mode() & 0o001 == 0 {
-            return below("not enter", part);
+            return problem("the user of --user may not enter");
         }
         // In a sticky directory a user may rename only files of its own.
-        let write = if facts.gid() == user.gid { 0o022 } else { 0o002 };
+        let write = if facts.gid() == 0 { 0o002 } else { 0o022 };
         let is_shared = facts.mode() & write != 0 && facts.mode() & STICKY == 0;
-        if facts.uid() == user.uid || is_shared {
-            return below("rename directories in", part);
+        if facts.uid() != 0 || is_shared {
+            return problem("users other than root may rename directories in");
         }
     }
     Ok(())

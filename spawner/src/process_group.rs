@@ -101,7 +101,6 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::Command;
 
-    #[expect(clippy::zombie_processes, reason = "`Leader::reap` waits for the child")]
     fn sleeper(leads_group: bool) -> Leader {
         let mut command = Command::new("sleep");
         if leads_group {
