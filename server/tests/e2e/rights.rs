@@ -74,6 +74,7 @@ connection = s.accept()[0]
 os.rename(d, d + ".old")
 os.symlink(os.path.dirname(victim), d)
 print("swapped as", os.getuid(), flush=True)
+os.kill(os.getpid(), 9)
 "#;
 
 #[test]
@@ -114,7 +115,7 @@ fn the_server_connects_to_no_socket_that_a_link_of_the_application_names() {
     open_to_all(dir.path());
     let runtime = runtime();
     let link = format!("ln -s {} $SOCKET && sleep 600", path.display());
-    let options = [&OPTIONS[..], &["--start-timeout", "2", "--start-command", &link]].concat();
+    let options = [&OPTIONS[..], &["--start-command", &link]].concat();
     let out = in_time(&mut start_command(runtime.path(), dir.path(), &options));
     assert!(String::from_utf8(out.stderr).unwrap().contains("not a socket of the application"));
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
