@@ -108,6 +108,7 @@ function onInput(chunk) {
     const colon = line.indexOf(': ');
     if (colon > 0) options[line.slice(0, colon)] = line.slice(colon + 2);
   }
+  delete options.connect_password; // http_session has none
   if (received.length > end + 2) leave();
   // From here on only the application keeps the process alive. A process that finishes without listening ends.
   if (process.stdin.unref) process.stdin.unref();

@@ -17,6 +17,7 @@ wsgi-server.py or asgi-server.py, which lie beside this file. The option `app_ty
 """
 
 import faulthandler
+import hmac
 import importlib
 import importlib.machinery
 import importlib.util
@@ -83,6 +84,7 @@ class Channel:
     def __init__(self):
         self.pid = os.getpid()
         self.options = {}
+        self.is_password = None  # whether some bytes are the password of a request
         self.control = None  # the descriptor that becomes readable when the process has to leave
         self.sockets = []  # name, path, protocol, concurrency
 
@@ -116,6 +118,9 @@ class Channel:
                     break
                 key, _, value = os.fsdecode(line.rstrip(b"\n")).partition(": ")
                 self.options[key] = value
+        password = os.fsencode(self.options.pop("connect_password", ""))
+        # The application can reach this object. A variable of a function is in no dump of objects.
+        self.is_password = lambda given: hmac.compare_digest(given, password)
         if not self.options.get("generation_dir"):
             raise LoadError("The handshake has no generation_dir, the directory for the socket.")
 

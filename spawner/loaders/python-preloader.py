@@ -152,9 +152,8 @@ def fork_for_the_parent():
 
 def become_process(command, preloader_control):
     """Turn a forked process into one whose channel is the connection of its command."""
-    os.setpgid(0, 0)  # the server ends a process with its group
-    if ctypes is not None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()  # the server ends a process with its group
+    die_with_the_server()
     os.close(preloader_control)
     for descriptor in (0, 1):
         os.dup2(command.connection.fileno(), descriptor)
@@ -162,6 +161,15 @@ def become_process(command, preloader_control):
         os.dup2(command.descriptors[0], 2)
     command.answer(f"OK\n{os.getpid()}\n")
     command.close()
+
+
+def die_with_the_server():
+    """Ask the kernel to kill this process when its parent ends, the server. No other process does so if its reaper is killed, too."""
+    server = os.getppid()
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+    if os.getppid() != server:
+        os._exit(1)  # the request came too late
 
 
 def use_null_as_input():
@@ -203,6 +211,8 @@ def main():
     def preload():
         nonlocal loaded
         channel.handshake()
+        if ctypes is None:
+            raise loader.LoadError("This Python lacks the module ctypes, without which a forked process could outlive the server.")
         loaded = loader.load(channel)
         return Preloader(channel).run()
 

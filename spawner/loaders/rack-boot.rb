@@ -39,6 +39,21 @@ module Cabrank
   # SIGTERM arrived. This is not a StandardError, so that a `rescue` of the application does not swallow it.
   class Terminated < Exception; end # rubocop:disable Lint/InheritException
 
+  # Objects that an application can reach, and that refer to it and to its other requests. Pages for exceptions, loggers and
+  # serializers show an object with all that it refers to, and so would show secrets.
+  module Terse
+    # Makes each class of this module terse that has been defined so far. Exceptions have their messages.
+    def self.cover
+      classes = Cabrank.constants.map { |name| Cabrank.const_get(name) }.grep(Class)
+      classes.each { |one| one.include(self) unless one <= Exception }
+    end
+
+    def inspect = "#<#{self.class}>"
+
+    # Serializers, such as those of YAML and of Active Support, ask for these.
+    def instance_variables = []
+  end
+
   # One process from its start to its end.
   class Boot
     PROTOCOL_VERSION = "1.0"
@@ -163,11 +178,12 @@ module Cabrank
     # Sends that the application is ready, and serves it.
     def serve(application, forked:)
       require_relative "rack-server"
+      Terse.cover
       directory = sockets_directory
       paths = %w[rack kept].map { |name| socket_path(directory, name) }
       begin
         threads = [@options["app_threads"].to_i, 1].max
-        server = Server.new(application, *paths, @options["connect_password"] || "", threads: threads,
+        server = Server.new(application, *paths, @options.delete("connect_password") || "", threads: threads,
                             sends_early_hints: @options["early_hints"] == "true")
       rescue SystemCallError => e
         raise Unservable, "Cannot listen on a socket in #{directory}: #{e.message}"

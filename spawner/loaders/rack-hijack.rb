@@ -174,4 +174,6 @@ module Cabrank
       @server.take_back(@connection, is_complete)
     end
   end
+
+  Terse.cover
 end

@@ -13,10 +13,21 @@ module Cabrank
   class Preloader < Boot
     COMMAND_TIMEOUT = 10
 
+    PR_SET_PDEATHSIG = 1
+    # Ruby has no method for prctl. The system call has another number on each architecture.
+    PRCTL = {
+      "x86_64" => 157, "aarch64" => 167, "riscv64" => 167, "loongarch64" => 167, "powerpc64le" => 171, "ppc64le" => 171,
+      "s390x" => 172, "i386" => 172, "i486" => 172, "i586" => 172, "i686" => 172, "arm" => 172, "armv6l" => 172,
+      "armv7l" => 172
+    }.freeze
+    private_constant :PR_SET_PDEATHSIG, :PRCTL
+
     def run
       install_signal_handlers
       guarded do
         @options = handshake
+        @prctl = PRCTL[RbConfig::CONFIG["host_cpu"]] or
+          raise Unservable, "A forked process could outlive the server on #{RbConfig::CONFIG["host_cpu"]}."
         application = load_application
         require_relative "rack-server"
         listen
@@ -94,10 +105,22 @@ module Cabrank
       connection.write("Error\ncannot fork: #{e.message}\n")
     end
 
+    # Asks the kernel to kill this process when its parent ends, the server. No other process does so if the reaper is
+    # killed, too.
+    def die_with_the_server
+      server = Process.ppid
+      verbose, $VERBOSE = $VERBOSE, nil # `syscall` warns of itself
+      syscall(@prctl, PR_SET_PDEATHSIG, Signal.list["KILL"], 0, 0, 0)
+      exit!(1) if Process.ppid != server # the request came too late
+    ensure
+      $VERBOSE = verbose
+    end
+
     def become_process(connection, application)
       @is_ready = false
       guarded do
-        Process.setpgid(0, 0) # the server ends a process with its group
+        Process.setsid # the server ends a process with its group
+        die_with_the_server
         @listener.close
         @channel.close
         # The class of STDIN and STDOUT stays.

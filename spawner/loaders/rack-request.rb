@@ -28,8 +28,11 @@ module Cabrank
 
     def initialize(password, is_multithreaded:)
       @base = BASE.merge("rack.multithread" => is_multithreaded).freeze
-      @password = password.b.freeze
-      @password_hash = @password.hash
+      right = password.b.freeze
+      right_hash = right.hash
+      # The comparison takes constant time: the hash has a secret key, and strings of different hashes are not compared.
+      # A variable of a block is in no dump of objects.
+      @knows_password = ->(given) { given && given.hash == right_hash && given == right }
     end
 
     # Returns the `env`, without `rack.input` and `rack.hijack`, for the pairs of a request's head.
@@ -46,9 +49,7 @@ module Cabrank
         env[fields[index]] = fields[index + 1]
         index += 2
       end
-      given = env.delete("PASSENGER_CONNECT_PASSWORD")
-      # The comparison takes constant time: the hash has a secret key, and strings of different hashes are not compared.
-      raise BadRequest, "wrong connect password" unless given && given.hash == @password_hash && given == @password
+      raise BadRequest, "wrong connect password" unless @knows_password.call(env.delete("PASSENGER_CONNECT_PASSWORD"))
       raise BadRequest, "the head has no REQUEST_METHOD" if env["REQUEST_METHOD"].empty?
 
       correct(env)

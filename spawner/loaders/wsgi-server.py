@@ -12,7 +12,6 @@ this for TCP, has no effect here.) So the server also detects that a process was
 answer that breaks off without Content-Length after the request's body was read.
 """
 
-import hmac
 import io
 import os
 import re
@@ -84,7 +83,7 @@ BASE = {
 }
 
 
-def make_environ(block, password):
+def make_environ(block, is_password):
     """Return the environ of PEP 3333, without `wsgi.input`, for the pairs of a request's head.
 
     The block is the head without its last NUL.
@@ -95,7 +94,7 @@ def make_environ(block, password):
     pairs = iter(fields)
     environ = BASE.copy()
     environ.update(zip(pairs, pairs))
-    if not hmac.compare_digest(environ.pop("PASSENGER_CONNECT_PASSWORD", "").encode("latin-1"), password):
+    if not is_password(environ.pop("PASSENGER_CONNECT_PASSWORD", "").encode("latin-1")):
         raise ValueError("wrong connect password")
     if not environ.get("REQUEST_METHOD"):
         raise ValueError("the head has no REQUEST_METHOD")
@@ -703,7 +702,6 @@ class Server:
         self.application = application
         self.channel = channel
         self.threads = channel.threads
-        self.password = os.fsencode(channel.options.get("connect_password", ""))
         self.kept = {}  # descriptor: connection
         self.sessions = set()  # connections of the session protocol
         # Forked children of the application share this set. So a connection leaves it before it is closed: the child may
@@ -813,7 +811,7 @@ class Server:
             block = read_head(conn)
             if block is None:
                 return
-            environ = make_environ(block, self.password)
+            environ = make_environ(block, self.channel.is_password)
             if environ["REQUEST_METHOD"] == "PING":
                 conn.sendall(b"pong")
                 conn.shutdown(socket.SHUT_WR)
@@ -850,7 +848,7 @@ class Server:
             if count < end:
                 data, end = kept.receive_head(data[:count])
                 count = len(data)
-            environ = make_environ(data[4:end - 1], self.password)
+            environ = make_environ(data[4:end - 1], self.channel.is_password)
         except (OSError, ValueError) as error:
             print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
             return False

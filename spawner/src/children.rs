@@ -3,14 +3,13 @@
 //! A server that must end at once kills them. A server that shuts down gracefully waits for the last. If
 //! the server is killed, its [`reaper`](crate::reaper) does the rest.
 
-use crate::process_group::kill_group;
+use crate::process_group::Leader;
 use crate::reaper::Reaper;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
-use std::collections::HashSet;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// The process groups that have been started and not reaped.
@@ -26,7 +25,7 @@ pub(crate) struct Children {
 #[derive(Debug, Default)]
 struct Sets {
     /// The groups that have not ended.
-    groups: HashSet<u32>,
+    groups: HashMap<u32, Arc<Leader>>,
     /// The leaders that have not been reaped.
     unreaped: HashSet<u32>,
 }
@@ -46,49 +45,59 @@ impl Children {
         self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a process as the leader of a new group.
-    pub(crate) fn start(&self, command: &mut Command) -> io::Result<Child> {
+    /// Starts a process, which becomes the leader of a group. Its pipes are those of the second value.
+    pub(crate) fn start(&self, command: &mut Command) -> io::Result<(AppChild, Child)> {
         let birth = self.births.lock();
-        let child = command.process_group(0).spawn()?;
-        let mut sets = self.sets();
-        sets.groups.insert(child.id());
-        sets.unreaped.insert(child.id());
-        drop(sets);
+        let child = command.spawn()?;
+        let leader = Arc::new(Leader::new(child.id())?);
+        self.add(&leader);
         drop(birth);
         self.reaper.begun(child.id());
-        Ok(child)
+        Ok((AppChild(leader), child))
+    }
+
+    fn add(&self, leader: &Arc<Leader>) {
+        let mut sets = self.sets();
+        sets.groups.insert(leader.pid(), Arc::clone(leader));
+        sets.unreaped.insert(leader.pid());
     }
 
     /// Adds a process that a preloader has forked. It leads a group, and is a child of the server.
     ///
+    /// The preloader is code of the application, and may name any process. `uid` is the user of the application.
+    ///
     /// # Errors
-    /// The process is not a child of the server.
-    pub(crate) fn adopt(&self, pid: u32) -> io::Result<AppChild> {
-        let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let raw = raw.ok_or_else(|| io::Error::other("no such pid"))?;
+    /// The process is no new child of the server, or belongs to another user.
+    pub(crate) fn adopt(&self, pid: u32, uid: u32) -> io::Result<AppChild> {
+        let leader = Arc::new(Leader::new(pid)?);
         let birth = self.births.lock();
         // A pid that is not a child's could be any process of the system.
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let raw = Pid::from_raw(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
         waitid(WaitId::Pid(raw), look)?;
-        let mut sets = self.sets();
-        sets.groups.insert(pid);
-        sets.unreaped.insert(pid);
-        drop(sets);
+        // It could also be the reaper, or a process of another application.
+        let status = procfs::process::Process::new(raw.as_raw_pid()).and_then(|p| p.status());
+        if status.map_err(io::Error::other)?.euid != uid || self.sets().unreaped.contains(&pid) {
+            return Err(io::Error::other("it is no new process of the application"));
+        }
+        self.add(&leader);
         drop(birth);
         self.reaper.begun(pid);
-        Ok(AppChild::Adopted(raw))
+        Ok(AppChild(leader))
     }
 
     /// Kills the rest of a process's group, waits for its end, and reaps it.
     ///
     /// The rest are helpers of the process. A daemon that outlives it has a session of its own.
-    pub(crate) fn reap(&self, child: &mut AppChild) -> io::Result<ExitStatus> {
-        // The order matters: the system does not reuse the pid before `wait`.
-        kill_group(child.id(), Signal::KILL);
-        self.sets().groups.remove(&child.id());
-        self.reaper.ended(child.id());
-        let status = child.wait();
-        self.sets().unreaped.remove(&child.id());
+    pub(crate) fn reap(&self, child: AppChild) -> io::Result<ExitStatus> {
+        let AppChild(leader) = child;
+        leader.signal_group(Signal::KILL);
+        leader.await_end();
+        // The order matters: the system may reuse the pid after the reap.
+        self.sets().groups.remove(&leader.pid());
+        self.reaper.ended(leader.pid());
+        let status = leader.reap();
+        self.sets().unreaped.remove(&leader.pid());
         self.changed.notify_waiters();
         status
     }
@@ -105,8 +114,8 @@ impl Children {
 
     /// Kills all process groups.
     pub(crate) fn kill_all(&self) {
-        for &pid in &self.sets().groups {
-            kill_group(pid, Signal::KILL);
+        for leader in self.sets().groups.values() {
+            leader.signal_group(Signal::KILL);
         }
     }
 
@@ -122,34 +131,18 @@ impl Children {
     }
 }
 
-/// A child of the server that has not been reaped.
+/// A child of the server that has not been reaped. Only its owner may reap it.
 #[derive(Debug)]
-pub(crate) enum AppChild {
-    /// The server has started it.
-    Started(Child),
-    /// A preloader has forked it.
-    Adopted(Pid),
-}
+pub(crate) struct AppChild(Arc<Leader>);
 
 impl AppChild {
     pub(crate) fn id(&self) -> u32 {
-        match self {
-            AppChild::Started(child) => child.id(),
-            AppChild::Adopted(pid) => pid.as_raw_pid().unsigned_abs(),
-        }
+        self.0.pid()
     }
 
-    fn wait(&mut self) -> io::Result<ExitStatus> {
-        match self {
-            AppChild::Started(child) => child.wait(),
-            AppChild::Adopted(pid) => loop {
-                match waitpid(Some(*pid), WaitOptions::empty()) {
-                    Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
-                    Ok(None) | Err(rustix::io::Errno::INTR) => {}
-                    Err(e) => return Err(e.into()),
-                }
-            },
-        }
+    /// Returns the right to signal the process, which others may have as well.
+    pub(crate) fn leader(&self) -> &Arc<Leader> {
+        &self.0
     }
 }
 

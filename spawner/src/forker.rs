@@ -3,14 +3,15 @@
 //! The kernel kills a process with a parent-death signal when the thread that forked it ends, not when
 //! the server does. The pool's threads come and go, so one thread of its own forks, and never ends.
 
-use crate::children::Children;
+use crate::children::{AppChild, Children};
 use std::io;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread;
 
-type Order = (Command, SyncSender<io::Result<Child>>);
+type Born = io::Result<(AppChild, Child)>;
+type Order = (Command, SyncSender<Born>);
 
 /// Starts processes on its own thread.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Forker {
     }
 
     /// Starts a process, and waits until it executes.
-    pub(crate) fn spawn(&self, command: Command) -> io::Result<Child> {
+    pub(crate) fn spawn(&self, command: Command) -> Born {
         let ended = || io::Error::other("the thread that starts processes has ended");
         let (answer, child) = sync_channel(1);
         self.0.send((command, answer)).map_err(|_| ended())?;

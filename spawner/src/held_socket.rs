@@ -4,15 +4,20 @@
 //! does not connect) and connects through the kernel's link to the open file, `/proc/self/fd/N`. So a
 //! cleaner of temporary files does not cut off running processes.
 
-use rustix::fs::{FileType, Mode, OFlags};
+use crate::backends::{Backends, Identity, PATH};
+use rustix::fs::{FileType, Mode};
+use std::ffi::OsString;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A Unix socket that another process listens on.
 #[derive(Debug)]
 pub(crate) struct HeldSocket {
-    path: PathBuf,
     file: OwnedFd,
+    identity: Identity,
+    /// The directory of sockets and the file's name, if the file is there. The application removes other files itself.
+    place: Option<(Backends, OsString)>,
 }
 
 impl HeldSocket {
@@ -20,15 +25,34 @@ impl HeldSocket {
     ///
     /// # Errors
     /// The problem, in words that name the path.
-    pub(crate) fn open(path: &Path, uid: u32) -> Result<HeldSocket, String> {
-        let failed = |e| format!("the socket {}: {e}", path.display());
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
-        let facts = rustix::fs::fstat(&file).map_err(failed)?;
+    pub(crate) fn open(path: &Path, uid: u32, backends: &Backends) -> Result<HeldSocket, String> {
+        let absent = || format!("the socket {}: there is no such file", path.display());
+        HeldSocket::find(path, uid, backends)?.ok_or_else(absent)
+    }
+
+    /// Opens the file of a socket, as [`open`](Self::open) does, if the file exists.
+    pub(crate) fn find(
+        path: &Path,
+        uid: u32,
+        backends: &Backends,
+    ) -> Result<Option<HeldSocket>, String> {
+        let failed = |e: io::Error| format!("the socket {}: {e}", path.display());
+        let name = backends.name_in(path);
+        // This opening has no effect on a file elsewhere, and the checks follow on the same file.
+        let opened = match name {
+            Some(name) => backends.open_path(name),
+            None => rustix::fs::open(path, PATH, Mode::empty()).map_err(io::Error::from),
+        };
+        let file = match opened {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened.map_err(failed)?,
+        };
+        let facts = rustix::fs::fstat(&file).map_err(|e| failed(e.into()))?;
         if FileType::from_raw_mode(facts.st_mode) != FileType::Socket || facts.st_uid != uid {
             return Err(format!("{} is not a socket of the application's user", path.display()));
         }
-        Ok(HeldSocket { path: path.to_owned(), file })
+        let place = name.map(|name| (backends.clone(), name.to_owned()));
+        Ok(Some(HeldSocket { file, identity: Identity::of(&facts), place }))
     }
 
     /// Returns the path to connect to. It is valid as long as this value exists.
@@ -36,9 +60,11 @@ impl HeldSocket {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
     }
 
-    /// Removes the file, if it is still there. The function blocks.
+    /// Removes the file, if it is still in the directory of sockets. The function blocks.
     pub(crate) fn remove(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some((backends, name)) = &self.place {
+            backends.remove(name, self.identity);
+        }
     }
 }
 
@@ -47,28 +73,50 @@ mod tests {
     use super::*;
     use std::os::unix::net::{UnixListener, UnixStream};
 
+    /// Returns a directory with a directory of sockets, and the socket `socket` in it.
+    fn socket() -> (tempfile::TempDir, Backends, PathBuf, UnixListener) {
+        let dir = tempfile::tempdir().unwrap();
+        let backends = Backends::open(dir.path().join("backends"), None).unwrap();
+        let path = backends.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        (dir, backends, path, listener)
+    }
+
+    fn uid() -> u32 {
+        rustix::process::geteuid().as_raw()
+    }
+
     #[test]
     fn a_removed_socket_is_still_reachable() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("socket");
-        let _listener = UnixListener::bind(&path).unwrap();
-        let uid = rustix::process::geteuid().as_raw();
-        let held = HeldSocket::open(&path, uid).unwrap();
+        let (dir, backends, path, _listener) = socket();
+        let held = HeldSocket::open(&path, uid(), &backends).unwrap();
         drop(dir);
         assert!(UnixStream::connect(&path).is_err());
         UnixStream::connect(held.address()).unwrap();
+        held.remove();
     }
 
     #[test]
     fn other_files_and_sockets_of_others_are_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("socket");
-        let _listener = UnixListener::bind(&path).unwrap();
-        let uid = rustix::process::geteuid().as_raw();
-        assert!(HeldSocket::open(&path, uid + 1).unwrap_err().contains("not a socket of"));
-        let link = dir.path().join("link");
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(HeldSocket::open(&link, uid).is_err());
-        assert!(HeldSocket::open(&dir.path().join("gone"), uid).unwrap_err().contains("gone"));
+        let (dir, backends, path, _listener) = socket();
+        let open = |path: &Path, uid| HeldSocket::open(path, uid, &backends);
+        assert!(open(&path, uid() + 1).unwrap_err().contains("not a socket of"));
+        for link in [dir.path().join("link"), backends.path().join("link")] {
+            std::os::unix::fs::symlink(&path, &link).unwrap();
+            assert!(open(&link, uid()).is_err());
+        }
+        assert!(open(&dir.path().join("gone"), uid()).unwrap_err().contains("gone"));
+        assert!(open(&backends.path().join("gone"), uid()).unwrap_err().contains("gone"));
+    }
+
+    #[test]
+    fn only_a_socket_in_the_directory_of_sockets_is_removed() {
+        let (dir, backends, path, _listener) = socket();
+        HeldSocket::open(&path, uid(), &backends).unwrap().remove();
+        assert!(!path.exists());
+        let elsewhere = dir.path().join("socket");
+        let _listener = UnixListener::bind(&elsewhere).unwrap();
+        HeldSocket::open(&elsewhere, uid(), &backends).unwrap().remove();
+        assert!(elsewhere.exists());
     }
 }

@@ -14,16 +14,19 @@
 //!
 //! # Another user
 //! With `--user`, application processes must reach their loader and their sockets. The directories then
-//! let every user through but list nothing, and `backends` belongs to that user.
+//! let every user through but list nothing. `backends` belongs to that user, and lets no other user through.
+//!
+//! Each mode is set on the open file or directory, because the umask of the server may take rights away.
 
+use crate::backends::{Backends, make_dir, open_dir};
 use crate::error::Error;
 use crate::random;
 use crate::user::User;
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use std::fs::{DirBuilder, OpenOptions};
+use rustix::fs::{FlockOperation, Mode};
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -56,6 +59,7 @@ struct Current {
     path: PathBuf,
     /// The directory of the bodies and answers that do not fit into memory.
     buffered: Arc<Path>,
+    backends: Backends,
     /// The open directory that holds the lock; `None` once the server has removed it.
     lock: Option<OwnedFd>,
 }
@@ -139,6 +143,10 @@ impl Shared {
     pub fn generation(&self) -> PathBuf {
         generation(&self.path())
     }
+    /// Returns the directory of the sockets of application processes.
+    pub(crate) fn backends(&self) -> Backends {
+        self.current().backends.clone()
+    }
     /// Writes a file into the directory, unless it is there. The function blocks.
     ///
     /// The file appears with its whole text. Another process may be starting, and a disk may be full, so a file
@@ -183,7 +191,8 @@ impl Shared {
             return Err(io::Error::other("the server is shutting down"));
         };
         if is_at(lock, &current.path) {
-            furnish(&current.path, self.user.as_ref())?;
+            let backends = furnish(&current.path, self.user.as_ref())?;
+            current.backends = backends;
             return Ok(Restored::Intact);
         }
         let old = current.path.parent().map(Path::to_owned);
@@ -200,21 +209,6 @@ impl Shared {
     }
 }
 
-/// Returns pid and directory of each running server of this user, in order of pid. Root sees all servers.
-pub fn running(name: &str) -> Vec<(u32, PathBuf)> {
-    let own = rustix::process::geteuid();
-    let mut found: Vec<_> = bases(None)
-        .iter()
-        .flat_map(|base| found_in(name, base))
-        .filter(|found| found.uid == own.as_raw() || own.is_root())
-        .filter(|found| lock(&found.path).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
-        .map(|found| (found.pid, found.path))
-        .collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
 fn buffered(dir: &Path) -> PathBuf {
     dir.join("buffered")
 }
@@ -226,7 +220,7 @@ fn generation(dir: &Path) -> PathBuf {
 /// Returns the directories that may hold instance directories. A new one goes into the first.
 ///
 /// Only its owner may enter `$XDG_RUNTIME_DIR`, so the processes of another user need the other one.
-fn bases(user: Option<&User>) -> Vec<PathBuf> {
+pub(crate) fn bases(user: Option<&User>) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_dir());
     let runtime = runtime.filter(|_| user.is_none());
     runtime.into_iter().chain([std::env::temp_dir()]).collect()
@@ -235,7 +229,7 @@ fn bases(user: Option<&User>) -> Vec<PathBuf> {
 /// Creates a directory with its parts, and locks it.
 fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
     if user.is_some() {
-        lets_everyone_through(base)?;
+        is_safe_for_root(base)?;
     }
     let path = loop {
         let file = format!("{name}.{}.{}", std::process::id(), random::characters(RANDOM));
@@ -246,49 +240,54 @@ fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current
         }
     };
     let lock = lock(&path)?;
-    furnish(&path, user)?;
+    let backends = furnish(&path, user)?;
     let buffered = buffered(&path).into();
-    Ok(Current { path, buffered, lock: Some(lock) })
+    Ok(Current { path, buffered, backends, lock: Some(lock) })
 }
 
-/// Creates the parts of an instance directory that do not exist.
-fn furnish(path: &Path, user: Option<&User>) -> io::Result<()> {
+/// Creates the parts of an instance directory that do not exist. Returns the directory of sockets.
+fn furnish(path: &Path, user: Option<&User>) -> io::Result<Backends> {
     let generation = generation(path);
-    let backends = generation.join("backends");
-    for dir in [&generation, &backends, &buffered(path)] {
+    for (dir, user) in [(&generation, user), (&buffered(path), None)] {
         match make(dir, user) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
-        if let Some(user) = user
-            && dir == &backends
-        {
-            std::os::unix::fs::chown(dir, Some(user.uid), Some(user.gid))?;
-        }
     }
-    Ok(())
+    Backends::open(generation.join("backends"), user)
 }
 
-/// Fails if some user may not enter the directory.
-fn lets_everyone_through(dir: &Path) -> io::Result<()> {
+/// Fails if some user may not enter the directory, or a user other than root may put another one in its place.
+fn is_safe_for_root(dir: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
     for part in dir.canonicalize()?.ancestors() {
-        if part.metadata()?.mode() & 0o001 == 0 {
-            return Err(io::Error::other(format!(
-                "the user of --user may not enter {}",
-                part.display()
-            )));
+        let facts = part.metadata()?;
+        let problem = |what: &str| Err(io::Error::other(format!("{what} {}", part.display())));
+        if facts.mode() & 0o001 == 0 {
+            return problem("the user of --user may not enter");
+        }
+        // In a sticky directory a user may rename only files of its own.
+        let write = if facts.gid() == 0 { 0o002 } else { 0o022 };
+        let is_shared = facts.mode() & write != 0 && facts.mode() & STICKY == 0;
+        if facts.uid() != 0 || is_shared {
+            return problem("users other than root may rename directories in");
         }
     }
     Ok(())
 }
 
-/// Creates a directory with its mode, so that other users can never list it.
+/// Creates a directory that other users can never list, and that `user` may enter.
 fn make(path: &Path, user: Option<&User>) -> io::Result<()> {
-    DirBuilder::new().mode(if user.is_some() { 0o711 } else { 0o700 }).create(path)
+    let dir = make_dir(path)?;
+    if user.is_some() {
+        rustix::fs::fchmod(&dir, Mode::from_raw_mode(0o711))?;
+    }
+    Ok(())
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
     file.write_all(text.as_bytes())
 }
 
@@ -298,21 +297,20 @@ fn is_at(dir: &OwnedFd, path: &Path) -> bool {
     rustix::fs::fstat(dir).is_ok_and(|d| (d.st_dev, d.st_ino) == (there.dev(), there.ino()))
 }
 
-fn lock(dir: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(dir, flags, Mode::empty())?;
+pub(crate) fn lock(dir: &Path) -> io::Result<OwnedFd> {
+    let fd = open_dir(dir)?;
     rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
     Ok(fd)
 }
 
 /// A directory with the name of an instance directory.
-struct Found {
-    pid: u32,
-    uid: u32,
-    path: PathBuf,
+pub(crate) struct Found {
+    pub(crate) pid: u32,
+    pub(crate) uid: u32,
+    pub(crate) path: PathBuf,
 }
 
-fn found_in(name: &str, base: &Path) -> Vec<Found> {
+pub(crate) fn found_in(name: &str, base: &Path) -> Vec<Found> {
     let Ok(entries) = std::fs::read_dir(base) else { return Vec::new() };
     entries
         .flatten()
@@ -347,7 +345,6 @@ fn remove_stale(name: &str, base: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_directory_is_private_and_removed_with_its_owner() {

@@ -123,6 +123,7 @@
 //! reaper kills what is left.
 
 pub mod app_type;
+mod backends;
 mod boot_error;
 pub mod chain;
 mod children;
@@ -134,6 +135,7 @@ mod held_socket;
 mod helper;
 pub mod instance_dir;
 pub mod kept;
+mod leftovers;
 mod lifeline;
 mod link;
 mod listening;
@@ -149,6 +151,7 @@ pub mod properties;
 mod random;
 mod reaper;
 mod reports;
+mod running;
 mod spawner;
 pub mod stream;
 mod supervisor;
@@ -162,7 +165,8 @@ pub use helper::{Helper, helper};
 pub use link::Link;
 pub use options::{Options, SpawnMethod};
 pub use output::APP_OUTPUT;
-pub use process_group::kill_group;
+pub use process_group::Leader;
+pub use running::{Running, running};
 pub use spawner::AppSpawner;
 pub use supervisor::Supervisor;
 pub use user::User;

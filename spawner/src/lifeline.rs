@@ -7,9 +7,8 @@ use crate::children::{AppChild, Children};
 use crate::held_socket::HeldSocket;
 use crate::listening;
 use crate::process::AppInfo;
-use crate::process_group::kill_group;
 use crate::reports::Reports;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use rustix::process::Signal;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -30,13 +29,10 @@ pub(crate) struct Exit(oneshot::Receiver<()>);
 
 impl Exit {
     pub(crate) fn of(child: &AppChild) -> io::Result<Exit> {
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| io::Error::other("no such pid"))?;
+        let leader = Arc::clone(child.leader());
         let (ended, exit) = oneshot::channel();
         std::thread::Builder::new().name(format!("app {}", child.id())).spawn(move || {
-            // NOWAIT leaves the process unreaped, so that its pid is not reused before `reap`.
-            let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            while waitid(WaitId::Pid(pid), look).is_err_and(|e| e == rustix::io::Errno::INTR) {}
+            leader.await_end();
             let _ = ended.send(());
         })?;
         Ok(Exit(exit))
@@ -50,7 +46,7 @@ impl Exit {
 
 /// Watches a process until its end, and reaps it.
 pub(crate) async fn hold(
-    mut child: AppChild,
+    child: AppChild,
     mut exit: Exit,
     info: Arc<AppInfo>,
     reports: Arc<Reports>,
@@ -73,7 +69,7 @@ pub(crate) async fn hold(
     if expected && info.control.is_none() {
         await_group(info.pid, since + 2 * GRACE).await;
     }
-    let status = children.reap(&mut child);
+    let status = children.reap(child);
     info.connections.close_idle(&info.endpoint);
     let pid = info.pid;
     // Most loaders remove their socket themselves.
@@ -100,12 +96,12 @@ async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
     } else if !hurry && tokio::time::timeout(GRACE, exit.done()).await.is_ok() {
         return false;
     }
-    kill_group(info.pid, Signal::TERM);
+    info.leader.signal_group(Signal::TERM);
     if tokio::time::timeout(grace, exit.done()).await.is_ok() {
         return true;
     }
     tracing::warn!(pid = info.pid, "App {} does not exit: killing it", info.pid);
-    kill_group(info.pid, Signal::KILL);
+    info.leader.signal_group(Signal::KILL);
     exit.done().await;
     true
 }

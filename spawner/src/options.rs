@@ -42,6 +42,8 @@ pub struct Options {
     pub group_name: String,
     /// The user of the processes; `None`: the program's own.
     pub user: Option<User>,
+    /// Whether the processes, and all that they start, can never gain rights by executing a program.
+    pub no_new_privileges: bool,
     /// How the processes start.
     pub spawn_method: SpawnMethod,
     /// The time after which an unused preloader leaves; `None`: never.
@@ -75,6 +77,7 @@ impl Options {
             environment: "production".into(),
             group_name: PoolOptions::new(&app.root).app_group_name().into(),
             user: None,
+            no_new_privileges: false,
             spawn_method: SpawnMethod::Direct,
             max_preloader_idle_time: Some(Duration::from_secs(300)),
             start_timeout: Duration::from_secs(90),

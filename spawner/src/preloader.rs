@@ -6,7 +6,7 @@
 use crate::children::{AppChild, Children};
 use crate::held_socket::HeldSocket;
 use crate::lifeline::{self, Exit};
-use crate::process_group::kill_group;
+use crate::process_group::Leader;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, sendmsg};
 use rustix::process::Signal;
 use std::io::{self, IoSlice, Read, Write};
@@ -64,7 +64,7 @@ enum Mode {
 /// A preloader that is free for a spawn. Dropping it asks the process to leave.
 #[derive(Debug)]
 pub(crate) struct Preloader {
-    pid: u32,
+    leader: Arc<Leader>,
     version: u64,
     socket: HeldSocket,
     control: OwnedWriteHalf,
@@ -121,7 +121,7 @@ impl Preloading {
         let idle = if place.uses == uses { place.preloader.take() } else { None };
         drop(place);
         if let Some(idle) = &idle {
-            tracing::info!(pid = idle.pid, "preloader {} was idle, and leaves", idle.pid);
+            tracing::info!(pid = idle.pid(), "preloader {} was idle, and leaves", idle.pid());
         }
     }
 
@@ -176,16 +176,16 @@ impl Preloader {
         children: Arc<Children>,
         runtime: &Handle,
     ) -> io::Result<Self> {
-        let pid = child.id();
+        let leader = Arc::clone(child.leader());
         let exit = Exit::of(&child)?;
         let leave = Arc::new(Notify::new());
         let has_ended = Arc::new(AtomicBool::new(false));
         runtime.spawn(hold(child, exit, Arc::clone(&leave), Arc::clone(&has_ended), children));
-        Ok(Preloader { pid, version, socket, control, leave, has_ended })
+        Ok(Preloader { leader, version, socket, control, leave, has_ended })
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.pid
+        self.leader.pid()
     }
 
     /// Opens a connection for a command.
@@ -198,9 +198,7 @@ impl Preloader {
 
     /// Kills a preloader that does not answer.
     pub(crate) fn kill(self) {
-        if !self.has_ended.load(Ordering::Acquire) {
-            kill_group(self.pid, Signal::KILL);
-        }
+        self.leader.signal_group(Signal::KILL);
     }
 }
 
@@ -256,7 +254,7 @@ pub(crate) fn fork(connection: &UnixStream, stderr: OwnedFd) -> Result<u32, Stri
 
 /// Watches a preloader to its end, and reaps it.
 async fn hold(
-    mut child: AppChild,
+    child: AppChild,
     mut exit: Exit,
     leave: Arc<Notify>,
     has_ended: Arc<AtomicBool>,
@@ -270,11 +268,11 @@ async fn hold(
         () = exit.done() => false,
     };
     if expected && tokio::time::timeout(GRACE, exit.done()).await.is_err() {
-        kill_group(pid, Signal::KILL);
+        child.leader().signal_group(Signal::KILL);
         exit.done().await;
     }
     has_ended.store(true, Ordering::Release);
-    let status = lifeline::described(children.reap(&mut child));
+    let status = lifeline::described(children.reap(child));
     if expected {
         tracing::debug!(pid, "preloader {pid} has exited: {status}");
     } else {

@@ -3,13 +3,17 @@
 //! These steps belong between fork and exec, where only few functions are safe to call. So the server
 //! executes itself in the child, and this code runs there, alone in a fresh process:
 //!
-//! 1. It closes all descriptors except the standard ones. The server's parent may have left others open.
-//! 2. It takes on the user of `--user`, if there is one.
-//! 3. It restores the limit of open files, which the server raises for itself. Programs that use `select`, or close
+//! 1. It begins a session, and so a process group, of its own. The session has no terminal, so the application cannot
+//!    type into the terminal of the server.
+//! 2. It closes all descriptors except the standard ones. The server's parent may have left others open.
+//! 3. It takes on the user of `--user`, if there is one, and then enters the application's directory. The user may have put
+//!    a link to another directory there, which only the server may enter.
+//! 4. It gives up new privileges, with `--no-new-privileges`.
+//! 5. It restores the limit of open files, which the server raises for itself. Programs that use `select`, or close
 //!    each possible descriptor, suffer from a high one.
-//! 4. It asks the kernel to kill this process as soon as the server ends, however the server ends. The
-//!    request comes after step 2, because a change of the user cancels it, and an exec keeps it.
-//! 5. It executes the interpreter.
+//! 6. It asks the kernel to kill this process as soon as the server ends, however the server ends. The
+//!    request comes after step 3, because a change of the user cancels it, and an exec keeps it.
+//! 7. It executes the interpreter.
 //!
 //! The kernel takes the end of the *thread* that forked for the server's end, so
 //! [`Forker`](crate::forker::Forker) forks on a thread that never ends. The request covers this process
@@ -27,18 +31,30 @@ use std::process::Command;
 pub(crate) const COMMAND: &str = "__prepare";
 /// The beginning of the error text that this process sends if it cannot execute the interpreter.
 pub(crate) const FAILED: &str = "cabrank: ";
+/// The beginning of the text behind it if the process cannot enter the application's directory.
+pub(crate) const NO_ENTRY: &str = "cannot enter the application's directory ";
 
 /// The binary of the running process, even if the file has been replaced or removed meanwhile.
 const OWN_BINARY: &str = "/proc/self/exe";
 
-/// Returns a command that prepares its process as `user` and then executes `program`.
-///
-/// The process has `open_files` as its soft limit of open files, or no limit.
-pub(crate) fn command(program: &Path, user: Option<&User>, open_files: Option<u64>) -> Command {
+/// The state in which a process begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting<'a> {
+    /// The user; `None`: the server's.
+    pub(crate) user: Option<&'a User>,
+    pub(crate) directory: &'a Path,
+    /// The soft limit of open files; `None`: no limit.
+    pub(crate) open_files: Option<u64>,
+    pub(crate) no_new_privileges: bool,
+}
+
+/// Returns a command that prepares its process and then executes `program`.
+pub(crate) fn command(program: &Path, setting: Setting<'_>) -> Command {
     let mut command = own_binary(COMMAND);
     command.arg(std::process::id().to_string());
-    command.arg(open_files.map_or_else(String::new, |limit| limit.to_string()));
-    match user {
+    command.arg(setting.open_files.map_or_else(String::new, |limit| limit.to_string()));
+    command.arg(setting.no_new_privileges.to_string()).arg(setting.directory);
+    match setting.user {
         Some(user) => {
             command.args([user.name.clone(), user.uid.to_string(), user.gid.to_string()]);
             command.env("USER", &user.name).env("LOGNAME", &user.name);
@@ -71,8 +87,9 @@ fn prepare_and_execute(
     mut arguments: impl Iterator<Item = OsString>,
 ) -> Result<std::convert::Infallible, String> {
     let mut next = || arguments.next().ok_or("missing argument");
-    let [server, open_files] = [next()?, next()?];
-    let [name, uid, gid, program] = [next()?, next()?, next()?, next()?];
+    let [server, open_files, no_new_privileges] = [next()?, next()?, next()?];
+    let [directory, name, uid, gid, program] = [next()?, next()?, next()?, next()?, next()?];
+    rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
     close_descriptors().map_err(|e| format!("cannot close inherited descriptors: {e}"))?;
     if !name.is_empty() {
         let change = || User::assume(name.to_str()?, uid.to_str()?, gid.to_str()?);
@@ -80,6 +97,12 @@ fn prepare_and_execute(
             .ok_or_else(|| io::ErrorKind::InvalidInput.into())
             .flatten()
             .map_err(|e: io::Error| format!("cannot become the user {}: {e}", name.display()))?;
+    }
+    std::env::set_current_dir(&directory)
+        .map_err(|e| format!("{NO_ENTRY}{}: {e}", directory.display()))?;
+    if no_new_privileges == "true" {
+        rustix::thread::set_no_new_privs(true)
+            .map_err(|e| format!("cannot give up new privileges: {e}"))?;
     }
     let current = open_files.to_str().and_then(|limit| limit.parse().ok());
     let maximum = getrlimit(Resource::Nofile).maximum;

@@ -4,6 +4,7 @@ use crate::chain::Chain;
 use crate::connections::{Connections, Endpoint};
 use crate::handshake::Protocol;
 use crate::held_socket::HeldSocket;
+use crate::process_group::Leader;
 use crate::stream::{self, Opened};
 use cabrank::application_pool::{ConnectError, Process, ShutDown};
 use std::num::NonZeroUsize;
@@ -24,6 +25,8 @@ pub struct AppProcess(pub(crate) Arc<AppInfo>);
 pub struct AppInfo {
     /// The process's pid.
     pub pid: u32,
+    /// Signals go to the process and its group by this value, and only until the process is reaped.
+    pub leader: Arc<Leader>,
     /// The process's place in the pool, its address, and whether it has ended.
     pub endpoint: Arc<Endpoint>,
     /// The protocol of its socket.
@@ -110,7 +113,7 @@ impl AppInfo {
     ///
     /// [`AppSpawner`](crate::AppSpawner) does so for its own processes. Tests of a server play processes this way.
     pub fn new(
-        pid: u32,
+        leader: Arc<Leader>,
         endpoint: Arc<Endpoint>,
         protocol: Protocol,
         concurrency: usize,
@@ -118,7 +121,8 @@ impl AppInfo {
         connections: Connections,
     ) -> AppInfo {
         AppInfo {
-            pid,
+            pid: leader.pid(),
+            leader,
             endpoint,
             protocol,
             concurrency,

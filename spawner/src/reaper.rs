@@ -12,10 +12,9 @@
 //! parent-death signal nor the end of standard input reaches a helper that is busy or hangs.
 
 use crate::instance_dir::Instance;
+use crate::leftovers::{self, Ticks};
 use crate::prepare;
-use crate::process_group::kill_group;
 use rustix::fs::OFlags;
-use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, PipeWriter, Write};
@@ -166,8 +165,8 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> bool {
     let _ = prepare::close_descriptors();
     let _ignored = ignored_signals();
     let left = outlast(io::stdin().lock(), &mut dir);
-    for group in left {
-        kill_group(group, Signal::KILL);
+    if let Some(end) = Ticks::now() {
+        left.into_iter().for_each(|group| leftovers::kill(group, end));
     }
     remove(&dir);
     true

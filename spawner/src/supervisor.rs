@@ -13,6 +13,7 @@ use crate::user::User;
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// The directory, the reaper and the connections of all application processes of a program.
 ///
@@ -42,6 +43,7 @@ impl Supervisor {
     ) -> Result<Supervisor, Error> {
         let dir = InstanceDir::create(name, user)?;
         let failed = |what: &str, e: io::Error| Error::other(format!("cannot start {what}: {e}."));
+        keep_ended_children(&runtime).map_err(|e| failed("the watch on processes", e))?;
         let reaper = Reaper::start(dir.shared()).map_err(|e| failed("the reaper", e))?;
         let children = Arc::new(Children::new(reaper));
         orphans::reap(Arc::clone(&children)).map_err(|e| failed("threads", e))?;
@@ -98,4 +100,12 @@ impl Supervisor {
     pub fn remove_dir(&self) {
         self.dir.remove();
     }
+}
+
+/// Lets each child that has ended keep its pid until this process reaps it.
+///
+/// The system reaps at once if the parent of this process has ignored SIGCHLD. A signal could then reach another program.
+fn keep_ended_children(runtime: &Handle) -> io::Result<()> {
+    let _in_runtime = runtime.enter();
+    signal(SignalKind::child()).map(drop) // the handler stays
 }

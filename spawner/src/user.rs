@@ -1,6 +1,7 @@
 //! The user of application processes (`--user`).
 
 use crate::error::Error;
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use std::ffi::CString;
 use std::io;
 use std::path::PathBuf;
@@ -56,12 +57,16 @@ impl User {
     pub fn assume(name: &str, uid: &str, gid: &str) -> Option<io::Result<()>> {
         let (uid, gid) = (uid.parse::<u32>().ok()?, gid.parse::<u32>().ok()?);
         let name = CString::new(name).ok()?;
-        let change = || {
+        let change = || -> io::Result<()> {
             nix::unistd::initgroups(&name, gid.into())?;
             nix::unistd::setgid(gid.into())?;
-            // The last step: afterwards the process may change neither.
-            nix::unistd::setuid(uid.into())
+            // Afterwards the process may change neither.
+            nix::unistd::setuid(uid.into())?;
+            // Linux keeps inheritable capabilities, and with some settings of the server's parent the others, too.
+            let none = CapabilitySet::empty();
+            let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+            set_capabilities(None, sets).map_err(io::Error::from)
         };
-        Some(change().map_err(io::Error::from))
+        Some(change())
     }
 }

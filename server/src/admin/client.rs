@@ -4,14 +4,13 @@ use crate::admin::report::Report;
 use crate::admin::{Reply, Request, render};
 use crate::configuration::cli::{InstanceArgs, ProcessArgs, StatusArgs};
 use crate::failure::Failure;
-use cabrank_spawner::instance_dir;
+use cabrank_spawner::{Running, running};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The longest wait for the server's answer.
@@ -82,37 +81,61 @@ fn unexpected(reply: Reply) -> Failure {
 }
 
 fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
-    let (pid, dir) =
-        choose(instance_dir::running(crate::admin::NAME), which.instance.map(|pid| pid.0))?;
-    talk(&dir, request).map_err(|e| {
+    let server = choose(running(crate::admin::NAME), which.instance.map(|pid| pid.0))?;
+    talk(&server, request).map_err(|e| {
         Failure::other(format!(
-            "the server {pid} does not answer: {e}. Try again, or look at its log."
+            "the server {} does not answer: {e}. Try again, or look at its log.",
+            name(&server)
         ))
     })
 }
 
-/// Chooses the server that the command addresses.
-fn choose(running: Vec<(u32, PathBuf)>, wanted: Option<u32>) -> Result<(u32, PathBuf), Failure> {
-    let pids = running.iter().map(|(pid, _)| pid.to_string()).collect::<Vec<_>>().join(", ");
-    let mut matching = running.into_iter().filter(|(pid, _)| wanted.is_none_or(|w| w == *pid));
-    match (matching.next(), matching.next(), wanted) {
-        (Some(one), None, _) => Ok(one),
-        (Some(_), Some(_), _) => Err(Failure::usage(format!(
-            "several servers are running: {pids}. Choose one with --instance PID."
+/// Returns the pid of a server, and its user if that is not the caller.
+fn name(server: &Running) -> String {
+    match &server.owner {
+        Some(owner) => format!("{} of the user {owner}", server.pid),
+        None => server.pid.to_string(),
+    }
+}
+
+/// Chooses the server that the command addresses. A server of another user is chosen only by its pid, and only if the
+/// caller has none with this pid.
+fn choose(running: Vec<Running>, wanted: Option<u32>) -> Result<Running, Failure> {
+    let list = |servers: &[Running]| servers.iter().map(name).collect::<Vec<_>>().join(", ");
+    let all = list(&running);
+    let is_wanted = |server: &Running| wanted.is_none_or(|pid| pid == server.pid);
+    let (own, others): (Vec<_>, Vec<_>) = running.into_iter().partition(|s| s.owner.is_none());
+    let mut matching: Vec<_> = own.into_iter().filter(is_wanted).collect();
+    if matching.is_empty() && wanted.is_some() {
+        matching.extend(others.iter().filter(|server| is_wanted(server)).cloned());
+    }
+    match (matching.len(), wanted) {
+        (1, _) => Ok(matching.remove(0)),
+        (2.., None) => Err(Failure::usage(format!(
+            "several servers are running: {}. Choose one with --instance PID.",
+            list(&matching)
         ))),
-        (None, _, Some(pid)) if !pids.is_empty() => {
-            Err(Failure::not_found(format!("no server {pid} is running. Running servers: {pids}.")))
+        (2.., Some(pid)) => Err(Failure::usage(format!(
+            "several instance directories have the pid {pid}: {}. Remove the false ones.",
+            matching.iter().map(|s| s.path.display().to_string()).collect::<Vec<_>>().join(", ")
+        ))),
+        (_, Some(pid)) if !all.is_empty() => {
+            Err(Failure::not_found(format!("no server {pid} is running. Running servers: {all}.")))
         }
-        (None, ..) => Err(Failure::not_found(
+        _ if !others.is_empty() => Err(Failure::not_found(format!(
+            "found no running server of this user. Those of other users: {}. Choose one with --instance PID.",
+            list(&others)
+        ))),
+        _ => Err(Failure::not_found(
             "found no running server of this user. Start one with `cabrank start DIR`; server and tools \
              need the same XDG_RUNTIME_DIR or TMPDIR.",
         )),
     }
 }
 
-fn talk(dir: &Path, request: &Request) -> io::Result<Reply> {
+fn talk(server: &Running, request: &Request) -> io::Result<Reply> {
     let deadline = Instant::now() + ANSWER_TIMEOUT;
-    let stream = connect(dir)?;
+    let stream = connect(server)?;
     let mut text = serde_json::to_string(request)?;
     text.push('\n');
     (&stream).write_all(text.as_bytes())?;
@@ -123,7 +146,8 @@ fn talk(dir: &Path, request: &Request) -> io::Result<Reply> {
 }
 
 /// Connects to a server, and checks that it runs as the owner of its directory.
-fn connect(dir: &Path) -> io::Result<UnixStream> {
+fn connect(server: &Running) -> io::Result<UnixStream> {
+    let dir = &server.path;
     let path = crate::admin::socket(dir);
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
@@ -131,11 +155,16 @@ fn connect(dir: &Path) -> io::Result<UnixStream> {
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(ANSWER_TIMEOUT))?;
     net::connect(&socket, &SocketAddrUnix::new(&path)?)?;
     let owner = dir.symlink_metadata()?.uid();
-    if sockopt::socket_peercred(&socket)?.uid.as_raw() != owner {
+    let peer = sockopt::socket_peercred(&socket)?;
+    if peer.uid.as_raw() != owner {
         return Err(io::Error::other(format!(
             "another user than the owner of {} listens there",
             dir.display()
         )));
+    }
+    // Another user may have named a directory after a server that the caller knows.
+    if server.owner.is_some() && peer.pid.as_raw_pid().unsigned_abs() != server.pid {
+        return Err(io::Error::other(format!("another process listens in {}", dir.display())));
     }
     Ok(UnixStream::from(socket))
 }
@@ -175,15 +204,37 @@ fn replace_control_characters(value: &mut Value) {
 mod tests {
     use super::*;
 
+    fn server(pid: u32, owner: Option<&str>) -> Running {
+        let path = format!("/{pid}/{owner:?}").into();
+        Running { pid, path, owner: owner.map(str::to_owned) }
+    }
+
     #[test]
     fn a_single_server_is_chosen_and_several_are_listed() {
-        let one = || vec![(5, PathBuf::from("/a"))];
-        let two = || vec![(5, PathBuf::from("/a")), (6, PathBuf::from("/b"))];
-        assert_eq!(choose(one(), None).unwrap().0, 5);
-        assert_eq!(choose(two(), Some(6)).unwrap().0, 6);
+        let one = || vec![server(5, None)];
+        let two = || vec![server(5, None), server(6, None)];
+        assert_eq!(choose(one(), None).unwrap().pid, 5);
+        assert_eq!(choose(two(), Some(6)).unwrap().pid, 6);
         let message = choose(two(), None).unwrap_err().message;
         assert!(message.contains("5, 6") && message.contains("--instance"), "{message}");
         assert_eq!(choose(Vec::new(), None).unwrap_err().kind as u8, 3);
         assert!(choose(one(), Some(9)).unwrap_err().message.contains("no server 9"));
+    }
+
+    #[test]
+    fn a_server_of_another_user_is_chosen_only_by_its_pid() {
+        let all = || vec![server(5, Some("mallory")), server(5, None), server(7, Some("bob"))];
+        assert_eq!(choose(all(), None).unwrap(), server(5, None));
+        assert_eq!(choose(all(), Some(5)).unwrap(), server(5, None));
+        assert_eq!(choose(all(), Some(7)).unwrap(), server(7, Some("bob")));
+        let message = choose(all(), Some(9)).unwrap_err().message;
+        assert!(message.contains("5 of the user mallory, 5, 7 of the user bob"), "{message}");
+        let alone = choose(vec![server(7, Some("bob"))], None).unwrap_err();
+        assert_eq!(alone.kind as u8, 3);
+        assert!(
+            alone.message.contains("7 of the user bob") && alone.message.contains("--instance")
+        );
+        let two = vec![server(5, Some("mallory")), server(5, Some("bob"))];
+        assert_eq!(choose(two, Some(5)).unwrap_err().kind as u8, 2);
     }
 }

@@ -10,10 +10,11 @@ use cabrank::application_pool::Identifier;
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::instance_dir::Instance;
-use std::fs::Permissions;
+use rustix::fs::Mode;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ use tokio::time::MissedTickBehavior;
 /// The longest time for one dialogue.
 const DIALOGUE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The number of tools that may wait to be accepted.
+const BACKLOG: i32 = 128;
 /// The time between two looks at the instance directory.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The time between two reports that it cannot be restored.
@@ -42,14 +45,17 @@ pub(crate) struct Admin {
     pub(crate) stop: Arc<Notify>,
 }
 
-/// Opens the socket. Another user who connects before its mode is set fails the check of credentials.
+/// Opens the socket, which only this user can reach.
 ///
 /// The function blocks. The caller makes the listener one of tokio's.
 pub(crate) fn listen(path: &Path) -> io::Result<StdUnixListener> {
-    let listener = StdUnixListener::bind(path)?;
-    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Linux creates the file with the mode that the socket has.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Answers tools until the server ends. Replaces an instance directory or socket that vanishes.

@@ -97,6 +97,7 @@ impl Application {
             environment: self.environment.clone(),
             group_name: self.group_name(),
             user: self.user.clone(),
+            no_new_privileges: *options.no_new_privileges,
             spawn_method: match *options.spawn_method {
                 SpawnMethod::Direct => cabrank_spawner::SpawnMethod::Direct,
                 SpawnMethod::Smart => cabrank_spawner::SpawnMethod::Smart,

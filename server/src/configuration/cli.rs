@@ -125,7 +125,7 @@ impl FromArgMatches for StartArgs {
 /// The choice among running servers.
 #[derive(Debug, Args)]
 pub(crate) struct InstanceArgs {
-    /// The pid of the server; required if several are running
+    /// The pid of the server; required if several are running, or if it runs as another user
     #[arg(long, value_name = "PID", value_parser = Pid::parser())]
     pub(crate) instance: Option<Pid>,
 }

@@ -64,6 +64,9 @@ options! {
              style sheets and scripts. Old browsers and proxies, such as nginx before 1.29, do not understand it";
         user: Option<String> = By("the caller"), "NAME",
             "The user that runs the application's processes, if root starts cabrank";
+        no_new_privileges: bool = Is("false"), "BOOL",
+            "Let the application's processes, and all that they start, gain no rights by executing a program. Programs such as \
+             sudo and sendmail then fail";
         ruby: PathBuf = Is("ruby"), "COMMAND", "The Ruby interpreter";
         python: PathBuf = Is("python3"), "COMMAND", "The Python interpreter";
         nodejs: PathBuf = Is("node"), "COMMAND", "The Node.js interpreter";

@@ -5,8 +5,7 @@
 
 use crate::exchange::attempt::Attempt;
 use crate::exchange::served::Served;
-use cabrank_spawner::kill_group;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use std::time::Duration;
 
 /// The time for the backtrace.
@@ -23,16 +22,13 @@ pub(crate) fn end(application: &Served, attempt: Attempt) {
         pid,
         "App {pid}: a request took longer than --max-request-time: asking for a backtrace, and ending the process"
     );
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, Signal::QUIT);
-    }
+    process.leader.signal(Signal::QUIT);
     tokio::spawn(async move {
         tokio::time::sleep(BACKTRACE).await;
         drop(lane);
-        // The pid is not reused: the lifeline reaps the process after its session has ended.
         drop(hold);
         if process.concurrency == 1 {
-            kill_group(pid, Signal::KILL);
+            process.leader.signal_group(Signal::KILL);
         }
     });
 }

@@ -19,7 +19,7 @@ use cabrank::application_pool::{GetError, Identifier};
 use cabrank_spawner::connections::{Connections, IdleEnd};
 use cabrank_spawner::process::{AppConnection, AppInfo};
 use cabrank_spawner::stream::Opened;
-use cabrank_spawner::{Address, Protocol};
+use cabrank_spawner::{Address, Leader, Protocol};
 use std::collections::VecDeque;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -138,7 +138,7 @@ impl Scene {
             let address = Address::Unix(path.clone());
             let endpoint = connections.endpoint(identifier, address, IdleEnd::Server);
             let info = AppInfo::new(
-                child.id(),
+                Arc::new(Leader::of_child(&child)),
                 endpoint,
                 protocol,
                 concurrency,

@@ -120,10 +120,91 @@ fn root_distrusts_an_answer_of_a_user_who_does_not_own_the_directory() {
     let _held = impostor(runtime.path(), b"{\"done\":\"stopped\"}\n".to_vec());
     let dir = fs::read_dir(runtime.path()).unwrap().next().unwrap().unwrap().path();
     std::os::unix::fs::chown(dir, Some(65534), None).unwrap();
-    let out = run(runtime.path(), &["stop"]);
+    let pid = std::process::id().to_string();
+    let out = run(runtime.path(), &["stop", "--instance", &pid]);
     let message = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(1), "{message}");
     assert!(message.contains("another user"), "{message}");
+}
+
+/// Another user makes a directory with the name of an instance, and waits there for root's tools.
+const FOREIGN: &str = "import fcntl, os, socket, sys
+base, pid = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else str(os.getpid())
+os.setgroups([])
+os.setgid(1)
+os.setuid(1)
+path = f'{base}/cabrank.{pid}.impostor'
+os.mkdir(path)
+fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(path + '/admin')
+listener.listen()
+print(flush=True)
+while True:
+    connection = listener.accept()[0]
+    connection.recv(4096)
+    connection.sendall(b'{\"done\":\"an answer of daemon\"}\\n')
+    connection.close()
+";
+
+/// A process of another user that plays a server with this pid, or with its own. Dropping it ends it.
+struct Foreign(std::process::Child);
+
+impl Foreign {
+    fn start(base: &Path, pid: Option<u32>) -> Foreign {
+        let mut python = std::process::Command::new("/usr/bin/python3");
+        python.args(["-c", FOREIGN]).arg(base).args(pid.map(|pid| pid.to_string()));
+        let mut child = Foreign(python.stdout(std::process::Stdio::piped()).spawn().unwrap());
+        child.0.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        child
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_tools_of_root_take_no_foreign_directory_for_a_server_of_root() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root sees the servers of other users");
+        return;
+    }
+    let dir = wsgi("", "return answer('ok')");
+    let mut server = Server::start(dir.path(), &[]);
+    let base = server.runtime.path().to_owned();
+    let sticky = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+    fs::set_permissions(&base, sticky).unwrap();
+    let pid = server.pid().to_string();
+    let same_pid = Foreign::start(&base, Some(server.pid()));
+    let other = Foreign::start(&base, None);
+    // Root's own server comes first, also by its pid.
+    for words in [&["status", "--json"][..], &["status", "--json", "--instance", &pid]] {
+        let out = run(&base, words);
+        assert!(out.status.success(), "{out:?}");
+        assert!(String::from_utf8(out.stdout).unwrap().contains("\"groups\""));
+    }
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    let tool = |words: &[&str]| {
+        let out = run(&base, words);
+        let text = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (out.status.code(), text)
+    };
+    // Without a server of its own, root must name the other one.
+    let (code, text) = tool(&["stop"]);
+    assert_eq!(code, Some(3), "{text}");
+    let other_pid = other.0.id();
+    assert!(text.contains(&format!("{other_pid} of the user daemon")), "{text}");
+    // The pid in the name is the pid of another process.
+    let (code, text) = tool(&["stop", "--instance", &pid]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("of the user daemon does not answer: another process"), "{text}");
+    assert_eq!(tool(&["stop", "--instance", &other_pid.to_string()]).1, "an answer of daemon\n");
+    drop((same_pid, other));
 }
 
 #[test]

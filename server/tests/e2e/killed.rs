@@ -3,7 +3,7 @@
 //! Also: what processes inherit from the server, and orphans that the server inherits.
 
 use crate::server::{
-    Server, Signal, after, children_of, command_line, eventually, is_alive, node, signal,
+    Server, Signal, after, app, children_of, command_line, eventually, is_alive, node, signal,
     start_command, wsgi,
 };
 use cabrank_checks_harness::processes;
@@ -113,6 +113,103 @@ fn processes_end_with_the_server_even_without_the_reaper() {
     server.ended();
     eventually("the end of the process", || (!is_alive(pids[0])).then_some(()));
     signal(reaper, Signal::KILL);
+}
+
+/// An application that works on `/loop` without an end, sleeps on `/sleep`, and answers others.
+const HANGS_IN_PYTHON: &str = "import time\n\
+     def hang(path):\n    \
+         while path == '/loop': pass\n    \
+         if path == '/sleep': time.sleep(600)\n\
+     def application(environ, start_response):\n    \
+         hang(environ['PATH_INFO'])\n    \
+         start_response('200 OK', [])\n    \
+         return [b'ok']\n";
+
+const HANGS_IN_ASGI: &str = "import time\n\
+    async def app(scope, receive, send):\n    \
+        assert scope['type'] == 'http'\n    \
+        while scope['path'] == '/loop': pass\n    \
+        if scope['path'] == '/sleep': time.sleep(600)\n    \
+        await send({'type': 'http.response.start', 'status': 200, 'headers': []})\n    \
+        await send({'type': 'http.response.body', 'body': b'ok'})\n";
+
+const HANGS_IN_RUBY: &str = "run(lambda do |env|\n\
+    loop {} if env['PATH_INFO'] == '/loop'\n\
+    sleep(600) if env['PATH_INFO'] == '/sleep'\n\
+    [200, {}, ['ok']]\n\
+    end)\n";
+
+const HANGS_IN_NODE: &str = "require('http').createServer((q, s) => {\n\
+    while (q.url === '/loop');\n\
+    if (q.url === '/sleep') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);\n\
+    s.end('ok');\n\
+    }).listen(0);\n";
+
+const HANGS_IN_A_COMMAND: &str = "import http.server, sys, time\n\
+    class Handler(http.server.BaseHTTPRequestHandler):\n    \
+        def do_GET(self):\n        \
+            while self.path == '/loop': pass\n        \
+            if self.path == '/sleep': time.sleep(600)\n        \
+            self.send_response(200)\n        \
+            self.send_header('Content-Length', '2')\n        \
+            self.end_headers()\n        \
+            self.wfile.write(b'ok')\n\
+    http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Handler).serve_forever()\n";
+
+/// Kills the server and its reaper together, while a process hangs and another one is idle. No process may survive.
+fn no_leader_survives(file: &str, text: &str, options: &[&str]) {
+    for path in ["/loop", "/sleep"] {
+        let dir = app(file, text);
+        let options = [options, &["--min-instances", "2", "--max-pool-size", "2"]].concat();
+        let mut server = Server::start(dir.path(), &options);
+        eventually("two processes", || (server.pids().len() == 2).then_some(()));
+        let mut client = server.client();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").as_bytes()).unwrap();
+        eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+        let children = server.children();
+        let reaper = reaper_of(&server);
+        // A server that is stopped replaces no reaper.
+        server.signal(Signal::STOP);
+        signal(reaper, Signal::KILL);
+        server.signal(Signal::KILL);
+        server.ended();
+        for pid in children {
+            eventually(&format!("the end of {pid}: {}", command_line(pid)), || {
+                (!is_alive(pid)).then_some(())
+            });
+        }
+    }
+}
+
+const SMART: [&str; 2] = ["--spawn-method", "smart"];
+
+#[test]
+fn no_process_of_wsgi_survives_the_server_and_the_reaper() {
+    no_leader_survives("passenger_wsgi.py", HANGS_IN_PYTHON, &[]);
+    no_leader_survives("passenger_wsgi.py", HANGS_IN_PYTHON, &SMART);
+}
+
+#[test]
+fn no_process_of_asgi_survives_the_server_and_the_reaper() {
+    no_leader_survives("asgi.py", HANGS_IN_ASGI, &[]);
+    no_leader_survives("asgi.py", HANGS_IN_ASGI, &SMART);
+}
+
+#[test]
+fn no_process_of_rack_survives_the_server_and_the_reaper() {
+    no_leader_survives("config.ru", HANGS_IN_RUBY, &[]);
+    no_leader_survives("config.ru", HANGS_IN_RUBY, &SMART);
+}
+
+#[test]
+fn no_process_of_node_survives_the_server_and_the_reaper() {
+    no_leader_survives("app.js", HANGS_IN_NODE, &[]);
+}
+
+#[test]
+fn no_process_of_a_command_survives_the_server_and_the_reaper() {
+    let command = ["--start-command", "python3 app.py $PORT"];
+    no_leader_survives("app.py", HANGS_IN_A_COMMAND, &command);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use tempfile::TempDir;
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         println!("skipped: only root can run applications as another user");
@@ -15,18 +15,18 @@ fn is_root() -> bool {
     is_root
 }
 
-fn open_to_all(path: &Path) {
+pub(crate) fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
 }
 
-fn runtime() -> TempDir {
+pub(crate) fn runtime() -> TempDir {
     let runtime = tempfile::tempdir().unwrap();
     open_to_all(runtime.path());
     runtime
 }
 
 /// The interpreter of the tests may be in root's home, which the other user may not enter.
-const OPTIONS: [&str; 4] = ["--user", "nobody", "--python", "/usr/bin/python3"];
+pub(crate) const OPTIONS: [&str; 4] = ["--user", "nobody", "--python", "/usr/bin/python3"];
 
 #[test]
 fn applications_run_as_the_chosen_user() {

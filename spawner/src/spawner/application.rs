@@ -16,9 +16,7 @@ use crate::children::AppChild;
 use crate::options::Options;
 use crate::output::{BootLog, Output};
 use crate::preloader::Preloading;
-use crate::prepare;
-use crate::process_group::kill_group;
-use rustix::process::Signal;
+use crate::prepare::{self, Setting};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -97,12 +95,14 @@ impl Application {
     /// Returns a command that executes `program` in the application's directory and environment.
     pub(super) fn command(&self, program: &Path) -> Command {
         let options = &self.options;
-        let mut command = prepare::command(program, options.user.as_ref(), self.shared.open_files);
-        command
-            .current_dir(&options.app.root)
-            .env("IN_PASSENGER", "1")
-            .env("PYTHONUNBUFFERED", "1")
-            .stderr(Stdio::piped());
+        let setting = Setting {
+            user: options.user.as_ref(),
+            directory: &options.app.root,
+            open_files: self.shared.open_files,
+            no_new_privileges: options.no_new_privileges,
+        };
+        let mut command = prepare::command(program, setting);
+        command.env("IN_PASSENGER", "1").env("PYTHONUNBUFFERED", "1").stderr(Stdio::piped());
         for name in ENVIRONMENT_VARIABLES {
             command.env(name, &options.environment);
         }
@@ -111,26 +111,28 @@ impl Application {
 
     /// Starts a process, and forwards what it writes to pipes.
     pub(super) fn launch(&self, command: Command) -> Result<Starting, BootError> {
-        let mut child = self.shared.forker.spawn(command).map_err(|e| self.cannot_fork(e))?;
+        let (child, pipes) = self.shared.forker.spawn(command).map_err(broken)?;
         let pipes = [
-            ("stdout", child.stdout.take().map(OwnedFd::from)),
-            ("stderr", child.stderr.take().map(OwnedFd::from)),
+            ("stdout", pipes.stdout.map(OwnedFd::from)),
+            ("stderr", pipes.stderr.map(OwnedFd::from)),
         ];
-        self.forward(AppChild::Started(child), pipes)
+        self.forward(child, pipes)
     }
 
     /// Forwards what a process writes to pipes.
-    pub(super) fn forward(&self, mut child: AppChild, pipes: Pipes) -> Result<Starting, BootError> {
+    pub(super) fn forward(&self, child: AppChild, pipes: Pipes) -> Result<Starting, BootError> {
         let output = Arc::new(Output::new(child.id(), self.boot_log()));
         let (open, output_ended) = channel();
         let _in_runtime = self.shared.runtime.enter();
         for (stream, pipe) in pipes {
             let Some(pipe) = pipe else { continue };
-            let pipe = pipe::Receiver::from_owned_fd(pipe).map_err(|e| {
-                kill_group(child.id(), Signal::KILL);
-                let _ = self.shared.children.reap(&mut child);
-                broken(e)
-            })?;
+            let pipe = match pipe::Receiver::from_owned_fd(pipe) {
+                Ok(pipe) => pipe,
+                Err(e) => {
+                    let _ = self.shared.children.reap(child);
+                    return Err(broken(e));
+                }
+            };
             let (output, open) = (Arc::clone(&output), open.clone());
             self.shared.runtime.spawn(async move {
                 output.forward(stream, pipe, Vec::new()).await;
@@ -184,17 +186,6 @@ impl Application {
     /// Returns the keys that the handshake sends.
     pub(super) fn keys(&self, password: &str) -> Vec<(&'static str, String)> {
         keys::keys(&self.options, &self.shared.instance, password)
-    }
-
-    fn cannot_fork(&self, e: io::Error) -> BootError {
-        let root = &self.options.app.root;
-        if e.kind() == io::ErrorKind::NotFound && !root.is_dir() {
-            return BootError::plain(format!(
-                "the application's directory {} no longer exists. Restore it, or stop this server.",
-                root.display()
-            ));
-        }
-        broken(e)
     }
 
     pub(super) fn last_failure(&self) -> MutexGuard<'_, Option<String>> {

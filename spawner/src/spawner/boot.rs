@@ -86,12 +86,13 @@ impl Application {
         let Address::Unix(path) = &mut socket.address else {
             return Ok(Serving::at(socket, None, idle_end));
         };
-        let held = HeldSocket::open(path, uid).map_err(Refusal::Protocol)?;
+        let backends = self.shared.instance.backends();
+        let held = HeldSocket::open(path, uid, &backends).map_err(Refusal::Protocol)?;
         // The server never connects to the other sockets. A killed process would leave their files behind.
         for other in &ready.sockets {
             if let Address::Unix(other) = &other.address
                 && *other != *path
-                && let Ok(unused) = HeldSocket::open(other, uid)
+                && let Ok(unused) = HeldSocket::open(other, uid, &backends)
             {
                 unused.remove();
             }
@@ -132,7 +133,7 @@ impl Application {
             held,
             control,
             ..AppInfo::new(
-                child.id(),
+                Arc::clone(child.leader()),
                 endpoint,
                 socket.protocol,
                 concurrency,

@@ -6,7 +6,6 @@
 
 use super::application::{Application, Starting, broken};
 use super::boot::Serving;
-use super::failed::has_exited;
 use crate::app_type::{Place, StartCommand};
 use crate::boot_error::BootError;
 use crate::connections::IdleEnd;
@@ -52,7 +51,7 @@ impl Application {
             Place::Port => Target::Port(free_port().map_err(broken)?),
             Place::Socket => {
                 let name = format!("app.{}", random::characters(11));
-                Target::Socket(self.shared.instance.generation().join("backends").join(name))
+                Target::Socket(self.shared.instance.backends().path().join(name))
             }
         };
         let mut shell = self.command(Path::new(SHELL));
@@ -86,8 +85,10 @@ impl Application {
                 if error.summary.contains("exit status: 0") {
                     error.summary.push_str(" The start command must stay in the foreground.");
                 }
-                if let Target::Socket(path) = &target {
-                    let _ = std::fs::remove_file(path);
+                if let Target::Socket(path) = &target
+                    && let Ok(held) = self.socket_at(path)
+                {
+                    held.iter().for_each(HeldSocket::remove);
                 }
                 Err(error)
             }
@@ -111,14 +112,15 @@ impl Application {
                     Listening::Group(address) => return Ok((Address::Tcp(address), None)),
                     other => is_taken = other == Listening::Another,
                 },
-                Target::Socket(path) => {
-                    if UnixStream::connect(path).is_ok() {
-                        let held = HeldSocket::open(path, self.uid()).map_err(Refusal::Unready)?;
+                // The path could be a link to a socket of another program, so the server does not connect to the path.
+                Target::Socket(path) => match self.socket_at(path).map_err(Refusal::Unready)? {
+                    Some(held) if UnixStream::connect(held.address()).is_ok() => {
                         return Ok((Address::Unix(held.address()), Some(held)));
                     }
-                }
+                    _ => {}
+                },
             }
-            if has_exited(&starting.child) || request.cancel().is_cancelled() {
+            if starting.child.leader().has_ended() || request.cancel().is_cancelled() {
                 return Err(Refusal::HungUp);
             }
             if Instant::now() >= deadline {
@@ -132,6 +134,10 @@ impl Application {
             std::thread::sleep(pause.max(look.elapsed() * 2));
             pause = (pause * 2).min(longest);
         }
+    }
+
+    fn socket_at(&self, path: &Path) -> Result<Option<HeldSocket>, String> {
+        HeldSocket::find(path, self.uid(), &self.shared.instance.backends())
     }
 
     fn address(&self, starting: &Starting, port: u16) -> Result<Listening, Refusal> {

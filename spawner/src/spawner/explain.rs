@@ -44,7 +44,7 @@ impl Application {
         format!("{}{} (for {startup_file})", program.unwrap_or_default(), loader.display())
     }
 
-    fn user_name(&self) -> String {
+    pub(super) fn user_name(&self) -> String {
         match &self.options.user {
             Some(user) => user.name.clone(),
             None => match nix::unistd::User::from_uid(nix::unistd::geteuid()) {

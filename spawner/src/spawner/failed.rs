@@ -7,7 +7,6 @@ use crate::handshake::Refusal;
 use crate::lifeline;
 use crate::output::BootLog;
 use crate::prepare;
-use crate::process_group::kill_group;
 use rustix::process::Signal;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -23,18 +22,18 @@ impl Application {
         refusal: Refusal,
         cancelled: bool,
     ) -> BootError {
-        let Starting { mut child, control, output, output_ended } = starting;
+        let Starting { child, control, output, output_ended } = starting;
         let died_by_itself = matches!(refusal, Refusal::HungUp | Refusal::Error { .. });
         // Children of a shell that has ended may hold its output open.
         if cancelled || !died_by_itself || control.is_none() {
-            kill_group(child.id(), Signal::KILL);
+            child.leader().signal_group(Signal::KILL);
         }
         if !cancelled {
             let ended = output_ended.into_inner().unwrap_or_else(PoisonError::into_inner);
             let _: Result<(), _> = ended.recv_timeout(OUTPUT_TIMEOUT);
         }
         drop(control);
-        let status = self.end(&mut child, died_by_itself && !cancelled);
+        let status = self.end(child, died_by_itself && !cancelled);
         let mut error = BootError::plain(match &refusal {
             _ if cancelled => "the spawn was cancelled.".to_owned(),
             Refusal::TimedOut => format!(
@@ -74,6 +73,10 @@ impl Application {
     /// Returns the error of a process that could not execute the interpreter.
     pub(super) fn cannot_start(&self, why: &str) -> BootError {
         let remedy = match self.options.app.interpreter() {
+            _ if why.starts_with(prepare::NO_ENTRY) => {
+                let user = self.user_name();
+                format!(" Restore it and let the user {user} enter it, or stop this server.")
+            }
             Some(interpreter) => {
                 format!(" Install the interpreter, or name another with {}.", interpreter.option())
             }
@@ -91,19 +94,11 @@ impl Application {
     ///
     /// A child that has hung up is about to exit. The function waits a moment, so that the status is the
     /// child's own and not that of a kill.
-    fn end(&self, child: &mut AppChild, is_leaving: bool) -> String {
+    fn end(&self, child: AppChild, is_leaving: bool) -> String {
         let deadline = Instant::now() + Duration::from_millis(500);
-        while is_leaving && Instant::now() < deadline && !has_exited(child) {
+        while is_leaving && Instant::now() < deadline && !child.leader().has_ended() {
             std::thread::sleep(Duration::from_millis(5));
         }
         lifeline::described(self.shared.children.reap(child))
     }
-}
-
-/// Returns whether the child has exited. It stays unreaped, so that its pid is not reused.
-pub(super) fn has_exited(child: &AppChild) -> bool {
-    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
-    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return true };
-    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(waitid(WaitId::Pid(pid), look), Ok(None))
 }

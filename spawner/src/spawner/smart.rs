@@ -56,7 +56,11 @@ impl Application {
         shut_down_on_cancel(request, &control);
         let (stderr, theirs) = io::pipe().map_err(text)?;
         let pid = preloader::fork(&control, theirs.into())?;
-        let child = self.shared.children.adopt(pid).map_err(|e| format!("process {pid}: {e}"))?;
+        let child = self
+            .shared
+            .children
+            .adopt(pid, self.uid())
+            .map_err(|e| format!("process {pid}: {e}"))?;
         let pipes = [("stderr", Some(stderr.into())), ("stdout", None)];
         let starting = self.forward(child, pipes).map_err(|e| e.to_string())?;
         Ok((Starting { control: Some(Arc::clone(&control)), ..starting }, control))
@@ -76,7 +80,8 @@ impl Application {
         let checked = answer.and_then(|(ready, rest)| {
             let no_socket = || Refusal::Protocol("the preloader named no socket".into());
             let path = ready.commands.ok_or_else(no_socket)?;
-            let held = HeldSocket::open(&path, uid).map_err(Refusal::Protocol)?;
+            let held = HeldSocket::open(&path, uid, &self.shared.instance.backends())
+                .map_err(Refusal::Protocol)?;
             // A killed preloader would leave the file behind. The socket stays reachable.
             held.remove();
             Ok((held, rest))
