@@ -68,9 +68,10 @@ module Cabrank
       @server = server
       @connection = connection
       @env = env
-      @head = nil # without the empty line; nil until the application has answered
+      # :called, then :hijacked or :answering, then :ended. After the end, each method for the application raises an error.
+      @stage = :called
+      @head = nil # without the empty line
       @has_started = false # whether the server has got the head
-      @has_ended = false
       @is_bodyless = false
       @declared = nil # the Content-Length
       @sent = 0
@@ -80,30 +81,40 @@ module Cabrank
 
     # `rack.hijack`: gives the application a socket. It writes a whole HTTP/1.1 answer there.
     def call
-      raise IOError, "the answer has begun, and the connection cannot be hijacked" if @head || @has_ended
-
       require_relative "rack-hijack"
-      @hijack ||= Hijack.new(@server, self, @connection, @env["rack.input"])
+      exclusively do
+        unless @stage == :called || @stage == :hijacked
+          raise IOError, "the answer has begun, and the connection cannot be hijacked"
+        end
+
+        @stage = :hijacked
+        @hijack ||= Hijack.new(@server, self, @connection, @env["rack.input"])
+      end
       @env["rack.hijack_io"] = @hijack.application_side
     end
 
     # `rack.early_hints`: sends the headers to the client before the answer.
     def send_early_hints(headers)
-      raise IOError, "the answer has begun" if @head || @has_started || @hijack
-
+      @connection.check_process
       head = @connection.new_head("I") << "Status: 103 Early Hints\r\n"
       headers.each do |name, value|
         prefix = Head.prefix(name)
         add_values(head, name, prefix, value) if prefix.is_a?(String)
       end
-      @connection.send_interim(head)
+      @connection.stay
+      exclusively do
+        raise IOError, "the answer has begun" unless @stage == :called
+
+        @connection.send_interim(head)
+      end
     end
 
     # Sends the application's answer. Returns whether the connection is free: `:away` if the answer outlives this call.
     def respond(status, headers, body)
-      return hijacked(body) if @hijack
+      return hijacked(body) unless begin_answer
 
       hijacker = make_head(status, headers)
+      @connection.stay
       return partially_hijacked(hijacker, body) if hijacker
 
       callbacks = @env["rack.response_finished"]
@@ -120,43 +131,115 @@ module Cabrank
 
     # Answers for an application that has failed. Returns whether the connection is free.
     def fail(error)
-      if @hijack
+      unless begin_answer
         @hijack.fail
         return :away
       end
       send_failure unless @has_started
       finished(nil, nil, error)
-      if @has_ended
+      if ended?
         @connection.finish
         return true
       end
+      exclusively { @stage = :ended }
       @connection.abort
       false
+    end
+
+    # Ends an answer whose server has gone. The connection is closed, and with it each write in progress.
+    def lost(error)
+      return fail(error) if @hijack
+
+      give_up
+      finished(nil, nil, error)
+      false
+    end
+
+    # Refuses further writes, before the connection is closed.
+    def give_up
+      @stage = :ended
     end
 
     # Runs the application's callbacks of `rack.response_finished`.
     def finished(status, headers, error)
       @env["rack.response_finished"]&.reverse_each do |callback|
         callback.call(@env, status, headers, error)
+        @connection.stay
       rescue StandardError => e
+        @connection.stay(e)
         @server.log(e)
       end
     end
 
     def started? = @has_started
+    def ended? = @stage == :ended
 
-    # Sends the head.
+    # Runs the block while no other thread writes or ends the answer. The block calls no code of the application.
+    def exclusively(&block)
+      @connection.check_process
+      @connection.lock.synchronize(&block)
+    end
+
+    # Sends the head of an answer that the application has written to a hijacked connection.
     def start(status, headers)
       make_head(status, headers)
-      @has_started = true
-      @connection.start(@head, NOTHING)
+      send_head
     end
 
     # Sends a part of the body.
     def write(chunk)
       raise TypeError, "the body must consist of strings, not #{chunk.class}" unless chunk.is_a?(String)
-      raise IOError, "the answer has ended" if @has_ended
+      raise IOError, "the answer has ended" if ended?
+
+      chunk = String.new(chunk) unless chunk.instance_of?(String) # methods of a subclass are the application's
       return if chunk.empty? # the head waits for the first part: the application may still fail
+
+      exclusively { put(chunk) }
+    end
+
+    # Ends the answer after the last byte of its body.
+    def conclude = exclusively { end_body }
+
+    # Does what `conclude` does, for a caller that excludes others itself.
+    def end_body
+      raise IOError, "the answer has ended" if ended?
+
+      unless @has_started
+        suggest_length(0)
+        @has_started = true
+        @connection.start(@head, NOTHING)
+      end
+      if @declared && !@is_bodyless && @sent < @declared
+        raise "the body has #{@sent} bytes, but its Content-Length is #{@declared}"
+      end
+      raise "the chunked body has no end" if @decoder && !@decoder.ended?
+
+      @stage = :ended
+      @connection.conclude
+    end
+
+    # The default shows all that the loader has.
+    def inspect = "#<#{self.class}>"
+
+    private
+
+    # Excludes hijacking from now on. Returns whether the application has not hijacked the connection before.
+    def begin_answer
+      exclusively do
+        @stage = :answering if @stage == :called
+        @hijack.nil?
+      end
+    end
+
+    def send_head
+      exclusively do
+        @has_started = true
+        @connection.start(@head, NOTHING)
+      end
+    end
+
+    def put(chunk)
+      raise IOError, "the answer has ended" if ended? # while this thread waited
 
       chunk = @decoder.decode(chunk) if @decoder
       excess = 0
@@ -175,27 +258,9 @@ module Cabrank
       @sent += chunk.bytesize
       return unless excess.positive?
 
-      conclude # the declared length has been sent
+      end_body # the declared length has been sent
       raise "the body is longer than its Content-Length of #{@declared}"
     end
-
-    # Ends the answer after the last byte of its body.
-    def conclude
-      unless @has_started
-        suggest_length(0)
-        @has_started = true
-        @connection.start(@head, NOTHING)
-      end
-      if @declared && !@is_bodyless && @sent < @declared
-        raise "the body has #{@sent} bytes, but its Content-Length is #{@declared}"
-      end
-      raise "the chunked body has no end" if @decoder && !@decoder.ended?
-
-      @has_ended = true
-      @connection.conclude
-    end
-
-    private
 
     # Makes the head. Returns what the header `rack.hijack` names, if it is there.
     def make_head(status, headers)
@@ -262,12 +327,17 @@ module Cabrank
 
     # Sends an answer whose body is an array, with its end, if that needs no further look at it.
     def send_whole(parts)
+      return false unless parts.all? { |part| part.instance_of?(String) } # methods of a subclass are the application's
+
       size = size_of(parts)
       return false if @decoder || (@declared && @declared != size && !@is_bodyless)
 
       suggest_length(size)
-      @has_started = @has_ended = true
-      @connection.send_whole(@head, @is_bodyless ? [] : parts, @is_bodyless ? 0 : size)
+      exclusively do
+        @has_started = true
+        @stage = :ended
+        @connection.send_whole(@head, @is_bodyless ? [] : parts, @is_bodyless ? 0 : size)
+      end
       true
     end
 
@@ -285,6 +355,7 @@ module Cabrank
       return conclude if body.respond_to?(:to_path) && send_file(body)
 
       if body.respond_to?(:to_ary) && (parts = body.to_ary)
+        @connection.stay
         size = size_of(parts)
         suggest_length(size)
         if parts.size > 1 && size <= JOINED_MAX
@@ -293,20 +364,31 @@ module Cabrank
           parts.each { |part| write(part) }
         end
       elsif body.respond_to?(:each)
-        body.each { |part| write(part) }
+        body.each do |part|
+          @connection.stay
+          write(part)
+        end
       elsif body.respond_to?(:call)
         return stream(body)
       else
         raise TypeError, "the body has no method `each` or `call`: #{body.class}"
       end
+      @connection.stay
       conclude
     ensure
+      close(body)
+    end
+
+    def close(body)
+      @connection.stay($!)
       body.close if body.respond_to?(:close)
+      @connection.stay($!)
     end
 
     # Sends a file without copying it through this process. Returns whether it did.
     def send_file(body)
       path = body.to_path
+      @connection.stay
       return false unless path && !@decoder && File.file?(path)
 
       File.open(path, "rb") do |file|
@@ -314,8 +396,11 @@ module Cabrank
         return false if @declared && @declared != size
 
         suggest_length(size)
-        @has_started = true
-        @connection.send_file(@head, file, size) { |count| @sent += count }
+        exclusively do
+          @has_started = true
+          @connection.send_file(@head, file, size)
+          @sent = size
+        end
       end
       true
     end
@@ -323,27 +408,30 @@ module Cabrank
     # Calls a streaming body of Rack 3. Returns `:away` if the application closes the stream later.
     def stream(body)
       require_relative "rack-hijack"
-      @has_started = true
-      @connection.start(@head, NOTHING)
+      send_head
       stream = Stream.new(@server, self, @connection, @env["rack.input"])
       body.call(stream)
+      @connection.stay
       stream.called
     end
 
     def hijacked(body)
-      body.close if body.respond_to?(:close)
+      close(body)
       :away
     end
 
     def partially_hijacked(hijacker, body)
       require_relative "rack-hijack"
-      @has_started = true
-      @connection.start(@head, NOTHING)
-      @hijack = Hijack.new(@server, self, @connection, @env["rack.input"])
+      send_head
+      exclusively do
+        @stage = :hijacked
+        @hijack = Hijack.new(@server, self, @connection, @env["rack.input"])
+      end
       hijacker.call(@hijack.application_side)
+      @connection.stay
       :away
     ensure
-      body.close if body.respond_to?(:close)
+      close(body)
     end
 
     def send_failure

@@ -22,7 +22,9 @@ module Cabrank
       @input = input
       @is_abandoned = false
       @application_side, @side = UNIXSocket.pair
+      Cabrank.own(@side)
       connection.is_away = true
+      connection.input&.release
       @reader = start { copy_request }
       start { finish(copy_answer) }
     end
@@ -31,6 +33,9 @@ module Cabrank
     def fail
       @application_side.close
     end
+
+    # The default shows all that the loader has.
+    def inspect = "#<#{self.class}>"
 
     private
 
@@ -100,10 +105,13 @@ module Cabrank
     end
 
     def finish(is_complete)
-      # The next request must not reach this thread.
+      # The next request must not reach the reader. A reader that has no input any more is not cut in the middle of a read.
+      @connection.input&.finish
       @reader.kill
       @reader.join
+      Cabrank.disown(@side)
       @side.close
+      @exchange.give_up unless is_complete
       @connection.is_away = false
       is_complete ? @connection.finish : @connection.abort
     rescue ClientGone
@@ -140,36 +148,53 @@ module Cabrank
       self
     end
 
+    # Ends the answer. Of several threads that call it, one does.
     def close
-      return if @is_closed
+      return if @connection.foreign? # a forked child: the stream is its parent's
 
-      @is_closed = true
-      @is_away ? finish : @exchange.conclude
+      is_away = is_complete = false
+      @exchange.exclusively do
+        return if closed?
+
+        @is_closed = true
+        is_away = @is_away
+        @exchange.end_body
+      end
+      is_complete = true
       nil
+    ensure
+      hand_back(is_complete) if is_away
     end
 
     def flush = self
     def close_read = nil
     def close_write = close
-    def closed? = @is_closed
+    def closed? = @is_closed || @exchange.ended?
 
     # Notes that the body's `call` has returned. Returns `:away` if the application has not closed the stream.
     def called
-      return if @is_closed
+      @exchange.exclusively do
+        if @is_closed
+          raise IOError, "the answer is not complete" unless @exchange.ended?
 
-      @is_away = true
+          return
+        end
+        @connection.input&.release
+        @is_away = true
+      end
       :away
     end
 
+    # The default shows all that the loader has.
+    def inspect = "#<#{self.class}>"
+
     private
 
-    def finish
-      is_complete = false
-      @exchange.conclude
-      @connection.finish
-      is_complete = true
+    # Gives the connection back, from another thread than the request's.
+    def hand_back(is_complete)
+      @connection.finish if is_complete
     rescue ClientGone
-      # The answer has no reader.
+      is_complete = false
     ensure
       @server.take_back(@connection, is_complete)
     end

@@ -17,7 +17,7 @@ module Cabrank
       install_signal_handlers
       guarded do
         @options = handshake
-        application = load_application
+        application = Cabrank.contain { load_application }
         require_relative "rack-server"
         listen
         begin
