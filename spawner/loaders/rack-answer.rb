@@ -174,11 +174,7 @@ module Cabrank
     def started? = @has_started
     def ended? = @stage == :ended
 
-    # Runs the block while no other thread writes or ends the answer. The block calls no code of the application.
-    def exclusively(&block)
-      @connection.check_process
-      @connection.lock.synchronize(&block)
-    end
+    def exclusively(&block) = @connection.exclusively(&block)
 
     # Sends the head of an answer that the application has written to a hijacked connection.
     def start(status, headers)

@@ -22,7 +22,8 @@ module Cabrank
       @input = input
       @is_abandoned = false
       @application_side, @side = UNIXSocket.pair
-      Cabrank.own(@side)
+      # A forked child that held the application's end would keep the answer from ending.
+      [@side, @application_side].each { |io| Cabrank.own(io) }
       connection.is_away = true
       connection.input&.release
       @reader = start { copy_request }
@@ -109,7 +110,7 @@ module Cabrank
       @connection.input&.finish
       @reader.kill
       @reader.join
-      Cabrank.disown(@side)
+      [@side, @application_side].each { |io| Cabrank.disown(io) }
       @side.close
       @exchange.give_up unless is_complete
       @connection.is_away = false

@@ -12,8 +12,11 @@ module Cabrank
   #
   # - A thread waits for bytes without the lock, and receives them under the lock without waiting. While the lock is free,
   #   no read is in progress.
+  # - One thread at a time watches the connection, and only it receives then. Others wait for it.
   # - The end of the request takes the lock, too. Later reads raise ClientGone before they look at the connection.
   class ConnectionInput < Input
+    FIBER_WAIT = 0.1 # seconds
+
     def initialize(io)
       super()
       @io = io
@@ -22,24 +25,20 @@ module Cabrank
       @owner = Thread.current # the thread that answers the request, which does not end while this thread waits
       @is_over = false
       @is_torn = false # whether an exception may have lost received bytes
-      @waiting = 0 # threads that wait for bytes
-      @waker = nil # a pipe that wakes them at the end of the request
+      @watcher = nil # the thread that waits for bytes of the connection
+      @waker = nil # a pipe that wakes it at the end of the request
+      @watch_ended = ConditionVariable.new
     end
 
     def more
       check_process
       loop do
-        waker = nil
-        @lock.synchronize do
-          raise ClientGone, "the request has ended" if @is_over
+        part = @lock.synchronize { part_or_watch }
+        return part unless part == :watch
 
-          part = next_part
-          return part unless part == :none
-
-          waker = make_waker unless @owner.equal?(Thread.current)
-          @waiting += 1
-        end
-        wait(waker)
+        wait
+      ensure
+        unwatch if @watcher.equal?(Thread.current)
       end
     end
 
@@ -53,7 +52,8 @@ module Cabrank
       @lock.synchronize do
         @is_over = true
         @waker&.last&.write_nonblock(".", exception: false)
-        close_waker if @waiting.zero?
+        @watch_ended.broadcast
+        close_waker unless @watcher
       end
       !@is_torn
     end
@@ -76,22 +76,43 @@ module Cabrank
       raise ClientGone, "a forked process cannot read the request of its parent"
     end
 
-    def make_waker
-      @waker ||= IO.pipe.each { |io| Cabrank.own(io) }
-      @waker[0]
+    # Returns the next part, nil at the end, or `:watch` if this thread has to watch the connection.
+    def part_or_watch
+      loop do
+        raise ClientGone, "the request has ended" if @is_over
+
+        part = next_part
+        return part unless part == :none
+        break unless others_watch?
+
+        @watch_ended.wait(@lock)
+      end
+      @waker ||= IO.pipe.each { |io| Cabrank.own(io) } unless @owner.equal?(Thread.current)
+      @watcher = Thread.current
+      :watch
     end
 
+    def others_watch? = @watcher && !@watcher.equal?(Thread.current)
+
     # Waits until there may be bytes, or the request has ended.
-    def wait(waker)
-      waker ? IO.select([@io, waker]) : @io.wait_readable
+    def wait
+      if Fiber.scheduler && !Fiber.blocking?
+        # The request may end while this fiber waits. Before Ruby 3.2, IO.select would block the other fibers.
+        @io.wait_readable(FIBER_WAIT)
+      elsif @waker
+        IO.select([@io, @waker[0]])
+      else
+        @io.wait_readable
+      end
     rescue SystemCallError, IOError
       # The connection was closed meanwhile.
-    ensure
-      unless Cabrank.generation != @generation
-        @lock.synchronize do
-          @waiting -= 1
-          close_waker if @is_over && @waiting.zero?
-        end
+    end
+
+    def unwatch
+      @lock.synchronize do
+        @watcher = nil
+        @watch_ended.broadcast
+        close_waker if @is_over
       end
     end
 
@@ -103,11 +124,14 @@ module Cabrank
       @waker = nil
     end
 
-    # Yields up to `size` bytes that have come, or nil at the end of the connection. Returns false if none have come.
+    # Yields up to `size` bytes that have come, or nil at the end of the connection. Returns false if none have come, or
+    # another thread watches.
     #
     # No other code of Ruby runs between the system call and the block, except an exception from another thread or from a
     # signal handler.
     def receive(size)
+      return false if others_watch?
+
       @is_torn = true
       # Unlike `read_nonblock`, it leaves the scheduler of fibers alone, which could switch to another fiber here.
       bytes = @io.recv_nonblock(size, exception: false)
@@ -149,8 +173,7 @@ module Cabrank
     def broken_off?
       @lock.synchronize do
         return false if @is_over
-        # A thread that waits for bytes would not wake if this one received them.
-        return seen_end? if @waiting.positive?
+        return seen_end? if @watcher
 
         until @data.bytesize - @used > UNREAD_MAX
           is_at_end = false

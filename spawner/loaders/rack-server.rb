@@ -57,14 +57,12 @@ module Cabrank
     attr_accessor :input
     # Whether another thread reads this connection.
     attr_writer :is_away
-    # Excludes the writes of an answer and its end. No code of the application runs under it.
-    attr_reader :lock
-
     def initialize(io)
       @io = Cabrank.own(io)
       @input = nil
       @is_away = false
-      @lock = Mutex.new
+      @lock = Mutex.new # excludes the writes of an answer and its end
+      @writer = nil # the thread that has the lock
       @generation = Cabrank.generation
       @is_torn = false
     end
@@ -75,6 +73,22 @@ module Cabrank
     # Raises an error in a forked child of the application.
     def check_process
       raise ClientGone, "a forked process cannot use the request of its parent" if foreign?
+    end
+
+    # Runs the block while no other thread writes or ends the answer. The block calls no code of the application.
+    def exclusively
+      check_process
+      # Ruby would wait for ever for a fiber of the same thread.
+      if @lock.locked? && @writer.equal?(Thread.current) && Fiber.blocking?
+        raise ClientGone, "a fiber of this thread is in the middle of a write"
+      end
+
+      @lock.synchronize do
+        @writer = Thread.current
+        yield
+      ensure
+        @writer = nil
+      end
     end
 
     # Ends a forked child of the application.
@@ -249,7 +263,7 @@ module Cabrank
       return @io.close if foreign?
 
       @input&.finish
-      # A forked child that has replaced itself by another program may hold the connection open. The server must see its end.
+      # A forked child may hold the connection open, before Ruby 3.1. The server must see its end.
       @io.shutdown
     rescue SystemCallError, IOError
       # The server was first.
@@ -642,7 +656,7 @@ module Cabrank
         log(e)
         begin
           exchange.fail(e)
-        rescue ClientGone, ThreadError # a fiber of this thread is in the middle of a write
+        rescue ClientGone
           exchange.give_up
           false
         end
