@@ -187,7 +187,8 @@ module Cabrank
       raise TypeError, "the body must consist of strings, not #{chunk.class}" unless chunk.is_a?(String)
       raise IOError, "the answer has ended" if ended?
 
-      chunk = String.new(chunk) unless chunk.instance_of?(String) # methods of a subclass are the application's
+      # The methods of a subclass are the application's, and another thread may change the string meanwhile.
+      chunk = String.new(chunk) unless chunk.instance_of?(String) && chunk.frozen?
       return if chunk.empty? # the head waits for the first part: the application may still fail
 
       exclusively { put(chunk) }
@@ -323,9 +324,12 @@ module Cabrank
 
     # Sends an answer whose body is an array, with its end, if that needs no further look at it.
     def send_whole(parts)
-      return false unless parts.all? { |part| part.instance_of?(String) } # methods of a subclass are the application's
+      parts = parts.map do |part|
+        return false unless part.instance_of?(String) # methods of a subclass are the application's
 
-      size = size_of(parts)
+        part.frozen? ? part : part.dup # another thread may change it, and so the length of the frame
+      end
+      size = parts.sum(&:bytesize)
       return false if @decoder || (@declared && @declared != size && !@is_bodyless)
 
       suggest_length(size)

@@ -279,6 +279,24 @@ class Fork(RackLoader):
             connection.send()
             self.assertEqual(connection.answer().body, b"ok")
 
+    def test_a_request_that_becomes_a_daemon(self):
+        loader = self.app("""
+            run(lambda do |env|
+              Process.daemon(true, true)
+              File.write(File.join(__dir__, "pid.new"), Process.pid)
+              File.rename(File.join(__dir__, "pid.new"), File.join(__dir__, "pid"))
+              [200, {}, ["of the daemon"]]
+            end)
+        """)
+        connection = self.connect(loader)
+        connection.send()
+        self.assertIsNone(connection.frame())
+        path = os.path.join(loader.app_root, "pid")
+        self.eventually(lambda: os.path.exists(path))
+        with open(path) as file:
+            pid = file.read()
+        self.eventually(lambda: not os.path.exists(f"/proc/{pid}/exe"))
+
     def test_a_child_outside_of_a_request(self):
         loader = self.app("""
             at_exit { File.write(File.join(__dir__, "at_exit.#{Process.pid}"), "") }

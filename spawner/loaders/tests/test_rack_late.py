@@ -230,6 +230,41 @@ class LateWrites(Late):
         self.ask(connection, PATH_INFO="/late", HTTP_WHICH="6")
         self.assertEqual(self.line(loader), "6: " + self.RESULTS[6])
 
+    def test_the_error_stream(self):
+        loader = self.late_app("""
+            run(lambda do |env|
+              $errors&.puts("late words")
+              $errors = env["rack.errors"]
+              [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]]
+            end)
+        """)
+        connection = self.connect(loader)
+        self.ask(connection, b"body")
+        self.ask(connection, b"body")
+        self.assertEqual(loader.read_stderr(), "late words\n")
+
+    def test_a_body_that_changes(self):
+        loader = self.late_app("""
+            # Ruby switches threads where `bytesize` or `dup` was called: each of the two is a chance.
+            part = +"short"
+            change = TracePoint.new(:c_return) do |point|
+              next unless point.self.equal?(part) && point.method_id == :bytesize
+              change.disable
+              part << "E\\0\\0\\0H\\0\\0\\0"
+            end
+            run(lambda do |env|
+              next [200, {}, ["#{env["HTTP_COOKIE"]} "]] if env["PATH_INFO"] == "/next"
+              part.replace("short")
+              change.enable
+              [200, {}, env["PATH_INFO"] == "/each" ? [part].each : [part]]
+            end)
+        """)
+        for path in ("/", "/each"):
+            connection = self.connect(loader)
+            connection.send(PATH_INFO=path)
+            self.assertEqual(connection.answer().body, b"short")
+            self.ask(connection, PATH_INFO="/next")
+
     def test_inspecting_shows_no_secret(self):
         self.check(9, paths=("/stream",))
 
