@@ -68,8 +68,10 @@ module Cabrank
       @server = server
       @connection = connection
       @env = env
-      # :called, then :hijacked or :answering, then :ended. After the end, each method for the application raises an error.
-      @stage = :called
+      @is_answering = false # whether the application has returned or failed
+      @is_hijacked = false # also while a thread tries to
+      @has_hinted = false
+      @has_ended = false # after this, each method for the application raises an error
       @head = nil # without the empty line
       @has_started = false # whether the server has got the head
       @is_bodyless = false
@@ -83,12 +85,14 @@ module Cabrank
     def call
       require_relative "rack-hijack"
       exclusively do
-        unless @stage == :called || @stage == :hijacked
+        @is_hijacked = true # before the look at `@is_answering`
+        if @has_ended || (@is_answering && @hijack.nil?)
           raise IOError, "the answer has begun, and the connection cannot be hijacked"
         end
 
-        @stage = :hijacked
         @hijack ||= Hijack.new(@server, self, @connection, @env["rack.input"])
+      ensure
+        @is_hijacked = !@hijack.nil?
       end
       @env["rack.hijack_io"] = @hijack.application_side
     end
@@ -102,8 +106,9 @@ module Cabrank
         add_values(head, name, prefix, value) if prefix.is_a?(String)
       end
       @connection.stay
+      @has_hinted = true # before the look at `@is_answering`
       exclusively do
-        raise IOError, "the answer has begun" unless @stage == :called
+        raise IOError, "the answer has begun" if @is_answering || @hijack
 
         @connection.send_interim(head)
       end
@@ -114,7 +119,7 @@ module Cabrank
       return hijacked(body) unless begin_answer
 
       hijacker = make_head(status, headers)
-      @connection.stay
+      @connection.stay unless headers.instance_of?(Hash)
       return partially_hijacked(hijacker, body) if hijacker
 
       callbacks = @env["rack.response_finished"]
@@ -141,7 +146,7 @@ module Cabrank
         @connection.finish
         return true
       end
-      exclusively { @stage = :ended }
+      exclusively { give_up }
       @connection.abort
       false
     end
@@ -157,7 +162,7 @@ module Cabrank
 
     # Refuses further writes, before the connection is closed.
     def give_up
-      @stage = :ended
+      @is_answering = @has_ended = true
     end
 
     # Runs the application's callbacks of `rack.response_finished`.
@@ -172,7 +177,7 @@ module Cabrank
     end
 
     def started? = @has_started
-    def ended? = @stage == :ended
+    def ended? = @has_ended
 
     def exclusively(&block) = @connection.exclusively(&block)
 
@@ -187,8 +192,7 @@ module Cabrank
       raise TypeError, "the body must consist of strings, not #{chunk.class}" unless chunk.is_a?(String)
       raise IOError, "the answer has ended" if ended?
 
-      # The methods of a subclass are the application's, and another thread may change the string meanwhile.
-      chunk = String.new(chunk) unless chunk.instance_of?(String) && chunk.frozen?
+      chunk = own(chunk) || String.new(chunk)
       return if chunk.empty? # the head waits for the first part: the application may still fail
 
       exclusively { put(chunk) }
@@ -211,7 +215,7 @@ module Cabrank
       end
       raise "the chunked body has no end" if @decoder && !@decoder.ended?
 
-      @stage = :ended
+      @has_ended = true
       @connection.conclude
     end
 
@@ -220,12 +224,15 @@ module Cabrank
 
     private
 
-    # Excludes hijacking from now on. Returns whether the application has not hijacked the connection before.
+    # Excludes hijacking and early hints from now on. Returns whether the application has not hijacked the connection.
+    #
+    # The usual answer takes no lock. Each of two threads sets its flag before it looks at the other's, here and in `call`.
+    # So one of them sees both, and `call` decides under the lock.
     def begin_answer
-      exclusively do
-        @stage = :answering if @stage == :called
-        @hijack.nil?
-      end
+      @is_answering = true
+      return true unless @is_hijacked
+
+      exclusively { @hijack.nil? }
     end
 
     def send_head
@@ -324,21 +331,23 @@ module Cabrank
 
     # Sends an answer whose body is an array, with its end, if that needs no further look at it.
     def send_whole(parts)
-      parts = parts.map do |part|
-        return false unless part.instance_of?(String) # methods of a subclass are the application's
-
-        part.frozen? ? part : part.dup # another thread may change it, and so the length of the frame
-      end
-      size = parts.sum(&:bytesize)
+      parts = parts.size == 1 && (part = own(parts[0])) ? [part] : parts.map { |one| own(one) || (return false) }
+      size = part ? part.bytesize : parts.sum(&:bytesize)
       return false if @decoder || (@declared && @declared != size && !@is_bodyless)
 
       suggest_length(size)
-      exclusively do
-        @has_started = true
-        @stage = :ended
-        @connection.send_whole(@head, @is_bodyless ? [] : parts, @is_bodyless ? 0 : size)
-      end
+      exclusively { nil } if @has_hinted # waits for another thread's early hints
+      @has_started = @has_ended = true
+      @connection.send_whole(@head, @is_bodyless ? [] : parts, @is_bodyless ? 0 : size)
       true
+    end
+
+    # Returns the string, or a copy if another thread could change it, and so the length of its frame. Returns nil for an
+    # object of another class: its methods are the application's.
+    def own(part)
+      return unless part.instance_of?(String)
+
+      part.frozen? ? part : part.b
     end
 
     def size_of(parts)
@@ -424,7 +433,7 @@ module Cabrank
       require_relative "rack-hijack"
       send_head
       exclusively do
-        @stage = :hijacked
+        @is_hijacked = true
         @hijack = Hijack.new(@server, self, @connection, @env["rack.input"])
       end
       hijacker.call(@hijack.application_side)

@@ -8,12 +8,18 @@
 # - The child ends (`leave`) as soon as the application's code returns into the loader.
 
 module Cabrank
-  # The number of forks between this process and its first ancestor that had loaded this file.
-  @generation = 0
+  # Counts the forks between this process and its first ancestor that had loaded this file.
+  class Forks
+    attr_accessor :count
+  end
+
+  FORKS = Forks.new # each request reads it: an attribute of a module would cost more
+  FORKS.count = 0
   @owned = {}.compare_by_identity
 
   class << self
-    attr_reader :generation
+    # Tells a process from the children that the application forks.
+    def generation = FORKS.count
 
     # Adds a socket or pipe of the loader to those that a forked child closes. Returns it.
     def own(io)
@@ -25,7 +31,7 @@ module Cabrank
 
     # Separates this process, a child of the application, from its parent.
     def become_child
-      @generation += 1
+      FORKS.count += 1
       owned = @owned.keys
       @owned = {}.compare_by_identity
       owned.each do |io|
@@ -73,7 +79,7 @@ module Cabrank
       pid
     end
 
-    # Ruby forks here by a function of the C library, without `_fork`. The parent exits there.
+    # Ruby 3.1 forks here by a function of the C library, without `_fork`. The parent exits there.
     def daemon(*)
       generation = Cabrank.generation
       result = super
@@ -85,6 +91,6 @@ module Cabrank
   if Process.respond_to?(:_fork)
     Process.singleton_class.prepend(ForkWatch)
   else # before Ruby 3.1
-    def self.generation = Process.pid
+    def FORKS.count = Process.pid
   end
 end

@@ -110,7 +110,7 @@ module Cabrank
 
     # Runs a step that leaves the answer out of step if an exception cuts it, such as one by Timeout or Thread#kill.
     def wholly
-      check_process
+      check_process if FORKS.count != @generation
       raise ClientGone, "an exception has cut the answer" if @is_torn
 
       @is_torn = true
@@ -219,13 +219,13 @@ module Cabrank
 
     def conclude = nil
 
-    # Ends the answer, after the last pieces of it. The input ends first: the server may send the next request at once.
-    def finish(*pieces)
-      return if @has_finished && pieces.empty? # an exception came after the end
+    # Ends the answer, after the last of it. The input ends first: the server may send the next request at once.
+    def finish(head = "", part = "")
+      return if @has_finished && head.empty? # an exception came after the end
 
-      end_input
+      end_input if @input
       wholly do
-        @io.write(*pieces, FINISH)
+        @io.write(head, part, FINISH)
         @has_finished = true
       end
     rescue SystemCallError, IOError => e
@@ -236,9 +236,6 @@ module Cabrank
       @input&.finish
       put(ABORT)
     end
-
-    # Whether the connection can carry another request.
-    def whole? = !@is_torn
 
     # Whether the server keeps its side open after the request.
     def outlasts_request? = true
@@ -274,7 +271,7 @@ module Cabrank
     private
 
     def end_input
-      return if @input.nil? || @input.finish
+      return if @input.finish
 
       @is_torn = true
       raise ClientGone, "an exception has cut a read of the input"
@@ -412,6 +409,7 @@ module Cabrank
 
     def initialize(application, main_path, kept_path, password, threads: 1, sends_early_hints: false)
       @application = application
+      @generation = Cabrank.generation
       @environment = Environment.new(password, is_multithreaded: threads > 1)
       @demands_rewind = Rack.release.to_i < 3
       @requests = Thread::Queue.new if threads > 1 # connections with a request
@@ -622,8 +620,6 @@ module Cabrank
 
     # Leaves a connection whose answer has ended. Returns whether the connection stays open.
     def leave(kept)
-      return false unless kept.whole?
-
       input = kept.input or return true
       rest = input.discard("")
       return true unless input.ended?
@@ -642,8 +638,8 @@ module Cabrank
       env["rack.early_hints"] = exchange.method(:send_early_hints) if @sends_early_hints && connection.is_a?(Kept)
       begin
         status, headers, body = @application.call(env)
-        connection.stay
-        exchange.respond(status, headers, body)
+        Cabrank.leave(nil) if FORKS.count != @generation
+        result = exchange.respond(status, headers, body)
       rescue Terminated => e
         connection.stay(e)
         raise
@@ -661,7 +657,7 @@ module Cabrank
           false
         end
       ensure
-        connection.stay # after a `throw`, or the end of the thread
+        connection.stay if result.nil? # after a `throw`, or the end of the thread
       end
     end
   end
