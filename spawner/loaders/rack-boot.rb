@@ -61,10 +61,9 @@ module Cabrank
       @pid = Process.pid
       begin
         yield
-      rescue Terminated
-        raise
       rescue Exception => e # rubocop:disable Lint/RescueException
-        raise if @is_ready || Process.pid != @pid # or a forked child of the startup file
+        Cabrank.leave(e) if Process.pid != @pid # a forked child of the application
+        raise if @is_ready || e.is_a?(Terminated)
 
         fail_boot(e)
       end

@@ -431,6 +431,7 @@ module Cabrank
       @workers = @requests ? Array.new(@threads) { |index| start_thread(index + 1) } : []
       while true
         IO.select(@readers)[0].each do |io|
+          Cabrank.leave(nil) if FORKS.count != @generation # a signal handler of the application has forked
           if (connection = @connections[io])
             dismiss(connection, @requests ? hand_over(connection) : serve_kept(connection, @buffer))
           elsif io.equal?(control) then return finish
@@ -452,7 +453,8 @@ module Cabrank
       end
     end
 
-    # Takes a connection back whose answer has outlived the call of the application. Any thread may call it.
+    # Takes a connection back whose answer has outlived the call of the application, or whose thread was killed, which
+    # stands in place of `is_free` then. Any thread may call it.
     def take_back(connection, is_free)
       @returned << [connection, is_free]
       @waker.write_nonblock(".", exception: false)
@@ -493,7 +495,7 @@ module Cabrank
       has_returned = true
     ensure
       # Code of the application has killed this thread. The answer never ends, and another thread takes this one's place.
-      take_back(connection, :killed) unless has_returned
+      take_back(connection, Thread.current) unless has_returned
     end
 
     # Gives a connection with a request to the other threads.
@@ -541,18 +543,16 @@ module Cabrank
       @wake.read_nonblock(BUFFER, exception: false)
       until @returned.empty?
         connection, is_free = @returned.pop
-        replace_workers if is_free == :killed
+        replace(is_free) if is_free.is_a?(Thread)
         is_free = is_free == true && connection.is_a?(Kept) && leave(connection)
         is_free ? keep(connection) : connection.close
       end
     end
 
-    # Starts a thread for each one that the application has killed.
-    def replace_workers
-      @workers.each_with_index do |worker, index|
-        worker.join(0.1) # it may be about to end
-        @workers[index] = start_thread(index + 1) unless worker.alive?
-      end
+    # Starts a thread for one that the application has killed.
+    def replace(worker)
+      index = @workers.index(worker)
+      @workers[index] = start_thread(index + 1)
     end
 
     def serve_session(session)

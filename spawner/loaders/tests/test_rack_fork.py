@@ -1,6 +1,7 @@
 """Rack: a child that the application forks, at each point of a request, leaves its parent's connections alone."""
 
 import os
+import signal
 import socket
 
 from common import RackLoader
@@ -283,19 +284,37 @@ class Fork(RackLoader):
         loader = self.app("""
             run(lambda do |env|
               Process.daemon(true, true)
-              File.write(File.join(__dir__, "pid.new"), Process.pid)
-              File.rename(File.join(__dir__, "pid.new"), File.join(__dir__, "pid"))
+              File.write(File.join(__dir__, "pid"), Process.pid)
               [200, {}, ["of the daemon"]]
             end)
         """)
         connection = self.connect(loader)
         connection.send()
         self.assertIsNone(connection.frame())
-        path = os.path.join(loader.app_root, "pid")
-        self.eventually(lambda: os.path.exists(path))
-        with open(path) as file:
+        self.eventually(lambda: os.path.exists(os.path.join(loader.app_root, "pid")))
+        self.eventually(lambda: not self.is_alive(loader))
+
+    def test_a_child_of_a_signal_handler(self):
+        loader = self.app("""
+            at_exit { File.write(File.join(__dir__, "at_exit.#{Process.pid}"), "") }
+            trap("USR1") { (pid = fork) ? Process.detach(pid) : File.write(File.join(__dir__, "pid"), Process.pid) }
+            run ->(env) { [200, {}, ["ok"]] }
+        """)
+        connection = self.connect(loader)
+        connection.send()
+        self.assertEqual(connection.answer().body, b"ok")
+        loader.process.send_signal(signal.SIGUSR1)
+        self.eventually(lambda: os.path.exists(os.path.join(loader.app_root, "pid")))
+        connection.send()
+        self.assertEqual(connection.answer().body, b"ok")
+        self.eventually(lambda: not self.is_alive(loader))
+        self.assertEqual([name for name in os.listdir(loader.app_root) if name.startswith("at_exit")], [])
+
+    def is_alive(self, loader):
+        """Return whether the process of the file `pid` runs."""
+        with open(os.path.join(loader.app_root, "pid")) as file:
             pid = file.read()
-        self.eventually(lambda: not os.path.exists(f"/proc/{pid}/exe"))
+        return not pid or os.path.exists(f"/proc/{pid}/exe")
 
     def test_a_child_outside_of_a_request(self):
         loader = self.app("""

@@ -107,6 +107,15 @@ class LateReads(Late):
                 connection.conn.sendall(b"lf" + frame(b""))
                 self.assertEqual(connection.answer().body, b"secret=bob half")
 
+    def test_an_input_that_came_with_its_head(self):
+        loader = self.late_app(self.APP)
+        connection = self.connect(loader)
+        for body, late in ((b"abcdef", '"cde"'), (b"", "nil")):
+            connection.send(body, PATH_INFO="/keep", HTTP_READ="2")
+            self.assertEqual(connection.answer().body, body[:2])
+            connection.send(b"of bob", PATH_INFO="/late")
+            self.assertEqual((connection.answer().body, self.line(loader)), (b"ok", "late: " + late))
+
     def test_an_input_that_is_rewound_late(self):
         loader = self.late_app(self.APP)
         connection = self.connect(loader)
