@@ -337,9 +337,9 @@ module Cabrank
 
       suggest_length(size)
       exclusively { nil } if @has_hinted # waits for another thread's early hints
-      @has_started = @has_ended = true
+      @has_started = true
       @connection.send_whole(@head, @is_bodyless ? [] : parts, @is_bodyless ? 0 : size)
-      true
+      @has_ended = true
     end
 
     # Returns the string, or a copy if another thread could change it, and so the length of its frame. Returns nil for an

@@ -35,7 +35,7 @@ module Cabrank
       # A later process shares the memory of what is live now. The collector would write to it.
       2.times { GC.start }
       GC.compact if GC.respond_to?(:compact)
-      @listener = Cabrank.listen(@path)
+      @listener = Cabrank.own(Cabrank.listen(@path))
     rescue SystemCallError => e
       raise Unservable, "Cannot listen on the socket #{@path}: #{e.message}"
     end

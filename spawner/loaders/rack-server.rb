@@ -57,6 +57,7 @@ module Cabrank
     attr_accessor :input
     # Whether another thread reads this connection.
     attr_writer :is_away
+
     def initialize(io)
       @io = Cabrank.own(io)
       @input = nil
@@ -233,6 +234,8 @@ module Cabrank
     end
 
     def abort
+      return if @has_finished # an exception came after the end
+
       @input&.finish
       put(ABORT)
     end
