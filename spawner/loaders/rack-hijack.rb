@@ -26,7 +26,8 @@ module Cabrank
       [@side, @application_side].each { |io| Cabrank.own(io) }
       connection.is_away = true
       connection.input&.release
-      @reader = start { copy_request }
+      # Its end must not cut what it does, but only its last wait.
+      @reader = start { Thread.handle_interrupt(Object => :never) { copy_request } }
       start { finish(copy_answer) }
     end
 
@@ -50,7 +51,7 @@ module Cabrank
       end
       return unless @connection.outlasts_request?
 
-      IO.select([@connection.io])
+      Thread.handle_interrupt(Object => :immediate) { IO.select([@connection.io]) }
       abandon if @connection.ended?
     rescue ClientGone
       abandon
@@ -106,8 +107,9 @@ module Cabrank
     end
 
     def finish(is_complete)
-      # The next request must not reach the reader. A reader that has no input any more is not cut in the middle of a read.
+      # The next request must not reach the reader. These two end each other wait of it.
       @connection.input&.finish
+      @side.shutdown
       @reader.kill
       @reader.join
       [@side, @application_side].each { |io| Cabrank.disown(io) }

@@ -140,7 +140,7 @@ class Client:
                                                   0.002 if self.rest else DEADLINE)
             if not readable and not writable:
                 self.test.assertTrue(self.rest, f"no answer to {self.mark}, {self.style}, {self.program}: {data[-200:]}")
-                self.sending, self.rest = self.rest, b""
+                self.sending, self.rest = self.sending + self.rest, b""
             try:
                 if writable:
                     self.sending = self.sending[self.conn.send(self.sending):]
