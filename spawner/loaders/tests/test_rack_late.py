@@ -303,13 +303,19 @@ class CutWrites(Late):
 
     APP = """
         large = "x" * 3_000_000
+        # Does what Timeout does, once the thread of the request waits in a write.
+        time_out = lambda do
+          request = Thread.current
+          Thread.new { Thread.pass until request.stop?; request.raise(Timeout::Error) }
+        end
         run(lambda do |env|
           case env["PATH_INFO"]
-          when "/timeout" then [200, {}, Enumerator.new { |out| Timeout.timeout(0.05) { out << large } }]
+          when "/timeout" then [200, {}, Enumerator.new { |out| time_out.call; out << large }]
           when "/rescued"
             [200, {}, Enumerator.new do |out|
               begin
-                Timeout.timeout(0.05) { out << large }
+                time_out.call
+                out << large
               rescue Timeout::Error
                 puts "cut"
               end
