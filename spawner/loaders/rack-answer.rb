@@ -68,9 +68,12 @@ module Cabrank
       @server = server
       @connection = connection
       @env = env
-      @head = nil # without the empty line; nil until the application has answered
+      @is_answering = false # whether the application has returned or failed
+      @is_hijacked = false # also while a thread tries to
+      @has_hinted = false
+      @has_ended = false # after this, each method for the application raises an error
+      @head = nil # without the empty line
       @has_started = false # whether the server has got the head
-      @has_ended = false
       @is_bodyless = false
       @declared = nil # the Content-Length
       @sent = 0
@@ -80,30 +83,43 @@ module Cabrank
 
     # `rack.hijack`: gives the application a socket. It writes a whole HTTP/1.1 answer there.
     def call
-      raise IOError, "the answer has begun, and the connection cannot be hijacked" if @head || @has_ended
-
       require_relative "rack-hijack"
-      @hijack ||= Hijack.new(@server, self, @connection, @env["rack.input"])
+      exclusively do
+        @is_hijacked = true # before the look at `@is_answering`
+        if @has_ended || (@is_answering && @hijack.nil?)
+          raise IOError, "the answer has begun, and the connection cannot be hijacked"
+        end
+
+        @hijack ||= Hijack.new(@server, self, @connection, @env["rack.input"])
+      ensure
+        @is_hijacked = !@hijack.nil?
+      end
       @env["rack.hijack_io"] = @hijack.application_side
     end
 
     # `rack.early_hints`: sends the headers to the client before the answer.
     def send_early_hints(headers)
-      raise IOError, "the answer has begun" if @head || @has_started || @hijack
-
+      @connection.check_process
       head = @connection.new_head("I") << "Status: 103 Early Hints\r\n"
       headers.each do |name, value|
         prefix = Head.prefix(name)
         add_values(head, name, prefix, value) if prefix.is_a?(String)
       end
-      @connection.send_interim(head)
+      @connection.stay
+      @has_hinted = true # before the look at `@is_answering`
+      exclusively do
+        raise IOError, "the answer has begun" if @is_answering || @hijack
+
+        @connection.send_interim(head)
+      end
     end
 
     # Sends the application's answer. Returns whether the connection is free: `:away` if the answer outlives this call.
     def respond(status, headers, body)
-      return hijacked(body) if @hijack
+      return hijacked(body) unless begin_answer
 
       hijacker = make_head(status, headers)
+      @connection.stay unless headers.instance_of?(Hash)
       return partially_hijacked(hijacker, body) if hijacker
 
       callbacks = @env["rack.response_finished"]
@@ -120,43 +136,114 @@ module Cabrank
 
     # Answers for an application that has failed. Returns whether the connection is free.
     def fail(error)
-      if @hijack
+      unless begin_answer
         @hijack.fail
         return :away
       end
       send_failure unless @has_started
       finished(nil, nil, error)
-      if @has_ended
+      if ended?
         @connection.finish
         return true
       end
+      exclusively { give_up }
       @connection.abort
       false
+    end
+
+    # Ends an answer whose server has gone. The connection is closed, and with it each write in progress.
+    def lost(error)
+      return fail(error) if @hijack
+
+      give_up
+      finished(nil, nil, error)
+      false
+    end
+
+    # Refuses further writes, before the connection is closed.
+    def give_up
+      @is_answering = @has_ended = true
     end
 
     # Runs the application's callbacks of `rack.response_finished`.
     def finished(status, headers, error)
       @env["rack.response_finished"]&.reverse_each do |callback|
         callback.call(@env, status, headers, error)
+        @connection.stay
       rescue StandardError => e
+        @connection.stay(e)
         @server.log(e)
       end
     end
 
     def started? = @has_started
+    def ended? = @has_ended
 
-    # Sends the head.
+    def exclusively(&block) = @connection.exclusively(&block)
+
+    # Sends the head of an answer that the application has written to a hijacked connection.
     def start(status, headers)
       make_head(status, headers)
-      @has_started = true
-      @connection.start(@head, NOTHING)
+      send_head
     end
 
     # Sends a part of the body.
     def write(chunk)
       raise TypeError, "the body must consist of strings, not #{chunk.class}" unless chunk.is_a?(String)
-      raise IOError, "the answer has ended" if @has_ended
+      raise IOError, "the answer has ended" if ended?
+
+      chunk = own(chunk) || String.new(chunk)
       return if chunk.empty? # the head waits for the first part: the application may still fail
+
+      exclusively { put(chunk) }
+    end
+
+    # Ends the answer after the last byte of its body.
+    def conclude = exclusively { end_body }
+
+    # Does what `conclude` does, for a caller that excludes others itself.
+    def end_body
+      raise IOError, "the answer has ended" if ended?
+
+      unless @has_started
+        suggest_length(0)
+        @has_started = true
+        @connection.start(@head, NOTHING)
+      end
+      if @declared && !@is_bodyless && @sent < @declared
+        raise "the body has #{@sent} bytes, but its Content-Length is #{@declared}"
+      end
+      raise "the chunked body has no end" if @decoder && !@decoder.ended?
+
+      @has_ended = true
+      @connection.conclude
+    end
+
+    # The default shows all that the loader has.
+    def inspect = "#<#{self.class}>"
+
+    private
+
+    # Excludes hijacking and early hints from now on. Returns whether the application has not hijacked the connection.
+    #
+    # The usual answer takes no lock. Each of two threads sets its flag before it looks at the other's, here and in `call`.
+    # So one of them sees both, and `call` decides under the lock.
+    def begin_answer
+      @is_answering = true
+      return true unless @is_hijacked
+
+      exclusively { @hijack.nil? }
+    end
+
+    def send_head
+      exclusively do
+        @has_started = true
+        @connection.start(@head, NOTHING)
+      end
+    end
+
+    def put(chunk)
+      raise IOError, "the answer has ended" if ended? # while this thread waited
 
       chunk = @decoder.decode(chunk) if @decoder
       excess = 0
@@ -175,27 +262,9 @@ module Cabrank
       @sent += chunk.bytesize
       return unless excess.positive?
 
-      conclude # the declared length has been sent
+      end_body # the declared length has been sent
       raise "the body is longer than its Content-Length of #{@declared}"
     end
-
-    # Ends the answer after the last byte of its body.
-    def conclude
-      unless @has_started
-        suggest_length(0)
-        @has_started = true
-        @connection.start(@head, NOTHING)
-      end
-      if @declared && !@is_bodyless && @sent < @declared
-        raise "the body has #{@sent} bytes, but its Content-Length is #{@declared}"
-      end
-      raise "the chunked body has no end" if @decoder && !@decoder.ended?
-
-      @has_ended = true
-      @connection.conclude
-    end
-
-    private
 
     # Makes the head. Returns what the header `rack.hijack` names, if it is there.
     def make_head(status, headers)
@@ -262,13 +331,23 @@ module Cabrank
 
     # Sends an answer whose body is an array, with its end, if that needs no further look at it.
     def send_whole(parts)
-      size = size_of(parts)
+      parts = parts.size == 1 && (part = own(parts[0])) ? [part] : parts.map { |one| own(one) || (return false) }
+      size = part ? part.bytesize : parts.sum(&:bytesize)
       return false if @decoder || (@declared && @declared != size && !@is_bodyless)
 
       suggest_length(size)
-      @has_started = @has_ended = true
+      exclusively { nil } if @has_hinted # waits for another thread's early hints
+      @has_started = true
       @connection.send_whole(@head, @is_bodyless ? [] : parts, @is_bodyless ? 0 : size)
-      true
+      @has_ended = true
+    end
+
+    # Returns the string, or a copy if another thread could change it, and so the length of its frame. Returns nil for an
+    # object of another class: its methods are the application's.
+    def own(part)
+      return unless part.instance_of?(String)
+
+      part.frozen? ? part : part.b
     end
 
     def size_of(parts)
@@ -285,6 +364,7 @@ module Cabrank
       return conclude if body.respond_to?(:to_path) && send_file(body)
 
       if body.respond_to?(:to_ary) && (parts = body.to_ary)
+        @connection.stay
         size = size_of(parts)
         suggest_length(size)
         if parts.size > 1 && size <= JOINED_MAX
@@ -293,20 +373,31 @@ module Cabrank
           parts.each { |part| write(part) }
         end
       elsif body.respond_to?(:each)
-        body.each { |part| write(part) }
+        body.each do |part|
+          @connection.stay
+          write(part)
+        end
       elsif body.respond_to?(:call)
         return stream(body)
       else
         raise TypeError, "the body has no method `each` or `call`: #{body.class}"
       end
+      @connection.stay
       conclude
     ensure
+      close(body)
+    end
+
+    def close(body)
+      @connection.stay($!)
       body.close if body.respond_to?(:close)
+      @connection.stay($!)
     end
 
     # Sends a file without copying it through this process. Returns whether it did.
     def send_file(body)
       path = body.to_path
+      @connection.stay
       return false unless path && !@decoder && File.file?(path)
 
       File.open(path, "rb") do |file|
@@ -314,8 +405,11 @@ module Cabrank
         return false if @declared && @declared != size
 
         suggest_length(size)
-        @has_started = true
-        @connection.send_file(@head, file, size) { |count| @sent += count }
+        exclusively do
+          @has_started = true
+          @connection.send_file(@head, file, size)
+          @sent = size
+        end
       end
       true
     end
@@ -323,27 +417,30 @@ module Cabrank
     # Calls a streaming body of Rack 3. Returns `:away` if the application closes the stream later.
     def stream(body)
       require_relative "rack-hijack"
-      @has_started = true
-      @connection.start(@head, NOTHING)
+      send_head
       stream = Stream.new(@server, self, @connection, @env["rack.input"])
       body.call(stream)
+      @connection.stay
       stream.called
     end
 
     def hijacked(body)
-      body.close if body.respond_to?(:close)
+      close(body)
       :away
     end
 
     def partially_hijacked(hijacker, body)
       require_relative "rack-hijack"
-      @has_started = true
-      @connection.start(@head, NOTHING)
-      @hijack = Hijack.new(@server, self, @connection, @env["rack.input"])
+      send_head
+      exclusively do
+        @is_hijacked = true
+        @hijack = Hijack.new(@server, self, @connection, @env["rack.input"])
+      end
       hijacker.call(@hijack.application_side)
+      @connection.stay
       :away
     ensure
-      body.close if body.respond_to?(:close)
+      close(body)
     end
 
     def send_failure

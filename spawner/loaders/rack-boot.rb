@@ -5,6 +5,7 @@
 # `socket` is the only library here. Most others are gems as well, and a version that is loaded before the application's
 # Gemfile is read could be the wrong one.
 require "socket"
+require_relative "rack-fork"
 
 # The interface between an application and its server, by the name that applications know.
 module PhusionPassenger
@@ -26,7 +27,7 @@ module PhusionPassenger
   end
 
   def self.call_event(name, *arguments)
-    EVENTS.fetch(name).each { |callback| callback.call(*arguments) }
+    EVENTS.fetch(name).each { |callback| Cabrank.contain { callback.call(*arguments) } }
   end
 end
 
@@ -64,7 +65,7 @@ module Cabrank
       install_signal_handlers
       guarded do
         @options = handshake
-        serve(load_application, forked: false)
+        serve(Cabrank.contain { load_application }, forked: false)
       end
     end
 
@@ -75,10 +76,9 @@ module Cabrank
       @pid = Process.pid
       begin
         yield
-      rescue Terminated
-        raise
       rescue Exception => e # rubocop:disable Lint/RescueException
-        raise if @is_ready || Process.pid != @pid # or a forked child of the startup file
+        Cabrank.leave(e) if Process.pid != @pid # a forked child of the application
+        raise if @is_ready || e.is_a?(Terminated)
 
         fail_boot(e)
       end
@@ -101,7 +101,7 @@ module Cabrank
     def handshake
       STDOUT.sync = true
       # The application may reopen STDIN and STDOUT.
-      @channel = UNIXSocket.for_fd(STDIN.fcntl(0, 3)) # F_DUPFD
+      @channel = Cabrank.own(UNIXSocket.for_fd(STDIN.fcntl(0, 3))) # F_DUPFD
       @channel.close_on_exec = true
       say("!> I have control #{PROTOCOL_VERSION}\n")
       greeting = next_line

@@ -22,8 +22,12 @@ module Cabrank
       @input = input
       @is_abandoned = false
       @application_side, @side = UNIXSocket.pair
+      # A forked child that held the application's end would keep the answer from ending.
+      [@side, @application_side].each { |io| Cabrank.own(io) }
       connection.is_away = true
-      @reader = start { copy_request }
+      connection.input&.release
+      # Its end must not cut what it does, but only its last wait.
+      @reader = start { Thread.handle_interrupt(Object => :never) { copy_request } }
       start { finish(copy_answer) }
     end
 
@@ -31,6 +35,9 @@ module Cabrank
     def fail
       @application_side.close
     end
+
+    # The default shows all that the loader has.
+    def inspect = "#<#{self.class}>"
 
     private
 
@@ -44,7 +51,7 @@ module Cabrank
       end
       return unless @connection.outlasts_request?
 
-      IO.select([@connection.io])
+      Thread.handle_interrupt(Object => :immediate) { IO.select([@connection.io]) }
       abandon if @connection.ended?
     rescue ClientGone
       abandon
@@ -100,10 +107,14 @@ module Cabrank
     end
 
     def finish(is_complete)
-      # The next request must not reach this thread.
+      # The next request must not reach the reader. These two end each other wait of it.
+      @connection.input&.finish
+      @side.shutdown
       @reader.kill
       @reader.join
+      [@side, @application_side].each { |io| Cabrank.disown(io) }
       @side.close
+      @exchange.give_up unless is_complete
       @connection.is_away = false
       is_complete ? @connection.finish : @connection.abort
     rescue ClientGone
@@ -140,36 +151,53 @@ module Cabrank
       self
     end
 
+    # Ends the answer. Of several threads that call it, one does.
     def close
-      return if @is_closed
+      return if @connection.foreign? # a forked child: the stream is its parent's
 
-      @is_closed = true
-      @is_away ? finish : @exchange.conclude
+      is_away = is_complete = false
+      @exchange.exclusively do
+        return if closed?
+
+        @is_closed = true
+        is_away = @is_away
+        @exchange.end_body
+      end
+      is_complete = true
       nil
+    ensure
+      hand_back(is_complete) if is_away
     end
 
     def flush = self
     def close_read = nil
     def close_write = close
-    def closed? = @is_closed
+    def closed? = @is_closed || @exchange.ended?
 
     # Notes that the body's `call` has returned. Returns `:away` if the application has not closed the stream.
     def called
-      return if @is_closed
+      @exchange.exclusively do
+        if @is_closed
+          raise IOError, "the answer is not complete" unless @exchange.ended?
 
-      @is_away = true
+          return
+        end
+        @connection.input&.release
+        @is_away = true
+      end
       :away
     end
 
+    # The default shows all that the loader has.
+    def inspect = "#<#{self.class}>"
+
     private
 
-    def finish
-      is_complete = false
-      @exchange.conclude
-      @connection.finish
-      is_complete = true
+    # Gives the connection back, from another thread than the request's.
+    def hand_back(is_complete)
+      @connection.finish if is_complete
     rescue ClientGone
-      # The answer has no reader.
+      is_complete = false
     ensure
       @server.take_back(@connection, is_complete)
     end

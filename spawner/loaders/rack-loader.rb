@@ -19,8 +19,10 @@
 # `main` and the session protocol: one request per connection.
 #
 # rack-boot.rb      steps 1 to 3, signals, and the end of the process
+# rack-fork.rb      children that the application forks
 # rack-server.rb    step 4: the loop, and the two protocols
 # rack-request.rb   `env` and `rack.input`
+# rack-input.rb     `rack.input` of a body that comes by the connection
 # rack-answer.rb    status, headers and body to the server
 # rack-hijack.rb    answers that outlive the call of the application
 

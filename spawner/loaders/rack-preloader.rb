@@ -28,7 +28,7 @@ module Cabrank
         @options = handshake
         @prctl = PRCTL[RbConfig::CONFIG["host_cpu"]] or
           raise Unservable, "A forked process could outlive the server on #{RbConfig::CONFIG["host_cpu"]}."
-        application = load_application
+        application = Cabrank.contain { load_application }
         require_relative "rack-server"
         listen
         begin
@@ -46,7 +46,7 @@ module Cabrank
       # A later process shares the memory of what is live now. The collector would write to it.
       2.times { GC.start }
       GC.compact if GC.respond_to?(:compact)
-      @listener = Cabrank.listen(@path)
+      @listener = Cabrank.own(Cabrank.listen(@path))
     rescue SystemCallError => e
       raise Unservable, "Cannot listen on the socket #{@path}: #{e.message}"
     end

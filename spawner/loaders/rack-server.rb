@@ -2,7 +2,9 @@
 
 # The loop that serves requests, and the two protocols that carry them.
 
+require_relative "rack-fork"
 require_relative "rack-answer"
+require_relative "rack-input"
 
 module Cabrank
   BUFFER = 64 << 10
@@ -10,12 +12,7 @@ module Cabrank
   HEAD_MAX = 1 << 20 # far above any real head: a guard against a peer that speaks another protocol
   HEAD_TIMEOUT = 10 # the server writes the head at once; a slower peer must not block the thread
 
-  # The number of forks between this process and its first ancestor that had loaded this file.
-  @generation = 0
-
   class << self
-    attr_accessor :generation
-
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     # Listens on a Unix socket that only this user can reach.
@@ -29,21 +26,6 @@ module Cabrank
       socket.autoclose = false
       UNIXServer.for_fd(socket.fileno)
     end
-  end
-
-  # Notices each fork of the application.
-  module ForkWatch
-    def _fork
-      pid = super
-      Cabrank.generation += 1 if pid.zero?
-      pid
-    end
-  end
-
-  if Process.respond_to?(:_fork)
-    Process.singleton_class.prepend(ForkWatch)
-  else # before Ruby 3.1
-    def self.generation = Process.pid
   end
 
   # Bytes that are certain to come, or an error.
@@ -68,8 +50,83 @@ module Cabrank
     end
   end
 
+  # A connection of the server. Each write is a whole step: after one that an exception has cut, nothing more is written.
+  class Connection
+    attr_reader :io
+    # The body of the current request, or of one that was answered before its body had come.
+    attr_accessor :input
+    # Whether another thread reads this connection.
+    attr_writer :is_away
+
+    def initialize(io)
+      @io = Cabrank.own(io)
+      @input = nil
+      @is_away = false
+      @lock = Mutex.new # excludes the writes of an answer and its end
+      @writer = nil # the thread that has the lock
+      @generation = Cabrank.generation
+      @is_torn = false
+    end
+
+    # Whether this process is a child that the application has forked, to which the connection does not belong.
+    def foreign? = Cabrank.generation != @generation
+
+    # Raises an error in a forked child of the application.
+    def check_process
+      raise ClientGone, "a forked process cannot use the request of its parent" if foreign?
+    end
+
+    # Runs the block while no other thread writes or ends the answer. The block calls no code of the application.
+    def exclusively
+      check_process
+      # Ruby would wait for ever for a fiber of the same thread.
+      if @lock.locked? && @writer.equal?(Thread.current) && Fiber.blocking?
+        raise ClientGone, "a fiber of this thread is in the middle of a write"
+      end
+
+      @lock.synchronize do
+        @writer = Thread.current
+        yield
+      ensure
+        @writer = nil
+      end
+    end
+
+    # Ends a forked child of the application.
+    def stay(error = nil)
+      Cabrank.leave(error) if foreign?
+    end
+
+    # The default shows all that the loader has.
+    def inspect = "#<#{self.class}>"
+
+    private
+
+    # Ruby writes the pieces by one system call, whatever their encodings.
+    def put(*pieces)
+      wholly { @io.write(*pieces) }
+    rescue SystemCallError, IOError => e
+      raise ClientGone, e.message
+    end
+
+    # Runs a step that leaves the answer out of step if an exception cuts it, such as one by Timeout or Thread#kill.
+    def wholly
+      check_process if FORKS.count != @generation
+      raise ClientGone, "an exception has cut the answer" if @is_torn
+
+      @is_torn = true
+      yield
+      @is_torn = false
+    end
+
+    def release
+      Cabrank.disown(@io)
+      @io.close
+    end
+  end
+
   # A connection that carries one request after another, in frames.
-  class Kept
+  class Kept < Connection
     include Receiving
 
     FRAME_MAX = (1 << 24) - 1
@@ -80,16 +137,9 @@ module Cabrank
     END_OF_REQUEST = ("\0" * 4).b.freeze
     FILE_STEP = 1 << 20
 
-    attr_reader :io
-    # The body of the current request, or of one that was answered before its body had come.
-    attr_accessor :input
-    # Whether another thread reads this connection.
-    attr_writer :is_away
-
     def initialize(io)
-      @io = io
-      @input = nil
-      @is_away = false
+      super
+      @has_finished = false # whether the last answer has its end
     end
 
     # Returns the rest of a head that did not arrive as a whole, and where the head ends.
@@ -119,11 +169,11 @@ module Cabrank
     def send_whole(head, parts, size)
       fill_in(head)
       if size.zero?
-        put(head, FINISH)
+        finish(head)
       elsif parts.size == 1 && size <= FRAME_MAX
-        put(head << [DATA | size].pack("N"), parts[0], FINISH)
+        finish(head << [DATA | size].pack("N"), parts[0])
       elsif size <= JOINED_MAX
-        put(head << [DATA | size].pack("N"), parts.map(&:b).join, FINISH)
+        finish(head << [DATA | size].pack("N"), parts.map(&:b).join)
       else
         put(head)
         parts.each { |part| send_more(part) unless part.empty? }
@@ -153,38 +203,56 @@ module Cabrank
       put([DATA | size].pack("N"), chunk)
     end
 
-    # Yields the number of bytes after each step.
+    # Sends the head and the file in frames of FILE_STEP bytes.
     def send_file(head, file, size)
       fill_in(head)
-      head << [DATA | [size, FILE_STEP].min].pack("N") unless size.zero?
-      put(head)
+      return put(head) if size.zero?
+
       left = size
       while left.positive?
         step = [left, FILE_STEP].min
-        copied = IO.copy_stream(file, @io, step)
-        yield copied
-        raise IOError, "#{file.path} has become shorter" if copied < step
-
+        copy_frame(head << [DATA | step].pack("N"), file, step)
         left -= step
+        head = "".b
         check
-        put([DATA | [left, FILE_STEP].min].pack("N")) if left.positive?
       end
-    rescue Errno::EPIPE, Errno::ECONNRESET => e
-      raise ClientGone, e.message
     end
 
     def conclude = nil
-    def finish = put(FINISH)
-    def abort = put(ABORT)
+
+    # Ends the answer, after the last of it. The input ends first: the server may send the next request at once.
+    def finish(head = "", part = "")
+      return if @has_finished && head.empty? # an exception came after the end
+
+      end_input if @input
+      # As `wholly`, without the cost of a block: each request ends here.
+      check_process if FORKS.count != @generation
+      raise ClientGone, "an exception has cut the answer" if @is_torn
+
+      @is_torn = true
+      @io.write(head, part, FINISH)
+      @has_finished = true
+      @is_torn = false
+    rescue SystemCallError, IOError => e
+      raise ClientGone, e.message
+    end
+
+    def abort
+      return if @has_finished # an exception came after the end
+
+      @input&.finish
+      put(ABORT)
+    end
 
     # Whether the server keeps its side open after the request.
     def outlasts_request? = true
 
     # Raises ClientGone if the server has closed or half-closed the connection: the answer has no reader.
     def check
+      check_process
       return if @is_away
 
-      raise ClientGone, "the server has abandoned the request" if @input.is_a?(KeptInput) ? @input.broken_off? : ended?
+      raise ClientGone, "the server has abandoned the request" if @input ? @input.broken_off? : ended?
     end
 
     # Returns whether the connection has ended, if no byte of a request is on its way.
@@ -196,17 +264,37 @@ module Cabrank
     end
 
     def close
-      # A forked child of the application may hold the connection open. The server must see its end.
+      return @io.close if foreign?
+
+      @input&.finish
+      # A forked child may hold the connection open, before Ruby 3.1. The server must see its end.
       @io.shutdown
     rescue SystemCallError, IOError
       # The server was first.
     ensure
-      @io.close
+      release
     end
 
     private
 
+    def end_input
+      return if @input.finish
+
+      @is_torn = true
+      raise ClientGone, "an exception has cut a read of the input"
+    end
+
+    def copy_frame(head, file, size)
+      wholly do
+        @io.write(head)
+        raise "#{file.path} has become shorter" if IO.copy_stream(file, @io, size) < size
+      end
+    rescue Errno::EPIPE, Errno::ECONNRESET, IOError => e
+      raise ClientGone, e.message
+    end
+
     def fill_in(head)
+      @has_finished = false
       head << "\r\n"
       size = head.bytesize - 4
       head.setbyte(1, size >> 16)
@@ -222,100 +310,6 @@ module Cabrank
         at += part.bytesize
       end
     end
-
-    # Ruby writes the pieces by one system call, whatever their encodings.
-    def put(*pieces)
-      @io.write(*pieces)
-    rescue SystemCallError, IOError => e
-      raise ClientGone, e.message
-    end
-  end
-
-  # The request's body, in the frames of a kept session.
-  class KeptInput < Input
-    include Receiving
-
-    UNREAD_MAX = 1 << 20
-
-    def initialize(io, data)
-      super()
-      @io = io # nil after the request
-      @data = data # bytes that were received
-      @used = 0 # the number of them that were used
-      @left = 0 # bytes of the current frame
-      @has_ended = false
-    end
-
-    # The application may keep the input longer than the request.
-    def detach
-      @io = nil
-    end
-
-    def ended? = @has_ended
-
-    def more
-      raise ClientGone, "the request has ended" if @io.nil?
-
-      until next?
-        part = receive(@io, BUFFER)
-        # End of file would make half an upload look complete.
-        raise ClientGone, "the client left before the end of the request's body" if part.nil?
-
-        add(part)
-      end
-      take
-    end
-
-    # Discards more of the body that the application did not read. Returns the bytes behind the end of the body.
-    def discard(data)
-      add(data)
-      take while next? && !@has_ended
-      @has_ended ? @data.byteslice(@used..) : ""
-    end
-
-    # Returns whether the server has closed its side. Reads ahead for it, within a bound.
-    def broken_off?
-      loop do
-        return false if @data.bytesize - @used > UNREAD_MAX
-
-        part = @io.read_nonblock(BUFFER, exception: false)
-        return false if part == :wait_readable
-        return true if part.nil?
-
-        add(part)
-      end
-    rescue SystemCallError
-      true
-    end
-
-    private
-
-    def add(data)
-      @data = @data.byteslice(@used..) << data
-      @used = 0
-    end
-
-    # Goes to the next byte of the body. Returns whether it, or the end of the body, has been received.
-    def next?
-      while @left.zero? && !@has_ended
-        return false if @data.bytesize - @used < 4
-
-        @left = @data.byteslice(@used, 4).unpack1("N")
-        @used += 4
-        @has_ended = @left.zero?
-      end
-      @has_ended || @used < @data.bytesize
-    end
-
-    # Returns the bytes of the current frame that have been received, or nil at the end.
-    def take
-      return nil if @has_ended
-
-      part = @data.byteslice(@used, @left)
-      @used += part.bytesize
-      @left -= part.bytesize
-      part
-    end
   end
 
   # A connection of the session protocol: it carries one request.
@@ -324,18 +318,13 @@ module Cabrank
   # answer that breaks off in two ways. With a Content-Length, fewer bytes arrive than declared. Without one, the server
   # reads ECONNRESET instead of end of file. For this the loader leaves the last byte of the request's head unread until
   # the application reads the body: Linux resets the peer of a Unix socket that is closed with unread input.
-  class Session
+  class Session < Connection
     include Receiving
 
     DRAIN_TIMEOUT = 2
 
-    attr_reader :io
-    attr_accessor :input
-    attr_writer :is_away
-
     def initialize(io)
-      @io = io
-      @input = nil
+      super
       @has_concluded = false
     end
 
@@ -358,10 +347,8 @@ module Cabrank
 
     def send_file(head, file, size)
       put(head << "\r\n")
-      copied = IO.copy_stream(file, @io, size)
-      yield copied
-      raise IOError, "#{file.path} has become shorter" if copied < size
-    rescue Errno::EPIPE, Errno::ECONNRESET => e
+      wholly { raise "#{file.path} has become shorter" if IO.copy_stream(file, @io, size) < size }
+    rescue Errno::EPIPE, Errno::ECONNRESET, IOError => e
       raise ClientGone, e.message
     end
 
@@ -372,7 +359,7 @@ module Cabrank
 
     # The server sees the end at once, before the application cleans up.
     def conclude
-      @io.close_write
+      wholly { @io.close_write }
       @has_concluded = true
     rescue SystemCallError, IOError => e
       raise ClientGone, e.message
@@ -389,16 +376,19 @@ module Cabrank
     #
     # The server has seen the end of the answer and stops sending. The deadline guards against a server that does not.
     def close
+      return @io.close if foreign?
+
+      @input&.finish
       deadline = Cabrank.now + DRAIN_TIMEOUT
       if @has_concluded
         while (left = deadline - Cabrank.now).positive? && IO.select([@io], nil, nil, left)
           break unless receive(@io, BUFFER)
         end
       end
-    rescue ClientGone
+    rescue ClientGone, IOError
       # Nothing is left to read.
     ensure
-      @io.close
+      release
     end
 
     private
@@ -414,46 +404,6 @@ module Cabrank
       end
       data
     end
-
-    def put(*pieces)
-      @io.write(*pieces)
-    rescue SystemCallError, IOError => e
-      raise ClientGone, e.message
-    end
-  end
-
-  # The request's body in the session protocol: CONTENT_LENGTH bytes, or else all until the server half-closes.
-  class SessionInput < Input
-    include Receiving
-
-    def initialize(io, length)
-      super()
-      @io = io
-      @left = length
-      @head_is_open = true
-    end
-
-    def more
-      return if @left&.zero?
-
-      if @head_is_open
-        raise ClientGone, "the request's head has no end" unless receive(@io, 1) == "\0"
-
-        @head_is_open = false
-      end
-      part = receive(@io, @left ? [BUFFER, @left].min : BUFFER)
-      if part.nil?
-        # End of file would make half an upload look complete.
-        raise ClientGone, "the client left before the last #{@left} bytes of the request's body" if @left
-
-        @left = 0
-      elsif @left
-        @left -= part.bytesize
-      end
-      part
-    end
-
-    def detach = @left = 0
   end
 
   # Serves one request at a time, of any connection, or as many as there are threads.
@@ -466,8 +416,8 @@ module Cabrank
 
     def initialize(application, main_path, kept_path, password, threads: 1, sends_early_hints: false)
       @application = application
-      @environment = Environment.new(password, is_multithreaded: threads > 1)
       @generation = Cabrank.generation
+      @environment = Environment.new(password, is_multithreaded: threads > 1)
       @demands_rewind = Rack.release.to_i < 3
       @requests = Thread::Queue.new if threads > 1 # connections with a request
       @threads = threads
@@ -475,7 +425,7 @@ module Cabrank
       @buffer = String.new(capacity: BUFFER)
       @connections = {}.compare_by_identity # by socket
       @returned = Thread::Queue.new # connections that were away, and whether they are free
-      @wake, @waker = IO.pipe
+      @wake, @waker = IO.pipe.each { |io| Cabrank.own(io) }
       @paths = []
       @main_listener = listen(main_path)
       @kept_listener = listen(kept_path)
@@ -485,12 +435,13 @@ module Cabrank
     def run(control)
       # A request to leave comes first: IO.select keeps this order.
       @readers = [control, @main_listener, @kept_listener, @wake]
-      workers = @requests ? Array.new(@threads) { |index| start_thread(index + 1) } : []
+      @workers = @requests ? Array.new(@threads) { |index| start_thread(index + 1) } : []
       while true
         IO.select(@readers)[0].each do |io|
+          Cabrank.leave(nil) if FORKS.count != @generation # a signal handler of the application has forked
           if (connection = @connections[io])
             dismiss(connection, @requests ? hand_over(connection) : serve_kept(connection, @buffer))
-          elsif io.equal?(control) then return finish(workers)
+          elsif io.equal?(control) then return finish
           elsif io.equal?(@main_listener)
             accept(io) { |socket| @requests ? hand_over(Session.new(socket)) : serve_session(Session.new(socket)) }
           elsif io.equal?(@kept_listener) then accept(io) { |socket| keep(Kept.new(socket)) }
@@ -509,7 +460,8 @@ module Cabrank
       end
     end
 
-    # Takes a connection back whose answer has outlived the call of the application. Any thread may call it.
+    # Takes a connection back whose answer has outlived the call of the application, or whose thread was killed, which
+    # stands in place of `is_free` then. Any thread may call it.
     def take_back(connection, is_free)
       @returned << [connection, is_free]
       @waker.write_nonblock(".", exception: false)
@@ -527,20 +479,30 @@ module Cabrank
         PhusionPassenger.call_event(:starting_request_handler_thread)
         buffer = String.new(capacity: BUFFER)
         while (connection = @requests.pop)
-          if connection.is_a?(Session)
-            serve_session(connection)
-          else
-            is_free = serve_kept(connection, buffer)
-            # Under load the next request comes at once, and mostly by the connection that the server used last.
-            is_free = serve_kept(connection, buffer) while is_free == true && @requests.empty? && connection.io.wait_readable(LINGER)
-            take_back(connection, is_free) unless is_free == :away
-          end
+          serve_away(connection, buffer)
         end
       end
       thread.name = "request thread #{number}"
       thread.report_on_exception = false
       thread.abort_on_exception = true
       thread
+    end
+
+    # Serves the request of a connection, and further ones that follow at once.
+    def serve_away(connection, buffer)
+      has_returned = false
+      if connection.is_a?(Session)
+        serve_session(connection)
+      else
+        is_free = serve_kept(connection, buffer)
+        # Under load the next request comes at once, and mostly by the connection that the server used last.
+        is_free = serve_kept(connection, buffer) while is_free == true && @requests.empty? && connection.io.wait_readable(LINGER)
+        take_back(connection, is_free) unless is_free == :away
+      end
+      has_returned = true
+    ensure
+      # Code of the application has killed this thread. The answer never ends, and another thread takes this one's place.
+      take_back(connection, Thread.current) unless has_returned
     end
 
     # Gives a connection with a request to the other threads.
@@ -550,13 +512,13 @@ module Cabrank
     end
 
     # Waits until the threads have served all requests that have come.
-    def finish(workers)
+    def finish
       @requests&.close
-      workers.each(&:join)
+      @workers.each(&:join)
     end
 
     def listen(path)
-      listener = Cabrank.listen(path)
+      listener = Cabrank.own(Cabrank.listen(path))
       @paths << path
       listener
     end
@@ -588,9 +550,16 @@ module Cabrank
       @wake.read_nonblock(BUFFER, exception: false)
       until @returned.empty?
         connection, is_free = @returned.pop
-        is_free &&= connection.is_a?(Kept) && leave(connection)
+        replace(is_free) if is_free.is_a?(Thread)
+        is_free = is_free == true && connection.is_a?(Kept) && leave(connection)
         is_free ? keep(connection) : connection.close
       end
+    end
+
+    # Starts a thread for one that the application has killed.
+    def replace(worker)
+      index = @workers.index(worker)
+      @workers[index] = start_thread(index + 1)
     end
 
     def serve_session(session)
@@ -659,7 +628,6 @@ module Cabrank
     # Leaves a connection whose answer has ended. Returns whether the connection stays open.
     def leave(kept)
       input = kept.input or return true
-      input.detach
       rest = input.discard("")
       return true unless input.ended?
 
@@ -677,24 +645,26 @@ module Cabrank
       env["rack.early_hints"] = exchange.method(:send_early_hints) if @sends_early_hints && connection.is_a?(Kept)
       begin
         status, headers, body = @application.call(env)
-        exit if Cabrank.generation != @generation
-        exchange.respond(status, headers, body)
-      rescue Terminated
+        Cabrank.leave(nil) if FORKS.count != @generation
+        result = exchange.respond(status, headers, body)
+      rescue Terminated => e
+        connection.stay(e)
         raise
       rescue ClientGone => e
-        exchange.finished(nil, nil, e)
-        false
+        connection.stay(e)
+        exchange.lost(e)
       rescue Exception => e # rubocop:disable Lint/RescueException
-        # `exit` in a request fails that request, and does not end the process. But a forked child exits: connections
-        # and loop belong to the parent.
-        raise if Cabrank.generation != @generation
-
+        # `exit` in a request fails that request, and does not end the process.
+        connection.stay(e)
         log(e)
         begin
           exchange.fail(e)
         rescue ClientGone
+          exchange.give_up
           false
         end
+      ensure
+        connection.stay if result.nil? # after a `throw`, or the end of the thread
       end
     end
   end

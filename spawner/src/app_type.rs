@@ -82,8 +82,10 @@ const RACK: Loader = Loader {
     files: &[
         ("rack-loader.rb", include_str!("../loaders/rack-loader.rb")),
         ("rack-boot.rb", include_str!("../loaders/rack-boot.rb")),
+        ("rack-fork.rb", include_str!("../loaders/rack-fork.rb")),
         ("rack-server.rb", include_str!("../loaders/rack-server.rb")),
         ("rack-request.rb", include_str!("../loaders/rack-request.rb")),
+        ("rack-input.rb", include_str!("../loaders/rack-input.rb")),
         ("rack-answer.rb", include_str!("../loaders/rack-answer.rb")),
         ("rack-hijack.rb", include_str!("../loaders/rack-hijack.rb")),
         ("rack-preloader.rb", include_str!("../loaders/rack-preloader.rb")),

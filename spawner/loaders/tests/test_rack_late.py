@@ -1,0 +1,377 @@
+"""Rack: what outlives an answer. It yields no byte of the next request, and writes none into the next answer."""
+
+import contextlib
+import os
+import select
+import socket
+
+from common import RackLoader
+from driver import KeptConnection, frame, head, session
+
+# Prints what a block returns or raises. RACK3 makes the loader pass the input without `rewind`.
+PROLOGUE = """
+    require "timeout"
+    Rack.define_singleton_method(:release) { "3.0.0" } if ENV["RACK3"]
+    def try(name)
+      result = begin
+        yield.inspect
+      rescue => e
+        "#{e.class}: #{e.message}"
+      end
+      puts "#{name}: #{result}"
+    end
+"""
+ENDED = "Cabrank::ClientGone: the request has ended"
+
+
+class Late(RackLoader):
+    def setUp(self):
+        self.addCleanup(os.environ.pop, "RACK3", None)
+
+    def late_app(self, source, threads=1, rack3=False, **options):
+        os.environ.pop("RACK3", None)
+        if rack3:
+            os.environ["RACK3"] = "1"
+        return self.app(PROLOGUE + source, app_threads=threads, **options)
+
+    def connect(self, loader):
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        return connection
+
+    def line(self, loader):
+        return loader.lines.readline().decode().rstrip("\n")
+
+    def ask(self, connection, body=b"", **variables):
+        """Send a request whose answer is its marks: a late object gets or spoils one of them."""
+        connection.send(body, pieces=2, HTTP_COOKIE="secret=bob", **variables)
+        self.assertEqual(connection.answer().body, b"secret=bob " + body)
+
+
+class LateReads(Late):
+    APP = """
+        run(lambda do |env|
+          input = env["rack.input"]
+          case env["PATH_INFO"]
+          when "/keep"
+            $input = input
+            read = env["HTTP_READ"].to_i
+            [200, {}, [input.read(read) || ""]]
+          when "/background"
+            input.read(1)
+            method, *arguments = env["HTTP_METHOD"].split
+            reader = Thread.new { try("read") { loop { input.public_send(method, *arguments.map(&:to_i)).inspect } } }
+            Thread.pass until reader.stop?
+            [200, {}, ["left"]]
+          when "/late"
+            $input.rewind if env["HTTP_REWIND"]
+            try("late") { $input.read(3) }
+            [200, {}, ["ok"]]
+          else [200, {}, ["#{env["HTTP_COOKIE"]} #{input.read}"]]
+          end
+        end)
+    """
+
+    def test_a_read_that_waits_at_the_end(self):
+        for threads, rack3 in ((1, False), (1, True), (2, False)):
+            loader = self.late_app(self.APP, threads, rack3)
+            connection = self.connect(loader)
+            for method in ("read", "read 1000", "gets", "read_some"):
+                with self.subTest(method, threads=threads, rack3=rack3):
+                    connection.conn.sendall(head(PATH_INFO="/background", HTTP_METHOD=method) + frame(b"a" * 1000)[:504])
+                    self.assertEqual(connection.answer().body, b"left")
+                    self.assertEqual(self.line(loader), "read: " + ENDED)
+                    connection.conn.sendall(b"a" * 500 + frame(b"aaa") + frame(b""))
+                    self.ask(connection, b"the body of bob")
+        self.assertEqual(loader.read_stderr(), "")
+
+    def test_a_read_after_the_end(self):
+        for threads in (1, 2):
+            loader = self.late_app(self.APP, threads)
+            connection, other = self.connect(loader), self.connect(loader)
+            connection.conn.sendall(head(PATH_INFO="/keep", HTTP_READ="2") + frame(b"abcdef")[:8])
+            self.assertEqual(connection.answer().body, b"ab")
+            # The rest of the body has not come, has come, and is followed by the next request.
+            other.send(PATH_INFO="/late")
+            self.assertEqual((other.answer().body, self.line(loader)), (b"ok", "late: " + ENDED))
+            connection.conn.sendall(b"ef" + frame(b"")[:2])
+            other.send(PATH_INFO="/late")
+            self.assertEqual((other.answer().body, self.line(loader)), (b"ok", "late: " + ENDED))
+            connection.conn.sendall(frame(b"")[2:])
+            self.ask(connection, b"body")
+            if threads > 1:
+                connection.conn.sendall(head(HTTP_COOKIE="secret=bob") + frame(b"half")[:6])
+            other.send(PATH_INFO="/late")
+            self.assertEqual((other.answer().body, self.line(loader)), (b"ok", "late: " + ENDED))
+            if threads > 1:
+                connection.conn.sendall(b"lf" + frame(b""))
+                self.assertEqual(connection.answer().body, b"secret=bob half")
+
+    def test_an_input_that_came_with_its_head(self):
+        loader = self.late_app(self.APP)
+        connection = self.connect(loader)
+        for body, late in ((b"abcdef", '"cde"'), (b"", "nil")):
+            connection.send(body, PATH_INFO="/keep", HTTP_READ="2")
+            self.assertEqual(connection.answer().body, body[:2])
+            connection.send(b"of bob", PATH_INFO="/late")
+            self.assertEqual((connection.answer().body, self.line(loader)), (b"ok", "late: " + late))
+
+    def test_an_input_that_is_rewound_late(self):
+        loader = self.late_app(self.APP)
+        connection = self.connect(loader)
+        connection.conn.sendall(head(PATH_INFO="/keep", HTTP_READ="4") + frame(b"abcdef"))
+        self.assertEqual(connection.answer().body, b"abcd")
+        connection.conn.sendall(frame(b""))
+        for late in ("late: \"abc\"", "late: " + ENDED):
+            connection.send(PATH_INFO="/late", **({"HTTP_REWIND": "1"} if "abc" in late else {}))
+            self.assertEqual((connection.answer().body, self.line(loader)), (b"ok", late))
+
+    def test_a_read_after_the_end_of_a_session(self):
+        loader = self.late_app(self.APP)
+        session(loader, b"abcdef", PATH_INFO="/keep", HTTP_READ="2", CONTENT_LENGTH=6)
+        session(loader, b"ghijkl", PATH_INFO="/late", CONTENT_LENGTH=6)
+        self.assertEqual(self.line(loader), "late: " + ENDED)
+
+    def test_a_thread_that_reads_beside_the_first(self):
+        loader = self.late_app("""
+            run(lambda do |env|
+              part = Queue.new
+              reader = Thread.new { part << env["rack.input"].read(3) }
+              Thread.pass until reader.stop?
+              first = Timeout.timeout(0.01) { env["rack.input"].read(3) } rescue "timeout "
+              puts first
+              [200, {}, [first, part.pop, env["rack.input"].read]]
+            end)
+        """, rack3=True)
+        connection = self.connect(loader)
+        for _ in range(20):
+            connection.conn.sendall(head())
+            self.assertEqual(self.line(loader), "timeout ")
+            connection.conn.sendall(frame(b"abcd"))
+            connection.conn.sendall(frame(b"ef") + frame(b""))
+            self.assertEqual(connection.answer().body, b"timeout abcdef")
+
+
+class LateWrites(Late):
+    APP = """
+        run(lambda do |env|
+          $hijack = env["rack.hijack"] if env["PATH_INFO"] == "/array"
+          $finished = env["rack.response_finished"] if env["PATH_INFO"] == "/array"
+          case env["PATH_INFO"]
+          when "/stream" then [200, {}, ->(stream) { ($stream = stream) << "one"; stream.close }]
+          when "/failed-stream" then [200, {}, ->(stream) { ($stream = stream) << "one"; raise "asked to fail" }]
+          when "/away" then [200, {}, ->(stream) { Thread.new { 4.times.map { Thread.new { stream.close } }; $stream = stream } }]
+          when "/each"
+            body = Object.new
+            def body.each(&block) = ($block = block).call("one")
+            [200, {}, body]
+          when "/hints"
+            ($hints = env["rack.early_hints"]).call({ "Link" => "one" })
+            [200, {}, ["ok"]]
+          when "/array" then [200, {}, ["ok"]]
+          when "/full"
+            $io = env["rack.hijack"].call
+            $io.write("HTTP/1.1 200 OK\\r\\nContent-Length: 3\\r\\n\\r\\none")
+            $io.close_write
+          when "/partial" then [200, { "rack.hijack" => ->(io) { ($io = io) << "one"; io.close_write } }, []]
+          when "/late"
+            [-> { $stream.write("late") }, -> { $stream << "late" }, -> { $stream.close }, -> { $stream.closed? },
+             -> { $block.call("late") }, -> { $hints.call({ "X-Late" => "1" }) }, -> { $hijack.call },
+             -> { $io.write("late") }, -> { $finished << ->(*) { puts "finished late" } },
+             -> { [$stream, $hijack].map(&:inspect).map(&:size).max < 100 }
+            ].each_with_index { |late, index| try(index) { late.call } if env["HTTP_WHICH"].split.include?(index.to_s) }
+            [200, {}, ["#{env["HTTP_COOKIE"]} "]]
+          else [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]]
+          end
+        end)
+    """
+    RESULTS = {
+        0: "IOError: the stream is closed", 1: "IOError: the stream is closed", 2: "nil", 3: "true",
+        4: "IOError: the answer has ended", 5: "IOError: the answer has begun",
+        6: "IOError: the answer has begun, and the connection cannot be hijacked", 9: "true",
+    }
+
+    def check(self, *which, paths, threads=1, cut=False):
+        loader = self.late_app(self.APP, threads, early_hints="true")
+        for path in paths:
+            with self.subTest(path, threads=threads):
+                connection = self.connect(loader)
+                connection.send(PATH_INFO=path)
+                while (part := connection.frame()) and part[0] != "E":
+                    pass
+                self.assertEqual(part is None, cut)
+                if cut:
+                    connection = self.connect(loader)
+                for _ in range(2):
+                    self.ask(connection, PATH_INFO="/late", HTTP_WHICH=" ".join(map(str, which)))
+                    for index in which:
+                        self.assertRegex(self.line(loader), f"{index}: " + self.RESULTS.get(index, "."))
+                self.ask(connection, b"body")
+
+    def test_a_stream(self):
+        for threads in (1, 2):
+            self.check(0, 1, 2, 3, threads=threads, paths=("/stream", "/away"))
+
+    def test_a_stream_whose_answer_was_aborted(self):
+        self.RESULTS = {**self.RESULTS, 0: "IOError: the answer has ended", 1: "IOError: the answer has ended"}
+        self.check(0, 1, 2, 3, paths=("/failed-stream",), cut=True)
+
+    def test_the_block_of_each(self):
+        self.check(4, paths=("/each",))
+
+    def test_early_hints(self):
+        self.check(5, paths=("/hints",))
+
+    def test_a_hijack(self):
+        self.check(6, paths=("/array",))
+
+    def test_a_hijacked_socket(self):
+        self.RESULTS = {7: "IOError: not opened for writing"}
+        self.check(7, paths=("/full", "/partial"))
+
+    def test_a_callback_of_response_finished(self):
+        loader = self.late_app(self.APP)
+        connection = self.connect(loader)
+        connection.send(PATH_INFO="/array")
+        connection.answer()
+        self.ask(connection, PATH_INFO="/late", HTTP_WHICH="8")
+        self.assertRegex(self.line(loader), "8: ")
+        self.ask(connection, PATH_INFO="/late", HTTP_WHICH="6")
+        self.assertEqual(self.line(loader), "6: " + self.RESULTS[6])
+
+    def test_the_error_stream(self):
+        loader = self.late_app("""
+            run(lambda do |env|
+              $errors&.puts("late words")
+              $errors = env["rack.errors"]
+              [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]]
+            end)
+        """)
+        connection = self.connect(loader)
+        self.ask(connection, b"body")
+        self.ask(connection, b"body")
+        self.assertEqual(loader.read_stderr(), "late words\n")
+
+    def test_a_body_that_changes(self):
+        loader = self.late_app("""
+            # Ruby switches threads where `bytesize` or `dup` was called: each of the two is a chance.
+            part = +"short"
+            change = TracePoint.new(:c_return) do |point|
+              next unless point.self.equal?(part) && point.method_id == :bytesize
+              change.disable
+              part << "E\\0\\0\\0H\\0\\0\\0"
+            end
+            run(lambda do |env|
+              next [200, {}, ["#{env["HTTP_COOKIE"]} "]] if env["PATH_INFO"] == "/next"
+              part.replace("short")
+              change.enable
+              [200, {}, env["PATH_INFO"] == "/each" ? [part].each : [part]]
+            end)
+        """)
+        for path in ("/", "/each"):
+            connection = self.connect(loader)
+            connection.send(PATH_INFO=path)
+            self.assertEqual(connection.answer().body, b"short")
+            self.ask(connection, PATH_INFO="/next")
+
+    def test_inspecting_shows_no_secret(self):
+        self.check(9, paths=("/stream",))
+
+    def test_a_write_that_goes_on_at_the_end(self):
+        loader = self.late_app("""
+            run(lambda do |env|
+              next [200, {}, ["#{env["HTTP_COOKIE"]} "]] if env["PATH_INFO"] == "/next"
+              [200, {}, lambda do |stream|
+                writer = Thread.new { try("write") { stream.write("x" * 3_000_000) } }
+                Thread.pass until writer.stop?
+                puts "ending"
+                stream.close
+                try("late") { stream.write("late") }
+              end]
+            end)
+        """)
+        connection = self.connect(loader)
+        connection.send()
+        self.assertEqual(self.line(loader), "ending")
+        self.assertEqual(len(connection.answer().body), 3_000_000)
+        self.assertEqual({self.line(loader), self.line(loader)}, {"write: 3000000", "late: IOError: the stream is closed"})
+        self.ask(connection, PATH_INFO="/next")
+
+
+class CutWrites(Late):
+    """A write that an exception cuts: half a frame must not be taken for a whole one."""
+
+    APP = """
+        large = "x" * 3_000_000
+        # Does what Timeout does, once the thread of the request waits in a write.
+        time_out = lambda do
+          request = Thread.current
+          Thread.new { Thread.pass until request.stop?; request.raise(Timeout::Error) }
+        end
+        run(lambda do |env|
+          case env["PATH_INFO"]
+          when "/timeout" then [200, {}, Enumerator.new { |out| time_out.call; out << large }]
+          when "/rescued"
+            [200, {}, Enumerator.new do |out|
+              begin
+                time_out.call
+                out << large
+              rescue Timeout::Error
+                puts "cut"
+              end
+              out << "afterwards"
+            end]
+          when "/kill"
+            request = Thread.current
+            Thread.new { Thread.pass until request.stop?; request.kill }
+            [200, {}, Enumerator.new { |out| out << large }]
+          when "/file"
+            body = Struct.new(:to_path).new(env["HTTP_FILE"])
+            [200, {}, body]
+          else [200, {}, ["#{env["HTTP_COOKIE"]} "]]
+          end
+        end)
+    """
+
+    def check_cut(self, loader, connection, wait=None, **variables):
+        """Send a request, wait without reading until the answer is cut, and return the bytes of its body that came."""
+        connection.send(**variables)
+        closed = select.poll()
+        closed.register(connection.conn, select.POLLRDHUP)
+        wait() if wait else self.eventually(lambda: closed.poll(0))
+        data = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := connection.conn.recv(1 << 16):
+                data += part
+        self.ask(self.connect(loader))
+        self.ask(self.connect(loader))
+        return data[data.index(b"\r\n\r\n") + 8:]
+
+    def test_by_a_timeout(self):
+        for threads in (1, 2):
+            loader = self.late_app(self.APP, threads)
+            for path in ("/timeout", "/rescued"):
+                data = self.check_cut(loader, self.connect(loader), PATH_INFO=path)
+                self.assertEqual(data.strip(b"x"), b"")
+
+    def test_by_the_end_of_its_thread(self):
+        loader = self.late_app(self.APP, threads=2)
+        for _ in range(4):
+            data = self.check_cut(loader, self.connect(loader), PATH_INFO="/kill")
+            self.assertEqual(data.strip(b"x"), b"")
+
+    def test_a_file_that_becomes_shorter(self):
+        for size in (700_000, 2_500_000):
+            loader = self.late_app(self.APP)
+            connection = self.connect(loader)
+            path = os.path.join(loader.root, "large")
+            with open(path, "wb") as file:
+                file.write(b"x" * size)
+
+            def shorten():
+                # The head comes after the loader has looked at the size. The file does not fit into the socket.
+                self.eventually(lambda: connection.conn.recv(1, socket.MSG_PEEK))
+                os.truncate(path, 100_000)
+            data = self.check_cut(loader, connection, shorten, PATH_INFO="/file", HTTP_FILE=path)
+            self.assertNotIn(b"A", data)  # an abort inside of the frame
+            self.assertIn("has become shorter", loader.read_stderr())
