@@ -71,6 +71,9 @@ const PYTHON: Loader = Loader {
     files: &[
         ("python-loader.py", include_str!("../loaders/python-loader.py")),
         ("wsgi-server.py", include_str!("../loaders/wsgi-server.py")),
+        ("asgi-request.py", include_str!("../loaders/asgi-request.py")),
+        ("asgi-websocket.py", include_str!("../loaders/asgi-websocket.py")),
+        ("asgi-connection.py", include_str!("../loaders/asgi-connection.py")),
         ("asgi-server.py", include_str!("../loaders/asgi-server.py")),
         ("python-preloader.py", include_str!("../loaders/python-preloader.py")),
     ],

@@ -1,0 +1,293 @@
+"""The WebSockets of an ASGI application.
+
+They follow RFC 6455, without compression. A message has at most 16 MiB. A peer that is silent for 20 s gets a ping, and
+loses its connection if it stays silent for 20 s more.
+"""
+
+import base64
+import hashlib
+from collections import deque
+
+from cabrank.asgi_request import BUFFER, ClientGone, DONE, Task, encode_fields
+
+MESSAGE_MAX = 16 << 20
+PING_INTERVAL = 20
+CLOSE_TIMEOUT = 10
+
+CONNECTING, OPEN, CLOSING, CLOSED = range(4)
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+def frame(opcode, data):
+    size = len(data)
+    if size < 126:
+        head = bytes((0x80 | opcode, size))
+    elif size < 1 << 16:
+        head = bytes((0x80 | opcode, 126)) + size.to_bytes(2, "big")
+    else:
+        head = bytes((0x80 | opcode, 127)) + size.to_bytes(8, "big")
+    return head + data
+
+
+def unmask(mask, data):
+    size = len(data)
+    if not size:
+        return b""
+    repeated = mask * (size // 4) + mask[:size % 4]
+    return (int.from_bytes(data, "little") ^ int.from_bytes(repeated, "little")).to_bytes(size, "little")
+
+
+class ProtocolError(Exception):
+    """The peer broke the protocol: a code and a reason."""
+
+
+class WebSocket(Task):
+    """The server's side of one WebSocket."""
+
+    __slots__ = ("key", "state", "buffer", "parts", "opcode", "size", "messages", "waiting", "disconnect", "timer", "was_silent")
+
+    def __init__(self, connection, scope, key):
+        super().__init__(connection, scope)
+        self.key = key
+        self.state = CONNECTING
+        self.buffer = bytearray()
+        self.parts = []  # of a message in several frames
+        self.opcode = None  # of that message
+        self.size = 0
+        self.messages = deque([{"type": "websocket.connect"}])  # for the application
+        self.waiting = 0  # their bytes
+        self.disconnect = None
+        self.timer = None
+        self.was_silent = False
+
+    def describe(self):
+        return f"WebSocket {self.scope['path']}"
+
+    # From the server
+
+    def feed(self, data):
+        if self.state == CLOSED:
+            return
+        self.buffer += data
+        self.was_silent = False
+        if self.state == CONNECTING:
+            if len(self.buffer) > BUFFER:
+                self.connection.pause_reading()
+            return
+        try:
+            while self.take_frame():
+                pass
+        except ProtocolError as error:
+            self.end(*error.args)
+            self.connection.transport.close()
+
+    def take_frame(self):
+        """Take the next frame from the buffer. Return whether it was there."""
+        buffer = self.buffer
+        if len(buffer) < 2 or self.state == CLOSED:
+            return False
+        opcode, size, at = buffer[0] & 15, buffer[1] & 127, 2
+        is_final = buffer[0] & 0x80
+        if buffer[0] & 0x70:
+            raise ProtocolError(1002, "a reserved bit is set")
+        if not buffer[1] & 0x80:
+            raise ProtocolError(1002, "a frame is not masked")
+        if opcode >= 8 and (size > 125 or not is_final):
+            raise ProtocolError(1002, "a control frame is too long or fragmented")
+        if size >= 126:
+            at = 4 if size == 126 else 10
+            if len(buffer) < at:
+                return False
+            size = int.from_bytes(buffer[2:at], "big")
+        if opcode < 8 and self.size + size > MESSAGE_MAX:
+            raise ProtocolError(1009, "the message is too long")
+        end = at + 4 + size
+        if len(buffer) < end:
+            return False
+        data = unmask(bytes(buffer[at:at + 4]), buffer[at + 4:end])
+        del buffer[:end]
+        if opcode >= 8:
+            self.control(opcode, data)
+            return True
+        if (opcode == CONTINUATION) != (self.opcode is not None) or opcode > BINARY:
+            raise ProtocolError(1002, "a frame is not expected here")
+        if opcode:
+            self.opcode = opcode
+        self.parts.append(data)
+        self.size += size
+        if is_final:
+            whole = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+            message = {"type": "websocket.receive"}
+            if self.opcode == TEXT:
+                try:
+                    message["text"] = whole.decode()
+                except UnicodeDecodeError:
+                    raise ProtocolError(1007, "a text is not UTF-8") from None
+            else:
+                message["bytes"] = whole
+            self.parts, self.opcode, self.size = [], None, 0
+            if self.state == OPEN:
+                self.waiting += len(whole) + 1
+                self.messages.append(message)
+                if self.waiting > BUFFER:
+                    self.connection.pause_reading()
+                self.wake()
+        return True
+
+    def control(self, opcode, data):
+        if opcode == PING:
+            if self.state == OPEN:
+                self.connection.transport.write(frame(PONG, data))
+        elif opcode == CLOSE:
+            code = int.from_bytes(data[:2], "big") if data else 1005
+            if len(data) == 1 or data and not (1000 <= code <= 1014 and code not in (1004, 1005, 1006) or 3000 <= code <= 4999):
+                raise ProtocolError(1002, "bad close code")
+            try:
+                reason = data[2:].decode()
+            except UnicodeDecodeError:
+                raise ProtocolError(1007, "a close reason is not UTF-8") from None
+            self.end(code, reason)
+            self.connection.transport.close()
+        elif opcode != PONG:
+            raise ProtocolError(1002, "unknown opcode")
+
+    def end(self, code, reason):
+        """Close, because of the peer or the server. The application gets `websocket.disconnect`."""
+        if self.state == OPEN:
+            self.send_close(code, reason)
+        if self.disconnect is None:
+            self.disconnect = {"type": "websocket.disconnect", "code": code, "reason": reason}
+        self.state = CLOSED
+        self.stop_timer()
+        self.wake()
+
+    def send_close(self, code, reason):
+        data = b"" if code == 1005 else code.to_bytes(2, "big") + reason.encode()[:123].decode(errors="ignore").encode()
+        self.connection.transport.write(frame(CLOSE, data))
+
+    def lost(self):
+        self.is_gone = True
+        self.end_of_connection()
+
+    def end_of_connection(self):
+        if self.disconnect is None:
+            self.disconnect = {"type": "websocket.disconnect", "code": 1006, "reason": ""}
+        self.state = CLOSED
+        self.stop_timer()
+        self.wake()
+
+    # Time
+
+    def set_timer(self, delay, call):
+        self.stop_timer()
+        self.timer = self.connection.server.loop.call_later(delay, call)
+
+    def stop_timer(self):
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def tick(self):
+        # While the application does not take its messages, pongs are not read either.
+        if self.was_silent and self.connection.is_reading:
+            self.end(1011, "no answer to a ping")
+            self.connection.transport.abort()
+            return
+        self.was_silent = True
+        self.connection.transport.write(frame(PING, b""))
+        self.set_timer(PING_INTERVAL, self.tick)
+
+    # From the application
+
+    async def receive(self):
+        while True:
+            if self.messages:
+                message = self.messages.popleft()
+                if self.waiting:
+                    self.waiting -= len(message.get("text", message.get("bytes", b""))) + 1
+                    # A text has fewer characters than bytes: the sum is right once all have gone.
+                    if not self.messages:
+                        self.waiting = 0
+                if self.waiting <= BUFFER and not self.connection.is_reading:
+                    self.connection.resume_reading()
+                return message
+            if self.disconnect is not None:
+                return self.disconnect
+            await self.wait()
+
+    async def send(self, message):
+        kind = message["type"]
+        if self.state == CLOSED or self.is_gone:
+            raise ClientGone("the WebSocket is closed")
+        if self.state == OPEN:
+            if kind == "websocket.send":
+                data, text = message.get("bytes"), message.get("text")
+                if data is None and text is None:
+                    raise ValueError("websocket.send needs bytes or text")
+                await self.write(frame(BINARY, data) if data is not None else frame(TEXT, text.encode()))
+                return
+            if kind == "websocket.close":
+                self.close(message.get("code", 1000), message.get("reason") or "")
+                return
+        elif self.state == CONNECTING:
+            if kind == "websocket.accept":
+                self.accept(message)
+                return
+            if kind == "websocket.close":
+                kind, message = "websocket.http.response.body", {}
+                await self.deny({"type": "http.response.start", "status": 403})
+            if kind.startswith("websocket.http.response."):
+                await self.deny({**message, "type": kind[len("websocket."):]})
+                return
+        raise RuntimeError(f"the application sent {kind}, which does not fit the state of its WebSocket")
+
+    async def deny(self, message):
+        denial = self.connection.request
+        try:
+            await denial.send(message)
+        finally:
+            if denial.state == DONE:
+                self.end_of_connection()
+
+    def accept(self, message):
+        subprotocol = message.get("subprotocol")
+        headers = [(name, value) for name, value in message.get("headers", ()) if name.lower() != b"sec-websocket-protocol"]
+        if subprotocol is not None:
+            headers.append((b"sec-websocket-protocol", subprotocol.encode("latin-1")))
+        fields, _ = encode_fields(headers)
+        accept = base64.b64encode(hashlib.sha1(self.key + GUID).digest())
+        self.connection.transport.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                        b"Sec-WebSocket-Accept: " + accept + b"\r\n" + fields + b"\r\n")
+        self.connection.request = None
+        self.state = OPEN
+        self.set_timer(PING_INTERVAL, self.tick)
+        self.connection.resume_reading()
+        self.feed(b"")
+
+    def close(self, code, reason):
+        """Start the closing handshake. The peer's answer ends the connection, or else a time-out."""
+        self.send_close(code, reason)
+        self.disconnect = {"type": "websocket.disconnect", "code": code, "reason": reason}
+        self.state = CLOSING
+        self.connection.resume_reading()
+        self.set_timer(CLOSE_TIMEOUT, self.connection.transport.abort)
+        self.wake()
+
+    def leave(self):
+        """Ask the peer to connect to another process."""
+        if self.state == OPEN:
+            self.close(1012, "the service restarts")
+
+    def returned(self):
+        if self.state == OPEN:
+            self.close(1000, "")
+        elif self.state == CONNECTING:
+            self.fail()
+
+    def fail(self):
+        if self.state == OPEN:
+            self.close(1011, "the application failed")
+        elif self.state == CONNECTING:
+            self.connection.request.fail()
+            self.end_of_connection()
