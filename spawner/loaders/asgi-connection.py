@@ -64,6 +64,8 @@ class Connection(asyncio.Protocol):
         if self.can_write is not None:
             self.can_write.set()
             self.can_write = None
+            if self.websocket is not None:
+                self.websocket.take_frames()
 
     async def drain(self):
         while self.can_write is not None:

@@ -160,7 +160,13 @@ class Request(Task):
     def feed(self, part, has_more):
         self.has_more = has_more
         if self.state != DONE:
-            self.body = self.body + part if self.body else part
+            if not self.body:
+                self.body = part
+            else:
+                # Many small parts are joined in one array: joining bytes would copy them again and again.
+                if type(self.body) is bytes:
+                    self.body = bytearray(self.body)
+                self.body += part
             if len(self.body) > BUFFER:
                 self.connection.pause_reading()
             self.wake()
@@ -175,7 +181,7 @@ class Request(Task):
                 connection = self.connection
                 if not connection.is_reading and (self.has_more or not connection.buffer):
                     connection.resume_reading()
-                return {"type": "http.request", "body": body, "more_body": self.has_more}
+                return {"type": "http.request", "body": bytes(body), "more_body": self.has_more}
             await self.wait()
 
     async def send(self, message):

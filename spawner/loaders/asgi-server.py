@@ -17,6 +17,7 @@ import traceback
 
 from cabrank.asgi_connection import SPEC, Connection
 from cabrank.asgi_request import MEMORY_MAX
+from cabrank.asgi_websocket import MESSAGE_MAX
 
 # --- Lifespan ----------------------------------------------------------------------------------------------------------
 
@@ -79,6 +80,7 @@ class Server:
         self.channel = channel
         self.loop = loop
         self.root_path = channel.options.get("base_uri", "").rstrip("/")
+        self.message_max = int(channel.options.get("max_websocket_message") or MESSAGE_MAX)
         self.state = {}
         self.hosts = {}
         self.connections = set()

@@ -1,7 +1,11 @@
 """The WebSockets of an ASGI application.
 
-They follow RFC 6455, without compression. A message has at most 16 MiB. A peer that is silent for 20 s gets a ping, and
-loses its connection if it stays silent for 20 s more.
+They follow RFC 6455, without compression. A peer that is silent for 20 s gets a ping, and loses its connection if it stays
+silent for 20 s more.
+
+What a peer sends takes a bounded memory: one message of `--max-websocket-message`, however many frames it has, and BUFFER
+bytes of messages that the application has not taken. A WebSocket at this bound is *full*: its frames wait in the buffer, and
+the connection is not read. It is full, too, while its peer does not read, because each ping needs an answer.
 """
 
 import base64
@@ -10,7 +14,8 @@ from collections import deque
 
 from cabrank.asgi_request import BUFFER, ClientGone, DONE, Task, encode_fields
 
-MESSAGE_MAX = 16 << 20
+MESSAGE_MAX = 16 << 20  # without the option
+MESSAGE_COST = 512  # of an empty message: its dictionary, and its place in the queue
 PING_INTERVAL = 20
 CLOSE_TIMEOUT = 10
 
@@ -20,6 +25,8 @@ GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def frame(opcode, data):
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))  # the length of other buffers is not that of their bytes
     size = len(data)
     if size < 126:
         head = bytes((0x80 | opcode, size))
@@ -45,21 +52,26 @@ class ProtocolError(Exception):
 class WebSocket(Task):
     """The server's side of one WebSocket."""
 
-    __slots__ = ("key", "state", "buffer", "parts", "opcode", "size", "messages", "waiting", "disconnect", "timer", "was_silent")
+    __slots__ = ("key", "state", "buffer", "opcode", "is_final", "left", "mask", "size", "joined", "messages", "waiting",
+                 "disconnect", "timer", "was_silent", "unsent")
 
     def __init__(self, connection, scope, key):
         super().__init__(connection, scope)
         self.key = key
         self.state = CONNECTING
         self.buffer = bytearray()
-        self.parts = []  # of a message in several frames
-        self.opcode = None  # of that message
-        self.size = 0
-        self.messages = deque([{"type": "websocket.connect"}])  # for the application
-        self.waiting = 0  # their bytes
+        self.opcode = None  # of a message that has begun
+        self.is_final = False  # its present frame is its last
+        self.left = None  # the bytes of this frame that have not come; None between frames
+        self.mask = b""  # turned to the next of these bytes
+        self.size = 0  # of the message, with the rest of this frame
+        self.joined = bytearray()  # what has come of the message
+        self.messages = deque([({"type": "websocket.connect"}, 0)])  # for the application, each with its cost
+        self.waiting = 0  # their cost
         self.disconnect = None
         self.timer = None
         self.was_silent = False
+        self.unsent = 0  # the bytes that the peer had to read at the last tick
 
     def describe(self):
         return f"WebSocket {self.scope['path']}"
@@ -71,24 +83,40 @@ class WebSocket(Task):
             return
         self.buffer += data
         self.was_silent = False
+        self.take_frames()
+        if self.state == CONNECTING and len(self.buffer) > BUFFER:
+            self.connection.pause_reading()
+
+    def is_full(self):
+        # After its own close frame this side keeps no message and answers no ping. It reads on to the peer's close frame.
+        return self.state == OPEN and (self.waiting > BUFFER or self.connection.can_write is not None)
+
+    def take_frames(self):
+        """Take what the buffer has, until the WebSocket is full. Read on unless it is."""
         if self.state == CONNECTING:
-            if len(self.buffer) > BUFFER:
-                self.connection.pause_reading()
             return
         try:
-            while self.take_frame():
+            while not self.is_full() and self.take_frame():
                 pass
         except ProtocolError as error:
             self.end(*error.args)
-            self.connection.transport.close()
+            self.hang_up()
+        if self.state == CLOSED:
+            self.buffer.clear()
+        elif self.is_full():
+            self.connection.pause_reading()
+        else:
+            self.connection.resume_reading()
 
     def take_frame(self):
-        """Take the next frame from the buffer. Return whether it was there."""
+        """Take the next frame, or the part of its data that has come. Return whether another one may follow."""
+        if self.left is not None:
+            return self.take_data()
         buffer = self.buffer
         if len(buffer) < 2 or self.state == CLOSED:
             return False
         opcode, size, at = buffer[0] & 15, buffer[1] & 127, 2
-        is_final = buffer[0] & 0x80
+        is_final = bool(buffer[0] & 0x80)
         if buffer[0] & 0x70:
             raise ProtocolError(1002, "a reserved bit is set")
         if not buffer[1] & 0x80:
@@ -100,40 +128,65 @@ class WebSocket(Task):
             if len(buffer) < at:
                 return False
             size = int.from_bytes(buffer[2:at], "big")
-        if opcode < 8 and self.size + size > MESSAGE_MAX:
-            raise ProtocolError(1009, "the message is too long")
-        end = at + 4 + size
-        if len(buffer) < end:
-            return False
-        data = unmask(bytes(buffer[at:at + 4]), buffer[at + 4:end])
-        del buffer[:end]
+        start = at + 4
         if opcode >= 8:
+            if len(buffer) < start + size:
+                return False
+            data = unmask(buffer[at:start], buffer[start:start + size])
+            del buffer[:start + size]
             self.control(opcode, data)
             return True
+        if self.size + size > self.connection.server.message_max:
+            raise ProtocolError(1009, "the message is too long")
+        if len(buffer) < start:
+            return False
         if (opcode == CONTINUATION) != (self.opcode is not None) or opcode > BINARY:
             raise ProtocolError(1002, "a frame is not expected here")
         if opcode:
             self.opcode = opcode
-        self.parts.append(data)
+        self.is_final, self.left, self.mask = is_final, size, bytes(buffer[at:start])
         self.size += size
-        if is_final:
-            whole = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-            message = {"type": "websocket.receive"}
-            if self.opcode == TEXT:
-                try:
-                    message["text"] = whole.decode()
-                except UnicodeDecodeError:
-                    raise ProtocolError(1007, "a text is not UTF-8") from None
-            else:
-                message["bytes"] = whole
-            self.parts, self.opcode, self.size = [], None, 0
-            if self.state == OPEN:
-                self.waiting += len(whole) + 1
-                self.messages.append(message)
-                if self.waiting > BUFFER:
-                    self.connection.pause_reading()
-                self.wake()
-        return True
+        del buffer[:start]
+        return self.take_data()
+
+    def take_data(self):
+        """Take the data that has come of a frame. Return whether this is the whole frame."""
+        part = self.buffer[:self.left]
+        del self.buffer[:len(part)]
+        self.left -= len(part)
+        part = unmask(self.mask, part)
+        is_whole = not self.left
+        if not is_whole:
+            turn = len(part) % 4
+            self.mask = self.mask[turn:] + self.mask[:turn]
+        if self.state != OPEN:
+            part = b""  # the application takes no more
+        elif self.joined or not (is_whole and self.is_final):
+            # One array holds the parts of a message, so that a part without data costs nothing.
+            self.joined += part
+            part = self.joined
+        if is_whole:
+            self.left = None
+            if self.is_final:
+                self.end_message(part)
+        return is_whole
+
+    def end_message(self, whole):
+        opcode, size = self.opcode, self.size
+        self.opcode, self.size, self.joined = None, 0, bytearray()
+        if self.state != OPEN:
+            return
+        message = {"type": "websocket.receive"}
+        if opcode == TEXT:
+            try:
+                message["text"] = whole.decode()
+            except UnicodeDecodeError:
+                raise ProtocolError(1007, "a text is not UTF-8") from None
+        else:
+            message["bytes"] = bytes(whole)
+        self.waiting += size + MESSAGE_COST
+        self.messages.append((message, size + MESSAGE_COST))
+        self.wake()
 
     def control(self, opcode, data):
         if opcode == PING:
@@ -148,7 +201,7 @@ class WebSocket(Task):
             except UnicodeDecodeError:
                 raise ProtocolError(1007, "a close reason is not UTF-8") from None
             self.end(code, reason)
-            self.connection.transport.close()
+            self.hang_up()
         elif opcode != PONG:
             raise ProtocolError(1002, "unknown opcode")
 
@@ -165,6 +218,11 @@ class WebSocket(Task):
     def send_close(self, code, reason):
         data = b"" if code == 1005 else code.to_bytes(2, "big") + reason.encode()[:123].decode(errors="ignore").encode()
         self.connection.transport.write(frame(CLOSE, data))
+
+    def hang_up(self):
+        """Close the connection, after the peer has read the close frame or a time is over."""
+        self.connection.transport.close()
+        self.set_timer(CLOSE_TIMEOUT, self.connection.transport.abort)
 
     def lost(self):
         self.is_gone = True
@@ -189,13 +247,18 @@ class WebSocket(Task):
             self.timer = None
 
     def tick(self):
-        # While the application does not take its messages, pongs are not read either.
-        if self.was_silent and self.connection.is_reading:
+        transport = self.connection.transport
+        unsent = transport.get_write_buffer_size()
+        # A pong may wait behind messages that the application does not take, or behind what the peer has still to read.
+        is_excused = self.waiting > BUFFER or unsent < self.unsent
+        self.unsent = unsent
+        if self.was_silent and not is_excused:
             self.end(1011, "no answer to a ping")
-            self.connection.transport.abort()
+            transport.abort()
             return
         self.was_silent = True
-        self.connection.transport.write(frame(PING, b""))
+        if self.connection.can_write is None:
+            transport.write(frame(PING, b""))
         self.set_timer(PING_INTERVAL, self.tick)
 
     # From the application
@@ -203,14 +266,10 @@ class WebSocket(Task):
     async def receive(self):
         while True:
             if self.messages:
-                message = self.messages.popleft()
-                if self.waiting:
-                    self.waiting -= len(message.get("text", message.get("bytes", b""))) + 1
-                    # A text has fewer characters than bytes: the sum is right once all have gone.
-                    if not self.messages:
-                        self.waiting = 0
-                if self.waiting <= BUFFER and not self.connection.is_reading:
-                    self.connection.resume_reading()
+                message, cost = self.messages.popleft()
+                self.waiting -= cost
+                if not self.connection.is_reading:
+                    self.take_frames()
                 return message
             if self.disconnect is not None:
                 return self.disconnect
@@ -262,17 +321,16 @@ class WebSocket(Task):
         self.connection.request = None
         self.state = OPEN
         self.set_timer(PING_INTERVAL, self.tick)
-        self.connection.resume_reading()
-        self.feed(b"")
+        self.take_frames()
 
     def close(self, code, reason):
         """Start the closing handshake. The peer's answer ends the connection, or else a time-out."""
         self.send_close(code, reason)
         self.disconnect = {"type": "websocket.disconnect", "code": code, "reason": reason}
         self.state = CLOSING
-        self.connection.resume_reading()
         self.set_timer(CLOSE_TIMEOUT, self.connection.transport.abort)
         self.wake()
+        self.take_frames()
 
     def leave(self):
         """Ask the peer to connect to another process."""
