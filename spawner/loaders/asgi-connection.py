@@ -238,7 +238,9 @@ class Connection(asyncio.Protocol):
 
     def answered(self):
         """Go on after the end of an answer."""
-        self.websocket = None  # it was denied
+        if self.websocket is not None:  # it was denied: what comes from a peer that takes it for open is no request
+            self.transport.close()
+            return
         if self.framing == NO_BODY:
             self.request = None
             if self.server.is_leaving:

@@ -121,8 +121,12 @@ class Task:
         connection.transport.write(data)
         if connection.can_write is not None:
             await connection.drain()
-            if self.is_gone:
-                raise ClientGone("the client has left")
+            self.check_client()
+
+    def check_client(self):
+        if self.is_gone:
+            is_child = self.connection.server.is_child
+            raise ClientGone("this is a forked child, which has no client" if is_child else "the client has left")
 
 
 def comes_from_leaving(error):
@@ -186,8 +190,7 @@ class Request(Task):
 
     async def send(self, message):
         kind = message["type"]
-        if self.is_gone:
-            raise ClientGone("the client has left")
+        self.check_client()
         if kind == "http.response.body" and self.state in (STARTED, BEGUN):
             await self.send_body(message.get("body", b""), message.get("more_body", False))
         elif kind == "http.response.start" and self.state == AWAITED:
@@ -207,6 +210,8 @@ class Request(Task):
                                "before http.response.start" if self.state == AWAITED else "twice"))
 
     async def send_body(self, body, more):
+        if type(body) is not bytes:
+            body = bytes(memoryview(body))  # the length of other buffers is not that of their bytes
         size = len(body)
         first = self.state == STARTED
         if not self.is_bodyless:
@@ -217,11 +222,14 @@ class Request(Task):
                 else:
                     self.declared = size
                     self.head += b"Content-Length: %d\r\n" % size
-            self.sent += size
-            if self.declared is not None and (self.sent > self.declared or not more and self.sent < self.declared):
-                raise RuntimeError(f"the body has {self.sent} bytes, but its Content-Length is {self.declared}")
+            sent = self.sent + size
+            if self.declared is not None and (sent > self.declared or not more and sent < self.declared):
+                raise RuntimeError(f"the body has {sent} bytes, but its Content-Length is {self.declared}")
+            self.sent = sent  # an application may catch the error and send another body
         else:
             size = 0
+        if self.connection.transport.is_closing():  # after `fail`, or because the client has left
+            raise ClientGone("the client has left")
         parts = [self.head, b"\r\n"] if first else []
         if size:
             if self.is_chunked:
@@ -236,7 +244,7 @@ class Request(Task):
         else:
             at = parts.index(body)
             self.connection.transport.write(b"".join(parts[:at]))
-            self.connection.transport.write(bytes(body))
+            self.connection.transport.write(body)
             data = b"".join(parts[at + 1:])
         if more:
             await self.write(data)

@@ -4,7 +4,8 @@ The server speaks HTTP/1.1 over connections that it keeps and reuses (`http_sess
 socket and its directory protect it. Any number of requests run at once, in one event loop: that of uvloop where it is
 installed.
 
-asgi-connection.py parses requests, asgi-request.py answers them, and asgi-websocket.py speaks WebSocket.
+asgi-connection.py parses requests, asgi-request.py answers them, and asgi-websocket.py speaks WebSocket. asgi-fork.py keeps
+children that the application forks away from all of them.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import time
 import traceback
 
 from cabrank.asgi_connection import SPEC, Connection
+from cabrank.asgi_fork import Forks, open_descriptors
 from cabrank.asgi_request import MEMORY_MAX
 from cabrank.asgi_websocket import MESSAGE_MAX
 
@@ -85,6 +87,7 @@ class Server:
         self.hosts = {}
         self.connections = set()
         self.running = set()  # requests and WebSockets
+        self.is_child = False  # this is a process that the application has forked
         self.is_leaving = False
         self.is_terminating = False
         self.idle = None  # a future, while the server waits for the end of all that runs
@@ -99,8 +102,11 @@ class Server:
             self.hosts[host, secure] = result
         return result
 
-    async def main(self):
+    async def main(self, before):
+        """Serve. `before` are the descriptors that the process had before the loop."""
         channel, loop = self.channel, self.loop
+        # A running loop has all of its descriptors.
+        Forks(self, open_descriptors() - before)
         lifespan = Lifespan(self)
         await lifespan.start()
         listener = channel.listen("main", "asgi", "http_session", 0)
@@ -158,10 +164,11 @@ def new_loop():
 
 def serve(application, channel):
     """Serve the application until the server asks the process to leave."""
+    before = open_descriptors()
     loop = new_loop()
     asyncio.set_event_loop(loop)
     server = Server(application, channel, loop)
-    main = loop.create_task(server.main())
+    main = loop.create_task(server.main(before))
     loop.add_signal_handler(signal.SIGTERM, server.terminate, main)
     # First the stacks of all threads, written even while the loop is busy; then the loop writes those of its tasks.
     faulthandler.unregister(signal.SIGQUIT)

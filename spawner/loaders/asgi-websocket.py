@@ -277,7 +277,8 @@ class WebSocket(Task):
 
     async def send(self, message):
         kind = message["type"]
-        if self.state == CLOSED or self.is_gone:
+        self.check_client()
+        if self.state == CLOSED:
             raise ClientGone("the WebSocket is closed")
         if self.state == OPEN:
             if kind == "websocket.send":

@@ -37,7 +37,7 @@ NAMES = ("application", "app")
 # The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
 SERVERS = {
     "wsgi": ("wsgi-server",),
-    "asgi": ("asgi-request", "asgi-websocket", "asgi-connection", "asgi-server"),
+    "asgi": ("asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
 }
 
 

@@ -74,6 +74,7 @@ const PYTHON: Loader = Loader {
         ("asgi-request.py", include_str!("../loaders/asgi-request.py")),
         ("asgi-websocket.py", include_str!("../loaders/asgi-websocket.py")),
         ("asgi-connection.py", include_str!("../loaders/asgi-connection.py")),
+        ("asgi-fork.py", include_str!("../loaders/asgi-fork.py")),
         ("asgi-server.py", include_str!("../loaders/asgi-server.py")),
         ("python-preloader.py", include_str!("../loaders/python-preloader.py")),
     ],
