@@ -212,7 +212,10 @@ pub const REGISTRY: [AppType; 8] = [
         description: "Node.js",
         has_threads: false,
         service: Service::Loader(Loader {
-            files: &[("node-loader.js", include_str!("../loaders/node-loader.js"))],
+            files: &[
+                ("node-loader.js", include_str!("../loaders/node-loader.js")),
+                ("node-kept.js", include_str!("../loaders/node-kept.js")),
+            ],
             preloader: None,
             interpreter: Interpreter::Node,
         }),
