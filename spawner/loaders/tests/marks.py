@@ -58,12 +58,11 @@ class Exchange:
         """
         data = (f"POST /{mark} HTTP/1.1\r\nHost: a\r\nCookie: id={mark}\r\nX-Plan: {','.join(steps)}\r\n"
                 f"Content-Length: {len(body)}\r\n\r\n").encode() + body
-        if cut is not None:
-            self.conn.sendall(data[:cut])
-            return b"", False
         received = b""
         try:
-            self.conn.sendall(data)
+            self.conn.sendall(data[:cut])
+            if cut is not None:
+                return received, False
             length = None
             while (line := self.file.readline()) not in (b"\r\n", b""):
                 received += line

@@ -4,7 +4,7 @@
     CABRANK_MARKS=100000 CABRANK_SEED=7 python3 spawner/loaders/tests -p test_marks.py    a long run
 """
 
-from common import AsgiLoader
+from common import AsgiLoader, NodeLoader
 from marks import Marks
 
 
@@ -115,6 +115,76 @@ class AsgiMarks(AsgiLoader, Marks):
 
         import signal
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the children
+    """
+
+    def app_with_plans(self):
+        return self.app(self.APP)
+
+
+class NodeMarks(NodeLoader, Marks):
+    """Node has no fork. The steps of that name write to the socket, or read it."""
+
+    APP = r"""
+        const fs = require('fs');
+        const http = require('http');
+        const log = fs.openSync('seen', 'a');
+        const saw = (mark, what) => fs.writeSync(log, `${mark} ${String(what).replace(/[\r\n]/g, ' ').slice(0, 300)}\n`);
+        const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+        async function run(q, s) {
+          const mark = q.url.slice(1);
+          const own = q.url + q.headers.cookie;
+          const { socket } = q;
+          let body = '';
+          s.on('error', (error) => saw(mark, error.code));
+          q.on('error', (error) => saw(mark, error.code));
+          const read = (once) => new Promise((done) => {
+            if (q.readableEnded || q.destroyed) return done();
+            q.on('data', (data) => { body += data; saw(mark, data); if (once) done(); });
+            q.on('end', done).on('close', done);
+          });
+          const late = async (step) => {
+            await pause(mark.length % 7);
+            if (step === 'late-read') await read();
+            if (step === 'late-send') {
+              s.write(own);
+              s.end(own);
+              try { s.setHeader('x-late', own); } catch (error) { saw(mark, error.code); }
+            }
+            if (step === 'fork-send') socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${own.length}\r\n\r\n${own}`);
+            if (step === 'fork-late') socket.on('data', (data) => saw(mark, data));
+            saw(mark, own);
+          };
+          for (const step of q.headers['x-plan'].split(',')) {
+            if (step === 'read' || step === 'read-some') await read(step === 'read-some');
+            else if (step.startsWith('late-') || step.startsWith('fork-')) late(step);
+            else if (step === 'fork' || step === 'thread') saw(mark, own);
+            else if (step === 'yield') await null;
+            else if (step === 'keep') read();
+            else if (step === 'raise' || step === 'exit') throw new Error(step);
+            else if (step === 'return') return s.destroy();
+            else if (step === 'send-again') s.end(own);
+            else await answer(step, own + body, s);
+          }
+        }
+
+        async function answer(step, text, s) {
+          const declared = { long: 10, short: text.length + 10, empty: 0, whole: text.length }[step];
+          if (s.headersSent) return;
+          if (declared !== undefined) s.setHeader('Content-Length', declared);
+          if (step === 'parts' || step === 'begin-raise') {
+            for (let at = 0; at < text.length; at += 1000) { s.write(text.slice(at, at + 1000)); await null; }
+            if (step === 'begin-raise') throw new Error(step);
+            text = '';
+          }
+          s.end(step === 'empty' ? '' : text);
+        }
+
+        http.createServer((q, s) => run(q, s).catch(() => {
+          if (s.headersSent) return s.destroy();
+          s.statusCode = 500;
+          s.end();
+        })).listen(0);
     """
 
     def app_with_plans(self):
