@@ -83,21 +83,6 @@ function close(socket, what) {
   socket.destroy();
 }
 
-function write(data, encoding, callback) {
-  if (isAnswering || this[KEPT] !== true) return net.Socket.prototype.write.call(this, data, encoding, callback);
-  close(this, 'wrote to');
-  return false;
-}
-
-function end(data, encoding, callback) {
-  const hasData = data !== undefined && data !== null && typeof data !== 'function';
-  if (hasData && !isAnswering && this[KEPT] === true) {
-    close(this, 'wrote to');
-    return this;
-  }
-  return net.Socket.prototype.end.call(this, data, encoding, callback);
-}
-
 function endWithAnswer(socket) {
   const answer = socket._httpMessage;
   if (!answer) return close(socket, 'reads');
@@ -105,10 +90,22 @@ function endWithAnswer(socket) {
   if (!answer.headersSent) answer.shouldKeepAlive = false;
 }
 
-// Guards a connection to the server. Node has prepared the socket for HTTP.
+// Guards a connection to the server. Node has prepared the socket for HTTP, and the application may have wrapped its methods.
 function guard(socket) {
+  if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
   socket[KEPT] = true;
-  Object.assign(socket, { write, end });
+  const { write, end } = socket;
+  socket.write = function writeOfAnswer(data, encoding, callback) {
+    if (isAnswering || this[KEPT] !== true) return write.call(this, data, encoding, callback);
+    close(this, 'wrote to');
+    return false;
+  };
+  socket.end = function endOfConnection(data, encoding, callback) {
+    const hasData = data !== undefined && data !== null && typeof data !== 'function';
+    if (!hasData || isAnswering || this[KEPT] !== true) return end.call(this, data, encoding, callback);
+    close(this, 'wrote to');
+    return this;
+  };
   for (const name of ['on', 'addListener', 'prependListener']) {
     const add = socket[name];
     socket[name] = function addAndNote(event, listener) {
