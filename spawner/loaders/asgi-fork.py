@@ -10,8 +10,8 @@ would wait on the epoll of both. Therefore
 - the child leaves by `os._exit` as soon as the application's code returns to the event loop or to the thread that has
   called it, also by an await, since the child has no event loop to come back to. It may run one of its own (`asyncio.run`).
 
-The third rule needs a trace function, because the loop or thread goes on to other work without asking: the child gets the
-event `return` of the application's outermost frame. A child of `multiprocessing` leaves by itself, and is not traced.
+The loop or thread goes on to other work without asking, so that the interpreter reports the end of the application's
+outermost frame. A child of `multiprocessing` leaves by itself.
 """
 
 import opcode
@@ -24,6 +24,7 @@ import traceback
 
 # The modules between a thread's or a loop's beginning and the application.
 CALLERS = {"__main__", "anyio", "asgiref", "asyncio", "cabrank", "concurrent", "threading", "uvloop"}
+AWAITED = "asgi-server: a forked child of the application awaited, but has no event loop. It may use asyncio.run.\n"
 
 
 def open_descriptors():
@@ -107,9 +108,31 @@ def leave_after(frame):
         frames.pop()
     if not frames:
         leave(0)  # a thread or loop has called `os.fork` itself
-    outermost, failure = frames[-1], None
+    (watch if hasattr(sys, "monitoring") else trace)(frames[-1])
 
-    def trace(_, event, argument):
+
+def watch(outermost):
+    """Leave at the end of this frame. Only its code and exceptions cost time (Python 3.12 and newer)."""
+    monitoring, events = sys.monitoring, sys.monitoring.events
+    tool = next(number for number in reversed(range(6)) if monitoring.get_tool(number) is None)
+
+    def on(event, act):
+        # The code may run in several frames.
+        monitoring.register_callback(tool, event, lambda _, __, value: act(value) if sys._getframe(1) is outermost else None)
+
+    monitoring.use_tool_id(tool, "cabrank")
+    on(events.PY_RETURN, lambda _: leave(0))
+    on(events.PY_YIELD, lambda _: leave(1, AWAITED))
+    on(events.PY_UNWIND, leave_by)
+    monitoring.set_local_events(tool, outermost.f_code, events.PY_RETURN | events.PY_YIELD)
+    monitoring.set_events(tool, events.PY_UNWIND)
+
+
+def trace(outermost):
+    """Leave at the end of this frame. Each call costs time."""
+    failure = None
+
+    def see(_, event, argument):
         nonlocal failure
         if event == "exception":
             failure = argument[1]
@@ -120,10 +143,10 @@ def leave_after(frame):
         elif opcode.opname[outermost.f_code.co_code[outermost.f_lasti]].startswith("RETURN"):
             leave(0)
         else:
-            leave(1, "asgi-server: a forked child of the application awaited, but has no event loop. It may use asyncio.run.\n")
-        return trace
+            leave(1, AWAITED)
+        return see
 
-    outermost.f_trace = trace
+    outermost.f_trace = see
     sys.settrace(sys.gettrace() or (lambda *_: None))
 
 
