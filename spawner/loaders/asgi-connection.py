@@ -113,6 +113,8 @@ class Connection(asyncio.Protocol):
                 if self.begin(data[at:end]):
                     self.websocket.feed(data[end + 4:])
                     return
+                if self.transport.is_closing():
+                    return  # a handshake of another version: what follows is no request
                 at = end + 4
             elif framing in (LENGTH, CHUNK):
                 part = data[at:at + self.left] if at or size > self.left else data

@@ -177,12 +177,14 @@ await receive()
 await kept.setdefault("never", asyncio.Event()).wait() if path == "/wait" else None
 await send({"type": "websocket.close"})
 """)
-        with loader.connect() as conn, conn.makefile("rb") as answers:
-            conn.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n")
-            self.read(answers)
-            self.assertEqual(answers.read(), b"")
-        self.assertEqual(self.lines(loader, 1), ["websocket /"])
+        for version in (13, 12):
+            with loader.connect() as conn, conn.makefile("rb") as answers:
+                conn.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: %d\r\n"
+                             b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n" % version)
+                self.read(answers)
+                self.assertEqual(answers.read(), b"")
+        self.assertEqual(self.ask(self.http(loader), "/last"), (200, b"smuggled"))
+        self.assertEqual([loader.lines.readline() for _ in range(2)], [b"websocket /\n", b"http /last\n"])
 
     # Forks
 
