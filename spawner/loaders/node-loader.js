@@ -45,6 +45,7 @@ const path = require('path');
 const { EventEmitter } = require('events');
 const { randomBytes } = require('crypto');
 const { inspect } = require('util');
+const { guard, release } = require('./node-kept.js');
 
 const PROTOCOL_VERSION = '1.0';
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
@@ -261,12 +262,18 @@ function noteRequests(server) {
   const { emit } = server;
   server.emit = function emitAndNote(event, first, ...rest) {
     if (first instanceof http.IncomingMessage) {
+      release(event, first.socket);
       first.socket[LATEST] = first;
       first.socket[SINCE] = Date.now();
     } else if (event === 'connection') {
       connections.add(first);
       Object.defineProperties(first, CLIENT);
       first.once('close', () => connections.delete(first));
+      const result = emit.call(this, event, first, ...rest);
+      guard(first);
+      return result;
+    } else if (event === 'clientError') {
+      release(event, rest[0]);
     }
     return emit.call(this, event, first, ...rest);
   };

@@ -13,7 +13,7 @@ standard error. Like every loader it takes four steps:
 If a step before 3 fails, the loader sends `!> Error` and a text, and exits with code 1.
 
 The first two steps are common to all Python applications, and stand here. python-preloader.py uses them, too. What the callable takes decides who serves it:
-wsgi-server.py or asgi-server.py, which lie beside this file. The option `app_type` decides where the callable does not.
+wsgi-server.py or asgi-server.py with its parts, which lie beside this file. The option `app_type` decides where the callable does not.
 """
 
 import faulthandler
@@ -35,6 +35,11 @@ SOCKET_PATH_MAX = 107  # sun_path has 108 bytes, one of them the final NUL
 BACKLOG = 1024
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("application", "app")
+# The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
+SERVERS = {
+    "wsgi": ("wsgi-server",),
+    "asgi": ("asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
+}
 
 
 class LoadError(Exception):
@@ -326,7 +331,8 @@ def load(channel):
         raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
                         "threads. Remove --app-threads.")
     bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the server's
-    server = run_file(f"cabrank.{app_type}", os.path.join(HERE, f"{app_type}-server.py"))
+    for name in SERVERS[app_type]:
+        server = run_file(f"cabrank.{name.replace('-', '_')}", os.path.join(HERE, f"{name}.py"))
     sys.dont_write_bytecode = bytecode
     return application, server
 

@@ -71,6 +71,10 @@ const PYTHON: Loader = Loader {
     files: &[
         ("python-loader.py", include_str!("../loaders/python-loader.py")),
         ("wsgi-server.py", include_str!("../loaders/wsgi-server.py")),
+        ("asgi-request.py", include_str!("../loaders/asgi-request.py")),
+        ("asgi-websocket.py", include_str!("../loaders/asgi-websocket.py")),
+        ("asgi-connection.py", include_str!("../loaders/asgi-connection.py")),
+        ("asgi-fork.py", include_str!("../loaders/asgi-fork.py")),
         ("asgi-server.py", include_str!("../loaders/asgi-server.py")),
         ("python-preloader.py", include_str!("../loaders/python-preloader.py")),
     ],
@@ -210,7 +214,10 @@ pub const REGISTRY: [AppType; 8] = [
         description: "Node.js",
         has_threads: false,
         service: Service::Loader(Loader {
-            files: &[("node-loader.js", include_str!("../loaders/node-loader.js"))],
+            files: &[
+                ("node-loader.js", include_str!("../loaders/node-loader.js")),
+                ("node-kept.js", include_str!("../loaders/node-kept.js")),
+            ],
             preloader: None,
             interpreter: Interpreter::Node,
         }),

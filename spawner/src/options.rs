@@ -63,6 +63,8 @@ pub struct Options {
     pub concurrency: Option<usize>,
     /// The time after which a request is given up. A loader may watch it, too.
     pub max_request_time: Option<Duration>,
+    /// The largest message that a WebSocket of an ASGI application takes, in bytes.
+    pub max_websocket_message: u64,
 }
 
 impl Options {
@@ -87,6 +89,7 @@ impl Options {
             early_hints: false,
             concurrency: None,
             max_request_time: None,
+            max_websocket_message: 16 << 20,
             app,
         }
     }

@@ -110,6 +110,7 @@ impl Application {
             early_hints: *options.early_hints,
             concurrency: options.force_max_concurrent_requests_per_process.map(|n| n.0),
             max_request_time: options.max_request_time.limit(),
+            max_websocket_message: options.max_websocket_message.0,
             ..cabrank_spawner::Options::new(self.app.clone())
         }
     }

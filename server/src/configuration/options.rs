@@ -6,8 +6,8 @@
 use crate::configuration::file::FileOptions;
 use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};
 use crate::configuration::values::{
-    Address, AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, OptionValue,
-    Port, Seconds, SpawnMethod, Threads,
+    Address, AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, MessageSize,
+    OptionValue, Port, Seconds, SpawnMethod, Threads,
 };
 use crate::request::networks::Networks;
 use clap::ArgMatches;
@@ -114,6 +114,8 @@ options! {
         max_requests_in_progress: Option<AtLeastOne> = By("by the limit of open files"), "N",
             "The largest number of requests in progress, for processes that take any number at once; further requests wait \
              as they do for a process";
+        max_websocket_message: MessageSize = Is("16777216"), "BYTES",
+            "The largest message that a WebSocket of an ASGI application takes; a longer one closes it with the code 1009";
     }
     Server Limits {
         keep_alive_timeout: Seconds = Is("60"), "SECONDS",

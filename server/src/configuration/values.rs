@@ -61,6 +61,9 @@ pub(crate) type BufferSize = Whole<usize, 0, 1_073_741_824>;
 /// The size of a body in bytes, up to a pebibyte.
 pub(crate) type BodySize = Whole<u64, 0, { 1 << 50 }>;
 
+/// The size of a WebSocket message in bytes, which is always bounded.
+pub(crate) type MessageSize = Whole<u64, 1, 1_073_741_824>;
+
 /// A whole number within bounds, which its errors name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Whole<T, const MIN: u64, const MAX: u64>(pub(crate) T);

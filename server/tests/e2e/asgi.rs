@@ -88,3 +88,17 @@ fn what_the_callable_takes_decides_between_wsgi_and_asgi() {
     let server = Server::start(dir.path(), &[]);
     assert_eq!(server.get("/"), "127.0.0.1");
 }
+
+#[test]
+fn a_websocket_message_is_bounded_by_an_option() {
+    let server = Server::start(&example("asgi"), &["--max-websocket-message", "100"]);
+    let mut socket = websocket(&server);
+    websocket::echo(&mut socket, &[b'a'; 100]).unwrap();
+    // 101 bytes in two fragments.
+    let fragment = |opcode, size: u8| {
+        [&[opcode, 0x80 | size, 0, 0, 0, 0], &vec![b'a'; size.into()][..]].concat()
+    };
+    socket.send(&fragment(1, 100)).unwrap();
+    socket.send(&fragment(0, 1)).unwrap();
+    socket.expect_bytes(b"\x88\x19\x03\xf1the message is too long").unwrap();
+}

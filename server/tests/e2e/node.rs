@@ -174,3 +174,26 @@ fn the_script_start_names_the_startup_file_which_may_be_a_module() {
     .unwrap();
     assert_eq!(Server::start(dir.path(), &[]).get("/"), "from a module");
 }
+
+#[test]
+fn a_socket_whose_upgrade_was_refused_carries_no_further_request() {
+    // Node has detached its parser from the socket: further bytes would reach the handler below.
+    let dir = node(
+        "const server = http.createServer((q, s) => s.end('answer ' + q.url)).listen(0);\n\
+         server.on('upgrade', (q, socket) => {\n\
+           socket.on('data', (d) => console.log('STRAY ' + d));\n\
+           socket.on('error', () => {});\n\
+           socket.write('HTTP/1.1 403 No\\r\\nContent-Length: 4\\r\\n\\r\\nnope'); });",
+    );
+    let server = Server::start(dir.path(), &["--threads", "1"]);
+    for turn in 0..3 {
+        let upgrade = [("Connection", "Upgrade"), ("Upgrade", "x")];
+        let reply = server.client().request("GET", "/", &upgrade, b"").unwrap();
+        assert_eq!((reply.status, reply.text().as_str()), (403, "nope"));
+        let path = format!("/{turn}");
+        let cookie = [("Cookie", "secret")];
+        let reply = server.client().request("GET", &path, &cookie, b"").unwrap();
+        assert_eq!(reply.text(), format!("answer {path}"));
+    }
+    assert!(!server.log().contains("STRAY"), "{}", server.log());
+}

@@ -73,3 +73,22 @@ class AsgiLoader(LoaderTest):
         conn.request(method, path, body, headers)
         answer = conn.getresponse()
         return answer.status, answer.read()
+
+
+@unittest.skipUnless(shutil.which("node"), "node is not installed")
+class NodeLoader(LoaderTest):
+    command = ["node", os.path.join(LOADERS, "node-loader.js")]
+
+    def app(self, source, **options):
+        return self.start("app.js", source, **options)
+
+    def http(self, loader):
+        conn = http.client.HTTPConnection("localhost")
+        conn.sock = loader.connect()
+        self.addCleanup(conn.close)
+        return conn
+
+    def ask(self, conn, path="/", method="GET", body=None):
+        conn.request(method, path, body)
+        answer = conn.getresponse()
+        return answer.status, answer.read()

@@ -150,7 +150,7 @@ class Asgi(AsgiLoader):
                 status, body = self.ask(conn, path)
                 self.assertEqual((status, body[:27]), (500, b"The application failed to a"))
         self.assertIn("KeyError: 'early'", loader.read_stderr())
-        self.assertNotIn("asgi-server.py", loader.read_stderr().partition("SystemExit")[0])
+        self.assertNotIn("asgi-request.py", loader.read_stderr().partition("SystemExit")[0])
         for path in ("/late", "/late-length"):
             with self.assertRaises(http.client.IncompleteRead):
                 self.ask(self.http(loader), path)

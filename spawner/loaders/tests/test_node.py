@@ -3,34 +3,15 @@
 import http.client
 import json
 import os
-import shutil
 import signal
 import socket
 import threading
-import unittest
 
-from common import EXAMPLES, LOADERS, LoaderTest
+from common import EXAMPLES, NodeLoader
 from driver import DEADLINE
 
 
-@unittest.skipUnless(shutil.which("node"), "node is not installed")
-class Node(LoaderTest):
-    command = ["node", os.path.join(LOADERS, "node-loader.js")]
-
-    def app(self, source, **options):
-        return self.start("app.js", source, **options)
-
-    def http(self, loader):
-        conn = http.client.HTTPConnection("localhost")
-        conn.sock = loader.connect()
-        self.addCleanup(conn.close)
-        return conn
-
-    def ask(self, conn, path="/", method="GET", body=None):
-        conn.request(method, path, body)
-        answer = conn.getresponse()
-        return answer.status, answer.read()
-
+class Node(NodeLoader):
     def test_example_through_every_page(self):
         loader = self.start("app.js", app_root=os.path.join(EXAMPLES, "node"))
         self.check_ready(loader, "node", "http_session", "0")

@@ -48,6 +48,7 @@ pub(super) fn keys(
     keys.extend(options.early_hints.then(|| ("early_hints", "true".into())));
     // A busy Node process runs no signal handler: its loader watches the time itself.
     keys.extend(options.max_request_time.map(|t| ("max_request_time", t.as_millis().to_string())));
+    keys.push(("max_websocket_message", options.max_websocket_message.to_string()));
     keys
 }
 

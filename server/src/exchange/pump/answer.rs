@@ -78,7 +78,10 @@ impl Exchange<'_, '_> {
         }
         if let Some(attempt) = self.attempt.take() {
             let Bytes { reply, from_app, .. } = &*self.bytes;
-            attempt.finish(reply, is_uploaded && from_app.is_empty());
+            // An application that refuses an upgrade may keep the socket as one of another protocol: Node has taken its
+            // HTTP parser away. The next client's request would be data for it.
+            let is_http = self.request.head.upgrade().is_none();
+            attempt.finish(reply, is_uploaded && is_http && from_app.is_empty());
         }
         true
     }

@@ -1,0 +1,255 @@
+"""A connection from the server to an ASGI application, and the parser of its HTTP/1.1.
+
+The parser is this file's own. The server has checked each request, and writes it in one form, so that parsing is `split`
+and `partition`; that costs less than the callbacks of a general parser, and needs no package in the application's
+environment. What the server never sends (obsolete line folding, two lengths) is refused.
+
+The client's address is the last one of X-Forwarded-For, and the scheme the last one of X-Forwarded-Proto: the server
+writes both, or has checked them. The client's port is 0, because the server does not pass it on.
+"""
+
+import asyncio
+import sys
+from urllib.parse import unquote
+
+from cabrank.asgi_request import DONE, Request
+from cabrank.asgi_websocket import WebSocket
+
+HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
+CHUNK_LINE_MAX = 1000
+SPEC = {"version": "3.0", "spec_version": "2.3"}
+SPECIAL = {b"host", b"content-length", b"transfer-encoding", b"x-forwarded-for", b"x-forwarded-proto", b"upgrade",
+           b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-protocol"}
+
+
+class BadRequest(Exception):
+    """The bytes are not a request."""
+
+
+NO_BODY, LENGTH, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER = range(6)
+
+
+class Connection(asyncio.Protocol):
+    """A connection to the server, which carries one request after another, or a WebSocket."""
+
+    __slots__ = ("server", "transport", "buffer", "request", "websocket", "framing", "left", "is_reading", "can_write")
+
+    def __init__(self, server):
+        self.server = server
+        self.transport = None
+        self.buffer = b""  # bytes that wait for more, or for the end of the request before
+        self.request = None  # from its head until both its body and its answer have ended
+        self.websocket = None
+        self.framing = NO_BODY  # what comes next of the request's body
+        self.left = 0  # the bytes of the body or chunk that have not come
+        self.is_reading = True
+        self.can_write = None  # an event, while the server does not take what was written
+
+    def connection_made(self, transport):
+        self.transport = transport
+        self.server.connections.add(self)
+
+    def connection_lost(self, _):
+        self.server.connections.discard(self)
+        self.resume_writing()
+        if self.websocket is not None:
+            self.websocket.lost()
+        if self.request is not None:
+            self.request.lost()
+
+    def pause_writing(self):
+        self.can_write = asyncio.Event()
+
+    def resume_writing(self):
+        if self.can_write is not None:
+            self.can_write.set()
+            self.can_write = None
+            if self.websocket is not None:
+                self.websocket.take_frames()
+
+    async def drain(self):
+        while self.can_write is not None:
+            await self.can_write.wait()
+
+    def pause_reading(self):
+        if self.is_reading:
+            self.is_reading = False
+            self.transport.pause_reading()
+
+    def resume_reading(self):
+        if not self.is_reading and not self.transport.is_closing():
+            self.is_reading = True
+            self.transport.resume_reading()
+
+    def data_received(self, data):
+        if self.websocket is not None:
+            self.websocket.feed(data)
+            return
+        if self.buffer:
+            data = self.buffer + data
+            self.buffer = b""
+        try:
+            self.parse(data)
+        except BadRequest as error:
+            print(f"asgi-server: refused a request: {error}", file=sys.stderr)
+            self.transport.close()
+
+    def parse(self, data):
+        """Consume the data. The rest that needs more data stays in `buffer`."""
+        at, size = 0, len(data)
+        while at < size:
+            framing = self.framing
+            if framing == NO_BODY:
+                if self.request is not None:
+                    self.buffer = data[at:]  # the server never sends the next request so early
+                    self.pause_reading()
+                    return
+                end = data.find(b"\r\n\r\n", at)
+                if end < 0:
+                    if size - at > HEAD_MAX:
+                        raise BadRequest("the head is too long")
+                    self.buffer = data[at:]
+                    return
+                if self.begin(data[at:end]):
+                    self.websocket.feed(data[end + 4:])
+                    return
+                if self.transport.is_closing():
+                    return  # a handshake of another version: what follows is no request
+                at = end + 4
+            elif framing in (LENGTH, CHUNK):
+                part = data[at:at + self.left] if at or size > self.left else data
+                at += len(part)
+                self.left -= len(part)
+                if not self.left:
+                    self.framing = NO_BODY if framing == LENGTH else CHUNK_END
+                self.pass_on(part)
+            else:
+                end = data.find(b"\r\n", at)
+                if end < 0:
+                    if size - at > CHUNK_LINE_MAX:
+                        raise BadRequest("a line of a chunk is too long")
+                    self.buffer = data[at:]
+                    return
+                line = data[at:end]
+                at = end + 2
+                self.chunk_line(line)
+
+    def chunk_line(self, line):
+        if self.framing == CHUNK_SIZE:
+            digits = line.partition(b";")[0].strip()
+            if not digits or digits.strip(b"0123456789abcdefABCDEF"):
+                raise BadRequest(f"bad size of a chunk: {line!r}")
+            self.left = int(digits, 16)
+            self.framing = CHUNK if self.left else TRAILER
+        elif self.framing == CHUNK_END:
+            if line:
+                raise BadRequest("a chunk is longer than its size")
+            self.framing = CHUNK_SIZE
+        elif not line:
+            self.framing = NO_BODY
+            self.pass_on(b"")
+
+    def begin(self, head):
+        """Start the request of this head. Return whether it is a WebSocket."""
+        lines = head.split(b"\r\n")
+        try:
+            method, target, _ = lines[0].split(b" ")
+        except ValueError:
+            raise BadRequest(f"bad request line: {lines[0][:100]!r}") from None
+        headers, special = [], {}
+        for line in lines[1:]:
+            name, colon, value = line.partition(b":")
+            name = name.lower()
+            if not colon or name[:1] in b" \t":
+                raise BadRequest(f"bad header line: {line[:100]!r}")
+            value = value.strip(b" \t")
+            headers.append((name, value))
+            if name in SPECIAL:
+                if name in special and name != b"sec-websocket-protocol":
+                    raise BadRequest(f"repeated header: {name!r}")
+                special[name] = special[name] + b"," + value if name in special else value
+        get = special.get
+        path, _, query = target.partition(b"?")
+        if path[:1] != b"/" and b"://" in path:
+            path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
+        text = path.decode("ascii", "replace")
+        secure = get(b"x-forwarded-proto", b"")[-5:].lower() == b"https"
+        client = get(b"x-forwarded-for")
+        server = self.server
+        host = get(b"host", b"")
+        is_websocket = b"upgrade" in special and special[b"upgrade"].lower() == b"websocket" and method == b"GET"
+        scope = {
+            "type": "http",
+            "asgi": SPEC,
+            "http_version": "1.1",
+            "method": method.decode("ascii", "replace"),
+            "scheme": "https" if secure else "http",
+            "path": unquote(text) if "%" in text else text,
+            "raw_path": path,
+            "query_string": query,
+            "root_path": server.root_path,
+            "headers": headers,
+            "client": None if client is None else (client[client.rfind(b",") + 1:].strip().decode("latin-1"), 0),
+            "server": server.hosts.get((host, secure)) or server.remember_host(host, secure),
+            "extensions": {"http.response.early_hint": {}},
+            "state": server.state.copy(),
+        }
+        if is_websocket:
+            return self.begin_websocket(scope, special)
+        length = get(b"content-length")
+        if b"transfer-encoding" in special:
+            if length is not None or special[b"transfer-encoding"].lower() != b"chunked":
+                raise BadRequest("bad Transfer-Encoding")
+            self.framing = CHUNK_SIZE
+        elif length is not None and length != b"0":
+            if not length.isdigit():
+                raise BadRequest(f"bad Content-Length: {length!r}")
+            self.left = int(length)
+            self.framing = LENGTH if self.left else NO_BODY
+        self.request = request = Request(self, scope, self.framing != NO_BODY)
+        request.start()
+        return False
+
+    def begin_websocket(self, scope, special):
+        if b"content-length" in special or b"transfer-encoding" in special:
+            raise BadRequest("a WebSocket with a body")
+        key = special.get(b"sec-websocket-key", b"")
+        if special.get(b"sec-websocket-version") != b"13" or not key:
+            body = b"This is not a WebSocket handshake of version 13.\n"
+            self.transport.write(b"HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nContent-Type: text/plain\r\n"
+                                 b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            self.transport.close()
+            return False
+        # A response that denies the WebSocket is an ordinary answer to this request.
+        self.request = Request(self, scope.copy(), False)
+        del scope["method"]
+        scope["type"] = "websocket"
+        scope["scheme"] = "wss" if scope["scheme"] == "https" else "ws"
+        scope["extensions"] = {"websocket.http.response": {}}
+        protocols = special.get(b"sec-websocket-protocol", b"").decode("latin-1").split(",")
+        scope["subprotocols"] = [name.strip() for name in protocols if name.strip()]
+        self.websocket = WebSocket(self, scope, key)
+        self.websocket.start()
+        return True
+
+    def pass_on(self, part):
+        request = self.request
+        request.feed(part, self.framing != NO_BODY)
+        if self.framing == NO_BODY and request.state == DONE:
+            self.request = None
+
+    def answered(self):
+        """Go on after the end of an answer."""
+        if self.websocket is not None:  # it was denied: what comes from a peer that takes it for open is no request
+            self.transport.close()
+            return
+        if self.framing == NO_BODY:
+            self.request = None
+            if self.server.is_leaving:
+                self.transport.close()
+                return
+        # The rest of a body that the application has not read, or bytes of the next request.
+        if not self.is_reading:
+            self.resume_reading()
+        if self.buffer and self.request is None:
+            self.data_received(b"")

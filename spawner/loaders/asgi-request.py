@@ -1,0 +1,280 @@
+"""One request of an ASGI application, and its answer.
+
+An application that sends after its client has left gets an OSError, as ASGI recommends since version 2.4. It also gets
+`http.disconnect`, as in all versions.
+"""
+
+import asyncio
+import re
+import sys
+import time
+import traceback
+from http import HTTPStatus
+
+REPLY_HEAD_MAX = 128 << 10  # the server accepts no longer one
+BUFFER = 64 << 10  # more unread bytes stop the server
+JOINED_MAX = 256 << 10  # a longer body is not copied behind its head
+MEMORY_MAX = 1000  # remembered header names and hosts
+
+HEADER_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+HOP_BY_HOP = {b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer",
+              b"transfer-encoding", b"upgrade"}
+DISCONNECT = "http.disconnect"
+
+
+class ClientGone(ConnectionError):
+    """The server closed the connection, so the answer has no reader."""
+
+
+AWAITED, STARTED, BEGUN, DONE = range(4)
+ORDINARY, LENGTH_FIELD, DROPPED = range(3)
+header_kinds = {}  # what was found out about the names of headers
+
+
+def check_name(name):
+    if not isinstance(name, bytes) or not HEADER_NAME.fullmatch(name):
+        raise ValueError(f"invalid header name: {name!r}")
+    lower = name.lower()
+    # A hop-by-hop header concerns the connection, which belongs to the server.
+    kind = LENGTH_FIELD if lower == b"content-length" else DROPPED if lower in HOP_BY_HOP else ORDINARY
+    if len(header_kinds) < MEMORY_MAX:
+        header_kinds[name] = kind
+    return kind
+
+
+def encode_fields(headers):
+    """Return the header fields as bytes, and the Content-Length or None."""
+    fields, declared, count = [], None, 0
+    for name, value in headers:
+        kind = header_kinds.get(name)
+        if kind is None:
+            kind = check_name(name)
+        if kind:
+            if kind == DROPPED:
+                continue
+            if declared is not None or not value.isdigit():
+                raise ValueError(f"invalid or repeated Content-Length: {value!r}")
+            declared = int(value)
+        fields += name, b": ", value, b"\r\n"
+        count += 1
+    block = b"".join(fields)
+    if block.count(b"\n") != count or block.count(b"\r") != count or b"\0" in block:
+        raise ValueError("a header has a line break or NUL")
+    if len(block) > REPLY_HEAD_MAX - 200:  # with the status line and the fields that the server adds
+        raise ValueError(f"the headers have {len(block)} bytes, which is too many")
+    return block, declared
+
+
+class Task:
+    """The run of the application for one request or WebSocket."""
+
+    __slots__ = ("connection", "scope", "event", "is_gone", "task", "since")
+
+    def __init__(self, connection, scope):
+        self.connection = connection
+        self.scope = scope
+        self.event = None  # set when `receive` may have something to return; made for the first wait
+        self.is_gone = False
+        self.task = None
+        self.since = 0.0
+
+    def start(self):
+        server = self.connection.server
+        self.since = time.monotonic()
+        server.running.add(self)
+        self.task = server.loop.create_task(self.run())
+
+    async def run(self):
+        server = self.connection.server
+        try:
+            await server.application(self.scope, self.receive, self.send)
+        except BaseException as error:  # sys.exit() in a request fails that request, and does not end the process
+            if server.is_terminating:
+                raise
+            if not (self.is_gone and comes_from_leaving(error)):
+                sys.stderr.write("".join(traceback.format_exception(type(error), error, error.__traceback__.tb_next)))
+            self.fail()
+        else:
+            self.returned()
+        finally:
+            server.running.discard(self)
+            if server.is_leaving:
+                server.check_idle()
+
+    def wake(self):
+        if self.event is not None:
+            self.event.set()
+
+    async def wait(self):
+        if self.event is None:
+            self.event = asyncio.Event()
+        self.event.clear()
+        await self.event.wait()
+
+    async def write(self, data):
+        connection = self.connection
+        # The transport knows first, because it has failed to write. An application that only sends would never let the loop
+        # call `connection_lost`.
+        if connection.transport.is_closing():
+            raise ClientGone("the client has left")
+        connection.transport.write(data)
+        if connection.can_write is not None:
+            await connection.drain()
+            self.check_client()
+
+    def check_client(self):
+        if self.is_gone:
+            is_child = self.connection.server.is_child
+            raise ClientGone("this is a forked child, which has no client" if is_child else "the client has left")
+
+
+def comes_from_leaving(error):
+    """Return whether an error follows from the end of the connection."""
+    while error is not None:
+        if isinstance(error, (ClientGone, asyncio.CancelledError)):
+            return True
+        if isinstance(error, BaseException) and hasattr(error, "exceptions"):  # a group
+            return all(map(comes_from_leaving, error.exceptions))
+        error = error.__cause__ or error.__context__
+    return False
+
+
+class Request(Task):
+    """One request and its answer."""
+
+    __slots__ = ("body", "has_more", "is_given", "state", "head", "declared", "sent", "is_bodyless", "is_chunked")
+
+    def __init__(self, connection, scope, has_body):
+        super().__init__(connection, scope)
+        self.body = b""  # what has come of the body, and waits for the application
+        self.has_more = has_body
+        self.is_given = False  # the application has the whole body
+        self.state = AWAITED
+        self.head = b""
+        self.declared = None
+        self.sent = 0
+        self.is_bodyless = False
+        self.is_chunked = False
+
+    def lost(self):
+        self.is_gone = True
+        self.wake()
+
+    def feed(self, part, has_more):
+        self.has_more = has_more
+        if self.state != DONE:
+            if not self.body:
+                self.body = part
+            else:
+                # Many small parts are joined in one array: joining bytes would copy them again and again.
+                if type(self.body) is bytes:
+                    self.body = bytearray(self.body)
+                self.body += part
+            if len(self.body) > BUFFER:
+                self.connection.pause_reading()
+            self.wake()
+
+    async def receive(self):
+        while True:
+            if self.is_gone or self.state == DONE:
+                return {"type": DISCONNECT}
+            if self.body or not (self.has_more or self.is_given):
+                body, self.body = self.body, b""
+                self.is_given = not self.has_more
+                connection = self.connection
+                if not connection.is_reading and (self.has_more or not connection.buffer):
+                    connection.resume_reading()
+                return {"type": "http.request", "body": bytes(body), "more_body": self.has_more}
+            await self.wait()
+
+    async def send(self, message):
+        kind = message["type"]
+        self.check_client()
+        if kind == "http.response.body" and self.state in (STARTED, BEGUN):
+            await self.send_body(message.get("body", b""), message.get("more_body", False))
+        elif kind == "http.response.start" and self.state == AWAITED:
+            status = message["status"]
+            line = STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+            if not 200 <= status <= 999:
+                raise ValueError(f"invalid status: {status!r}")
+            fields, self.declared = encode_fields(message.get("headers", ()))
+            self.head = line + fields
+            self.is_bodyless = status in (204, 304) or self.scope["method"] == "HEAD"
+            self.state = STARTED
+        elif kind == "http.response.early_hint" and self.state == AWAITED:
+            fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
+            await self.write(b"HTTP/1.1 103 Early Hints\r\n" + fields + b"\r\n")
+        else:
+            raise RuntimeError(f"the application sent {kind} " + ("after the end of its answer" if self.state == DONE else
+                               "before http.response.start" if self.state == AWAITED else "twice"))
+
+    async def send_body(self, body, more):
+        if type(body) is not bytes:
+            body = bytes(memoryview(body))  # the length of other buffers is not that of their bytes
+        size = len(body)
+        first = self.state == STARTED
+        if not self.is_bodyless:
+            if first and self.declared is None:
+                if more:
+                    self.is_chunked = True
+                    self.head += b"Transfer-Encoding: chunked\r\n"
+                else:
+                    self.declared = size
+                    self.head += b"Content-Length: %d\r\n" % size
+            sent = self.sent + size
+            if self.declared is not None and (sent > self.declared or not more and sent < self.declared):
+                raise RuntimeError(f"the body has {sent} bytes, but its Content-Length is {self.declared}")
+            self.sent = sent  # an application may catch the error and send another body
+        else:
+            size = 0
+        if self.connection.transport.is_closing():  # after `fail`, or because the client has left
+            raise ClientGone("the client has left")
+        parts = [self.head, b"\r\n"] if first else []
+        if size:
+            if self.is_chunked:
+                parts += b"%x\r\n" % size, body, b"\r\n"
+            else:
+                parts.append(body)
+        if self.is_chunked and not more:
+            parts.append(b"0\r\n\r\n")
+        self.state = BEGUN
+        if size <= JOINED_MAX:
+            data = b"".join(parts)
+        else:
+            at = parts.index(body)
+            self.connection.transport.write(b"".join(parts[:at]))
+            self.connection.transport.write(body)
+            data = b"".join(parts[at + 1:])
+        if more:
+            await self.write(data)
+            return
+        self.connection.transport.write(data)
+        # The application is free before the server has taken the last part.
+        self.state = DONE
+        self.wake()
+        self.connection.answered()
+
+    def returned(self):
+        if self.state != DONE and not self.is_gone:
+            print("asgi-server: the application returned before the end of its answer to "
+                  f"{self.scope['method']} {self.scope['path']}", file=sys.stderr)
+            self.fail()
+
+    def fail(self):
+        """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
+        if self.is_gone or self.state == DONE:
+            return
+        connection = self.connection
+        if self.state == BEGUN:
+            connection.transport.close()
+            return
+        body = b"The application failed to answer this request. The server's log has the details.\n"
+        connection.transport.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                                   b"Content-Length: %d\r\n\r\n%s" % (len(body), b"" if self.scope["method"] == "HEAD" else body))
+        self.state = DONE
+        self.wake()
+        connection.answered()
+
+    def describe(self):
+        return f"{self.scope['method']} {self.scope['path']}"

@@ -1,0 +1,352 @@
+"""The WebSockets of an ASGI application.
+
+They follow RFC 6455, without compression. A peer that is silent for 20 s gets a ping, and loses its connection if it stays
+silent for 20 s more.
+
+What a peer sends takes a bounded memory: one message of `--max-websocket-message`, however many frames it has, and BUFFER
+bytes of messages that the application has not taken. A WebSocket at this bound is *full*: its frames wait in the buffer, and
+the connection is not read. It is full, too, while its peer does not read, because each ping needs an answer.
+"""
+
+import base64
+import hashlib
+from collections import deque
+
+from cabrank.asgi_request import BUFFER, ClientGone, DONE, Task, encode_fields
+
+MESSAGE_MAX = 16 << 20  # without the option
+MESSAGE_COST = 512  # of an empty message: its dictionary, and its place in the queue
+PING_INTERVAL = 20
+CLOSE_TIMEOUT = 10
+
+CONNECTING, OPEN, CLOSING, CLOSED = range(4)
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+def frame(opcode, data):
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))  # the length of other buffers is not that of their bytes
+    size = len(data)
+    if size < 126:
+        head = bytes((0x80 | opcode, size))
+    elif size < 1 << 16:
+        head = bytes((0x80 | opcode, 126)) + size.to_bytes(2, "big")
+    else:
+        head = bytes((0x80 | opcode, 127)) + size.to_bytes(8, "big")
+    return head + data
+
+
+def unmask(mask, data):
+    size = len(data)
+    if not size:
+        return b""
+    repeated = mask * (size // 4) + mask[:size % 4]
+    return (int.from_bytes(data, "little") ^ int.from_bytes(repeated, "little")).to_bytes(size, "little")
+
+
+class ProtocolError(Exception):
+    """The peer broke the protocol: a code and a reason."""
+
+
+class WebSocket(Task):
+    """The server's side of one WebSocket."""
+
+    __slots__ = ("key", "state", "buffer", "opcode", "is_final", "left", "mask", "size", "joined", "messages", "waiting",
+                 "disconnect", "timer", "was_silent", "unsent")
+
+    def __init__(self, connection, scope, key):
+        super().__init__(connection, scope)
+        self.key = key
+        self.state = CONNECTING
+        self.buffer = bytearray()
+        self.opcode = None  # of a message that has begun
+        self.is_final = False  # its present frame is its last
+        self.left = None  # the bytes of this frame that have not come; None between frames
+        self.mask = b""  # turned to the next of these bytes
+        self.size = 0  # of the message, with the rest of this frame
+        self.joined = bytearray()  # what has come of the message
+        self.messages = deque([({"type": "websocket.connect"}, 0)])  # for the application, each with its cost
+        self.waiting = 0  # their cost
+        self.disconnect = None
+        self.timer = None
+        self.was_silent = False
+        self.unsent = 0  # the bytes that the peer had to read at the last tick
+
+    def describe(self):
+        return f"WebSocket {self.scope['path']}"
+
+    # From the server
+
+    def feed(self, data):
+        if self.state == CLOSED:
+            return
+        self.buffer += data
+        self.was_silent = False
+        self.take_frames()
+        if self.state == CONNECTING and len(self.buffer) > BUFFER:
+            self.connection.pause_reading()
+
+    def is_full(self):
+        # After its own close frame this side keeps no message and answers no ping. It reads on to the peer's close frame.
+        return self.state == OPEN and (self.waiting > BUFFER or self.connection.can_write is not None)
+
+    def take_frames(self):
+        """Take what the buffer has, until the WebSocket is full. Read on unless it is."""
+        if self.state == CONNECTING:
+            return
+        try:
+            while not self.is_full() and self.take_frame():
+                pass
+        except ProtocolError as error:
+            self.end(*error.args)
+            self.hang_up()
+        if self.state == CLOSED:
+            self.buffer.clear()
+        elif self.is_full():
+            self.connection.pause_reading()
+        else:
+            self.connection.resume_reading()
+
+    def take_frame(self):
+        """Take the next frame, or the part of its data that has come. Return whether another one may follow."""
+        if self.left is not None:
+            return self.take_data()
+        buffer = self.buffer
+        if len(buffer) < 2 or self.state == CLOSED:
+            return False
+        opcode, size, at = buffer[0] & 15, buffer[1] & 127, 2
+        is_final = bool(buffer[0] & 0x80)
+        if buffer[0] & 0x70:
+            raise ProtocolError(1002, "a reserved bit is set")
+        if not buffer[1] & 0x80:
+            raise ProtocolError(1002, "a frame is not masked")
+        if opcode >= 8 and (size > 125 or not is_final):
+            raise ProtocolError(1002, "a control frame is too long or fragmented")
+        if size >= 126:
+            at = 4 if size == 126 else 10
+            if len(buffer) < at:
+                return False
+            size = int.from_bytes(buffer[2:at], "big")
+        start = at + 4
+        if opcode >= 8:
+            if len(buffer) < start + size:
+                return False
+            data = unmask(buffer[at:start], buffer[start:start + size])
+            del buffer[:start + size]
+            self.control(opcode, data)
+            return True
+        if self.size + size > self.connection.server.message_max:
+            raise ProtocolError(1009, "the message is too long")
+        if len(buffer) < start:
+            return False
+        if (opcode == CONTINUATION) != (self.opcode is not None) or opcode > BINARY:
+            raise ProtocolError(1002, "a frame is not expected here")
+        if opcode:
+            self.opcode = opcode
+        self.is_final, self.left, self.mask = is_final, size, bytes(buffer[at:start])
+        self.size += size
+        del buffer[:start]
+        return self.take_data()
+
+    def take_data(self):
+        """Take the data that has come of a frame. Return whether this is the whole frame."""
+        part = self.buffer[:self.left]
+        del self.buffer[:len(part)]
+        self.left -= len(part)
+        part = unmask(self.mask, part)
+        is_whole = not self.left
+        if not is_whole:
+            turn = len(part) % 4
+            self.mask = self.mask[turn:] + self.mask[:turn]
+        if self.state != OPEN:
+            part = b""  # the application takes no more
+        elif self.joined or not (is_whole and self.is_final):
+            # One array holds the parts of a message, so that a part without data costs nothing.
+            self.joined += part
+            part = self.joined
+        if is_whole:
+            self.left = None
+            if self.is_final:
+                self.end_message(part)
+        return is_whole
+
+    def end_message(self, whole):
+        opcode, size = self.opcode, self.size
+        self.opcode, self.size, self.joined = None, 0, bytearray()
+        if self.state != OPEN:
+            return
+        message = {"type": "websocket.receive"}
+        if opcode == TEXT:
+            try:
+                message["text"] = whole.decode()
+            except UnicodeDecodeError:
+                raise ProtocolError(1007, "a text is not UTF-8") from None
+        else:
+            message["bytes"] = bytes(whole)
+        self.waiting += size + MESSAGE_COST
+        self.messages.append((message, size + MESSAGE_COST))
+        self.wake()
+
+    def control(self, opcode, data):
+        if opcode == PING:
+            if self.state == OPEN:
+                self.connection.transport.write(frame(PONG, data))
+        elif opcode == CLOSE:
+            code = int.from_bytes(data[:2], "big") if data else 1005
+            if len(data) == 1 or data and not (1000 <= code <= 1014 and code not in (1004, 1005, 1006) or 3000 <= code <= 4999):
+                raise ProtocolError(1002, "bad close code")
+            try:
+                reason = data[2:].decode()
+            except UnicodeDecodeError:
+                raise ProtocolError(1007, "a close reason is not UTF-8") from None
+            self.end(code, reason)
+            self.hang_up()
+        elif opcode != PONG:
+            raise ProtocolError(1002, "unknown opcode")
+
+    def end(self, code, reason):
+        """Close, because of the peer or the server. The application gets `websocket.disconnect`."""
+        if self.state == OPEN:
+            self.send_close(code, reason)
+        if self.disconnect is None:
+            self.disconnect = {"type": "websocket.disconnect", "code": code, "reason": reason}
+        self.state = CLOSED
+        self.stop_timer()
+        self.wake()
+
+    def send_close(self, code, reason):
+        data = b"" if code == 1005 else code.to_bytes(2, "big") + reason.encode()[:123].decode(errors="ignore").encode()
+        self.connection.transport.write(frame(CLOSE, data))
+
+    def hang_up(self):
+        """Close the connection, after the peer has read the close frame or a time is over."""
+        self.connection.transport.close()
+        self.set_timer(CLOSE_TIMEOUT, self.connection.transport.abort)
+
+    def lost(self):
+        self.is_gone = True
+        self.end_of_connection()
+
+    def end_of_connection(self):
+        if self.disconnect is None:
+            self.disconnect = {"type": "websocket.disconnect", "code": 1006, "reason": ""}
+        self.state = CLOSED
+        self.stop_timer()
+        self.wake()
+
+    # Time
+
+    def set_timer(self, delay, call):
+        self.stop_timer()
+        self.timer = self.connection.server.loop.call_later(delay, call)
+
+    def stop_timer(self):
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def tick(self):
+        transport = self.connection.transport
+        unsent = transport.get_write_buffer_size()
+        # A pong may wait behind messages that the application does not take, or behind what the peer has still to read.
+        is_excused = self.waiting > BUFFER or unsent < self.unsent
+        self.unsent = unsent
+        if self.was_silent and not is_excused:
+            self.end(1011, "no answer to a ping")
+            transport.abort()
+            return
+        self.was_silent = True
+        if self.connection.can_write is None:
+            transport.write(frame(PING, b""))
+        self.set_timer(PING_INTERVAL, self.tick)
+
+    # From the application
+
+    async def receive(self):
+        while True:
+            if self.messages:
+                message, cost = self.messages.popleft()
+                self.waiting -= cost
+                if not self.connection.is_reading:
+                    self.take_frames()
+                return message
+            if self.disconnect is not None:
+                return self.disconnect
+            await self.wait()
+
+    async def send(self, message):
+        kind = message["type"]
+        self.check_client()
+        if self.state == CLOSED:
+            raise ClientGone("the WebSocket is closed")
+        if self.state == OPEN:
+            if kind == "websocket.send":
+                data, text = message.get("bytes"), message.get("text")
+                if data is None and text is None:
+                    raise ValueError("websocket.send needs bytes or text")
+                await self.write(frame(BINARY, data) if data is not None else frame(TEXT, text.encode()))
+                return
+            if kind == "websocket.close":
+                self.close(message.get("code", 1000), message.get("reason") or "")
+                return
+        elif self.state == CONNECTING:
+            if kind == "websocket.accept":
+                self.accept(message)
+                return
+            if kind == "websocket.close":
+                kind, message = "websocket.http.response.body", {}
+                await self.deny({"type": "http.response.start", "status": 403})
+            if kind.startswith("websocket.http.response."):
+                await self.deny({**message, "type": kind[len("websocket."):]})
+                return
+        raise RuntimeError(f"the application sent {kind}, which does not fit the state of its WebSocket")
+
+    async def deny(self, message):
+        denial = self.connection.request
+        try:
+            await denial.send(message)
+        finally:
+            if denial.state == DONE:
+                self.end_of_connection()
+
+    def accept(self, message):
+        subprotocol = message.get("subprotocol")
+        headers = [(name, value) for name, value in message.get("headers", ()) if name.lower() != b"sec-websocket-protocol"]
+        if subprotocol is not None:
+            headers.append((b"sec-websocket-protocol", subprotocol.encode("latin-1")))
+        fields, _ = encode_fields(headers)
+        accept = base64.b64encode(hashlib.sha1(self.key + GUID).digest())
+        self.connection.transport.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                                        b"Sec-WebSocket-Accept: " + accept + b"\r\n" + fields + b"\r\n")
+        self.connection.request = None
+        self.state = OPEN
+        self.set_timer(PING_INTERVAL, self.tick)
+        self.take_frames()
+
+    def close(self, code, reason):
+        """Start the closing handshake. The peer's answer ends the connection, or else a time-out."""
+        self.send_close(code, reason)
+        self.disconnect = {"type": "websocket.disconnect", "code": code, "reason": reason}
+        self.state = CLOSING
+        self.set_timer(CLOSE_TIMEOUT, self.connection.transport.abort)
+        self.wake()
+        self.take_frames()
+
+    def leave(self):
+        """Ask the peer to connect to another process."""
+        if self.state == OPEN:
+            self.close(1012, "the service restarts")
+
+    def returned(self):
+        if self.state == OPEN:
+            self.close(1000, "")
+        elif self.state == CONNECTING:
+            self.fail()
+
+    def fail(self):
+        if self.state == OPEN:
+            self.close(1011, "the application failed")
+        elif self.state == CONNECTING:
+            self.connection.request.fail()
+            self.end_of_connection()

@@ -1,0 +1,314 @@
+"""The loader of ASGI applications: what outlives an answer never touches another request."""
+
+import signal
+
+from common import AsgiLoader
+from test_asgi_websockets import Frames
+
+
+class AsgiOutlives(AsgiLoader):
+    ANSWER = """
+        import array, asyncio, multiprocessing, os, signal, sys, time
+        kept = {}
+        async def answer(send, body, **start):
+            await send({"type": "http.response.start", "status": 200, **start})
+            await send({"type": "http.response.body", "body": body})
+    """
+
+    def outliving(self, body, **options):
+        """Start an application whose coroutine `app` has this body. `answer(send, body)` is there, and a dictionary `kept`."""
+        lines = "".join(f"            {line}\n" for line in body.strip("\n").split("\n"))
+        return self.app(f"{self.ANSWER}    async def app(scope, receive, send):\n"
+                        f"            if scope['type'] == 'lifespan': return\n            path = scope['path']\n{lines}", **options)
+
+    def lines(self, loader, count):
+        return sorted(loader.lines.readline().decode().strip() for _ in range(count))
+
+    # A kept `send` and `receive`
+
+    def test_send_and_receive_of_an_answer_that_has_ended(self):
+        loader = self.outliving("""
+async def late():
+    await kept["next"].wait()  # the connection carries the next request
+    for call in (lambda: send({"type": "http.response.start", "status": 201}),
+                 lambda: send({"type": "http.response.body", "body": b"late", "more_body": True}),
+                 lambda: send({"type": "http.response.body", "body": b"late"}),
+                 lambda: send({"type": "http.response.early_hint", "links": [b"</late>"]})):
+        try:
+            await call()
+            print("sent")
+        except (RuntimeError, OSError) as error:
+            print(type(error).__name__)
+    print((await receive())["type"], (await receive())["type"], flush=True)
+    kept["done"].set()
+if path == "/first":
+    kept.update(next=asyncio.Event(), done=asyncio.Event())
+    kept["task"] = asyncio.create_task(late())
+    return await answer(send, b"first")
+kept["next"].set()
+await kept["done"].wait()
+body = (await receive())["body"]
+await answer(send, body)
+""")
+        conn = self.http(loader)
+        self.assertEqual(self.ask(conn, "/first"), (200, b"first"))
+        self.assertEqual(self.ask(conn, "/second", "POST", b"of the second"), (200, b"of the second"))
+        self.assertEqual(self.lines(loader, 5), ["RuntimeError"] * 4 + ["http.disconnect http.disconnect"])
+
+    def test_receive_that_waits_when_the_answer_ends(self):
+        loader = self.outliving("""
+async def late():
+    kept["seen"] = await receive()
+if path == "/first":
+    kept["task"] = asyncio.create_task(late())
+    await asyncio.sleep(0)
+    return await answer(send, b"first")
+await kept["task"]
+await answer(send, kept["seen"]["type"].encode() + b" " + (await receive())["body"])
+""")
+        for body in (b"half of", b""):
+            with loader.connect() as conn, conn.makefile("rb") as answers:
+                conn.sendall(b"POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (8 if body else 0, body))
+                # The task takes what has come of the body. It waits for the rest when the answer ends.
+                self.read(answers)
+                conn.sendall((b"." if body else b"") + b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecond")
+                self.assertIn(self.read(answers), (b"http.request second", b"http.disconnect second"))
+
+    def read(self, answers):
+        """Return the body of the next answer of a connection."""
+        length = 0
+        while (line := answers.readline()) != b"\r\n":
+            self.assertTrue(line)
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split()[1])
+        return answers.read(length)
+
+    def test_exceptions_and_work_after_the_answer(self):
+        loader = self.outliving("""
+await answer(send, path.encode())
+if path == "/raise": raise KeyError("after the answer")
+if path == "/exit": sys.exit(1)
+if path == "/work":
+    await asyncio.sleep(0)
+    print("worked", flush=True)
+""")
+        conn = self.http(loader)
+        for path in ("/raise", "/exit", "/work", "/last"):
+            self.assertEqual(self.ask(conn, path), (200, path.encode()))
+        self.assertEqual(self.lines(loader, 1), ["worked"])
+        self.assertIn("KeyError: 'after the answer'", loader.read_stderr())
+
+    def test_a_late_send_does_not_complete_an_answer_that_failed(self):
+        loader = self.outliving("""
+await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"200004")]})
+await send({"type": "http.response.body", "body": bytes(200_000), "more_body": True})
+async def late():
+    await asyncio.sleep(0)
+    try: await send({"type": "http.response.body", "body": b"late"})
+    except OSError as error: print(type(error).__name__, flush=True)
+kept["task"] = asyncio.create_task(late())
+raise KeyError
+""")
+        with loader.connect() as conn, conn.makefile("rb") as answers:
+            conn.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            received = answers.read()
+            self.assertFalse(received.endswith(b"late"))
+        self.assertEqual(self.lines(loader, 1), ["ClientGone"])
+
+    # The length of a body
+
+    def test_a_body_that_does_not_fit_its_length(self):
+        loader = self.outliving("""
+declared = [(b"content-length", b"10")]
+await send({"type": "http.response.start", "status": 200, "headers": declared})
+for body, more in {"/short": [(b"12345", False)], "/again": [(b"12345", False), (b"67890", False)],
+                   "/long": [(b"1234567890!", False)], "/late": [(b"12345", True), (b"1234567", True), (b"12345", False)],
+                   "/rest": [(b"12345", True), (b"67890", False)]}[path]:
+    try: await send({"type": "http.response.body", "body": body, "more_body": more})
+    except RuntimeError as error: print(error, flush=True)
+""")
+        with loader.connect() as conn, conn.makefile("rb") as answers:
+            whole = b"1234512345"
+            for path, body in ((b"/rest", b"1234567890"), (b"/again", None), (b"/long", None), (b"/late", whole), (b"/late", whole)):
+                conn.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+                answer = self.read(answers)
+                # The application has not answered, as far as the server is concerned.
+                self.assertTrue(answer == body if body else answer.startswith(b"The application failed"), answer)
+
+    def test_a_body_whose_items_are_not_bytes(self):
+        loader = self.outliving("""
+numbers = array.array("I", [1, 2, 3])
+kind = {"/array": numbers, "/view": memoryview(numbers), "/bytearray": bytearray(b"abc"), "/text": "abc", "/number": 3}[path]
+await answer(send, kind)
+""")
+        conn = self.http(loader)
+        numbers = b"".join(number.to_bytes(4, "little") for number in (1, 2, 3))
+        for path, expected in (("/array", numbers), ("/view", numbers), ("/bytearray", b"abc")):
+            self.assertEqual(self.ask(conn, path), (200, expected))
+        for path in ("/text", "/number"):
+            self.assertEqual(self.ask(conn, path)[0], 500)
+        self.assertEqual(self.ask(conn, "/bytearray"), (200, b"abc"))
+
+    # WebSockets
+
+    def test_a_websocket_that_has_ended(self):
+        loader = self.outliving("""
+if scope["type"] == "http":
+    return await answer(send, b"ok")
+await receive()
+await send({"type": "websocket.accept"})
+await send({"type": "websocket.close"})
+for message in ({"type": "websocket.send", "text": "late"}, {"type": "websocket.close"}, {"type": "websocket.accept"},
+                {"type": "websocket.http.response.start", "status": 200}):
+    try: await send(message)
+    except (RuntimeError, OSError) as error: print(type(error).__name__)
+print((await receive())["type"], (await receive())["type"], flush=True)
+""")
+        ws = Frames(loader)
+        self.assertEqual(ws.frame(), (8, b"\x03\xe8"))
+        self.assertEqual(self.lines(loader, 5), ["RuntimeError"] * 4 + ["websocket.disconnect websocket.disconnect"])
+        ws.close()
+
+    def test_bytes_behind_a_websocket_that_is_denied_are_no_request(self):
+        loader = self.outliving("""
+print(scope["type"], path, flush=True)
+if scope["type"] == "http": return await answer(send, b"smuggled")
+await receive()
+await kept.setdefault("never", asyncio.Event()).wait() if path == "/wait" else None
+await send({"type": "websocket.close"})
+""")
+        for version in (13, 12):
+            with loader.connect() as conn, conn.makefile("rb") as answers:
+                conn.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: %d\r\n"
+                             b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n" % version)
+                self.read(answers)
+                self.assertEqual(answers.read(), b"")
+        self.assertEqual(self.ask(self.http(loader), "/last"), (200, b"smuggled"))
+        self.assertEqual([loader.lines.readline() for _ in range(2)], [b"websocket /\n", b"http /last\n"])
+
+    # Forks
+
+    def fork_app(self, child, where="coroutine"):
+        """Start an application that forks for the path /fork, and whose child runs `child`. A second client's request is open."""
+        body = "\n".join("        " + line for line in child.strip("\n").split("\n"))
+        call = {
+            "coroutine": "pid = await run()",
+            "task": "pid = await asyncio.create_task(run())",
+            "left task": "kept['task'] = asyncio.create_task(run()); await asyncio.sleep(0); pid = kept['pid']",
+            "thread": "pid = await asyncio.get_running_loop().run_in_executor(None, run)",
+        }[where]
+        return self.outliving(f"""
+{"" if where == "thread" else "async "}def run():
+    kept["pid"] = pid = os.fork()
+    if not pid:
+{body}
+    return pid
+if path == "/fork":
+    {call}
+    if not pid: return
+    return await answer(send, str(pid).encode())
+if path == "/status":
+    return await answer(send, str(os.waitpid(int(scope["query_string"]), 0)[1]).encode())
+if path == "/wait":
+    while not kept.get("go"): await asyncio.sleep(0.001)
+if path == "/go": kept["go"] = True
+await answer(send, path.encode())
+""")
+
+    def check_fork(self, loader, status=0):
+        """Fork while another request waits. Return what the child has written to standard error."""
+        other, conn = self.http(loader), self.http(loader)
+        other.request("GET", "/wait")
+        code, pid = self.ask(conn, "/fork")
+        self.assertEqual(code, 200, pid)
+        self.assertTrue(pid.isdigit(), pid)
+        self.assertEqual(self.ask(conn, f"/status?{pid.decode()}"), (200, str(int(status)).encode()))
+        self.assertEqual(self.ask(conn, "/go"), (200, b"/go"))
+        self.assertEqual(other.getresponse().read(), b"/wait")
+        return loader.read_stderr()
+
+    def test_a_forked_child_leaves_where_the_applications_code_returns(self):
+        for where in ("coroutine", "task", "left task", "thread"):
+            with self.subTest(where):
+                loader = self.fork_app("print('child', flush=True)", where)
+                self.assertEqual(self.check_fork(loader), "")
+                self.assertEqual(self.lines(loader, 1), ["child"])
+
+    def test_a_forked_child_that_fails_or_exits(self):
+        self.assertIn("KeyError: 'in the child'", self.check_fork(self.fork_app("raise KeyError('in the child')"), 256))
+        self.assertEqual(self.check_fork(self.fork_app("sys.exit(3)"), 3 << 8), "")
+        self.assertIn("event loop", self.check_fork(self.fork_app("await asyncio.sleep(0)"), 256))
+        self.assertIn("event loop", self.check_fork(self.fork_app("await asyncio.sleep(0.01)"), 256))
+        loader = self.fork_app("try: raise KeyError\nexcept KeyError: pass")
+        self.assertEqual(self.check_fork(loader), "")
+
+    def test_a_forked_child_cannot_send_or_receive(self):
+        loader = self.fork_app("""
+try: await answer(send, b"of the child")
+except OSError as error: print(error)
+print((await receive())["type"], flush=True)
+""")
+        self.check_fork(loader)
+        self.assertEqual(self.lines(loader, 2), ["http.disconnect", "this is a forked child, which has no client"])
+
+    def test_a_forked_child_has_no_socket_of_its_parent(self):
+        loader = self.fork_app("""
+for name in sorted(os.listdir("/proc/self/fd"), key=int):
+    try: target = os.readlink("/proc/self/fd/" + name)
+    except OSError: continue
+    if name not in "12" and ("socket" in target or "event" in target or "pipe" in target): print("has", name, target)
+print("end", flush=True)
+""")
+        self.check_fork(loader)
+        self.assertEqual(self.lines(loader, 1), ["end"])
+
+    def test_a_forked_child_may_have_a_loop_of_its_own(self):
+        loader = self.fork_app("asyncio.run(asyncio.sleep(0.001, print('ran', flush=True)))")
+        self.assertEqual(self.check_fork(loader), "")
+        self.assertEqual(self.lines(loader, 1), ["ran"])
+
+    def test_a_signal_for_a_forked_child_is_the_childs(self):
+        loader = self.fork_app("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)")
+        self.assertEqual(self.check_fork(loader, signal.SIGTERM), "")
+        self.assertIsNone(loader.process.poll())
+
+    def test_processes_of_multiprocessing(self):
+        loader = self.outliving("""
+if path == "/fork":
+    def work(queue): queue.put("of the child")
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    process = context.Process(target=work, args=(queue,))
+    process.start()
+    text = queue.get()
+    process.join()
+    sleeper = context.Process(target=time.sleep, args=(60,))
+    sleeper.start()
+    sleeper.terminate()
+    sleeper.join()
+    return await answer(send, f"{text} {process.exitcode} {sleeper.exitcode}".encode())
+await answer(send, path.encode())
+""")
+        conn = self.http(loader)
+        for path, expected in (("/fork", b"of the child 0 -15"), ("/next", b"/next")):
+            self.assertEqual(self.ask(conn, path), (200, expected))
+
+    def test_a_child_that_is_forked_in_the_start_up_leaves_the_shutdown_to_its_parent(self):
+        loader = self.app(self.ANSWER + """
+        async def app(scope, receive, send):
+            if scope["type"] == "lifespan":
+                await receive()
+                if not os.fork():
+                    os.write(1, b"read " + sys.stdin.read().encode() + b"\\n")
+                    return
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+                return await send({"type": "lifespan.shutdown.complete"})
+            await answer(send, b"ok")
+        """)
+        self.assertEqual(self.ask(self.http(loader)), (200, b"ok"))
+        seen = loader.output
+        while b"read \n" not in seen:
+            seen += loader.lines.readline()
+        loader.channel.sendall(b"x")
+        self.check_exit(loader)

@@ -1,0 +1,226 @@
+"""The loader of Node applications: what outlives an answer never touches another request."""
+
+import json
+import os
+
+from common import NodeLoader
+
+
+class NodeOutlives(NodeLoader):
+    def raw(self, loader):
+        conn = loader.connect()
+        self.addCleanup(conn.close)
+        file = conn.makefile("rb")
+        self.addCleanup(file.close)
+        return conn, file
+
+    def send(self, conn, path, body=None, **fields):
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
+        conn.sendall(f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\nHost: a\r\n{lines}{length}\r\n".encode() + (body or b""))
+
+    def read(self, file, size):
+        """Return the next bytes of an answer behind its head."""
+        while (line := file.readline()) != b"\r\n":
+            self.assertTrue(line)
+        return file.read(size)
+
+    def test_a_body_has_no_more_bytes_than_its_length(self):
+        loader = self.app("""
+            const forged = 'HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nforged';
+            require('http').createServer((q, s) => {
+              if (q.url === '/next') return s.end('next');
+              s.setHeader('Content-Length', 5);
+              s.on('error', () => {});
+              if (q.url === '/end') return s.end('first' + forged);
+              if (q.url === '/buffer') return s.end(Buffer.from('first' + forged));
+              if (q.url === '/wide') { s.write('f\u00efrs'); return s.end(forged); }
+              s.write('first');
+              if (q.url === '/write') { s.write(forged); return s.end(); }
+              setTimeout(() => s.end(forged), 20);
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/end", "/buffer", "/wide", "/write", "/late", "/late"):
+            with self.subTest(path):
+                self.send(conn, path)
+                self.assertEqual(self.read(file, 5), "f\xefrs".encode() if path == "/wide" else b"first")
+                self.send(conn, "/next")
+                head = file.readline()
+                while (line := file.readline()) != b"\r\n":
+                    head += line
+                self.assertIn(b"Content-Length: 4", head)
+                self.assertEqual(file.read(4), b"next")
+
+    def test_a_body_with_too_few_bytes_ends_the_connection(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              s.setHeader('Content-Length', 10);
+              if (q.method === 'HEAD') return s.end();
+              if (q.url === '/write') s.write('fir');
+              s.end(q.url === '/whole' ? '0123456789' : 'st');
+            }).listen(0);
+        """)
+        for path, body in (("/write", b"first"), ("/end", b"st")):
+            conn, file = self.raw(loader)
+            self.send(conn, path)
+            self.assertEqual(self.read(file, 10), body)
+        conn, file = self.raw(loader)
+        for _ in range(2):
+            conn.sendall(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+            self.read(file, 0)
+            self.send(conn, "/whole")
+            self.assertEqual(self.read(file, 10), b"0123456789")
+
+    def test_a_write_to_the_socket_ends_the_connection(self):
+        loader = self.app("""
+            let kept;
+            require('http').createServer((q, s) => {
+              const socket = q.socket;
+              if (q.url === '/keep') { kept = socket; return s.end('kept'); }
+              if (q.url === '/now') { socket.write('forged'); return s.end('now'); }
+              if (q.url === '/end') return socket.end('forged');
+              if (q.url === '/use') { kept.write('forged'); return s.end('used'); }
+              if (q.url === '/wait') return console.log('waits');
+              s.end('ok');
+            }).listen(0);
+        """)
+        for path in ("/now", "/end"):
+            conn, file = self.raw(loader)
+            self.send(conn, path)
+            self.assertEqual(file.read(), b"")
+        for path in (None, "/wait"):  # an idle connection, and one that carries the next request
+            conn, file = self.raw(loader)
+            self.send(conn, "/keep")
+            self.assertEqual(self.read(file, 4), b"kept")
+            if path:
+                self.send(conn, path)
+                self.assertEqual(loader.lines.readline(), b"waits\n")
+            self.assertEqual(self.ask(self.http(loader), "/use"), (200, b"used"))
+            self.assertEqual(file.read(), b"")
+        self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"ok"))
+        self.assertIn("wrote to the socket", loader.read_stderr())
+
+    def test_an_application_that_reads_the_socket_sees_no_other_request(self):
+        loader = self.app("""
+            const http = require('http');
+            const { PassThrough } = require('stream');
+            http.createServer((q, s) => {
+              if (q.url === '/data') q.socket.on('data', (d) => console.log('saw', String(d)));
+              if (q.url === '/once') q.socket.once('readable', () => console.log('saw', String(q.socket.read())));
+              if (q.url === '/pipe') q.socket.pipe(new PassThrough()).on('data', (d) => console.log('saw', String(d)));
+              if (q.url === '/begun') { s.write('be'); q.socket.on('data', (d) => console.log('saw', String(d))); return s.end('gun'); }
+              s.end(q.url);
+            }).listen(0);
+        """)
+        for path in ("/data", "/once", "/pipe", "/begun"):
+            conn, file = self.raw(loader)
+            self.send(conn, path)
+            try:
+                self.send(conn, "/secret", Cookie="secret")
+            except OSError:
+                pass  # the loader has closed it
+            answer = file.read()
+            self.assertNotIn(b"/secret", answer)
+        self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"/ok"))
+        loader.process.kill()
+        self.assertNotIn(b"secret", loader.lines.read())
+
+    def test_a_response_and_a_request_that_are_kept(self):
+        loader = self.app("""
+            let kept;
+            require('http').createServer((q, s) => {
+              if (q.url === '/keep') {
+                kept = [q, s];
+                s.on('error', (error) => console.log(error.code));
+                return s.end('kept');
+              }
+              const [request, response] = kept;
+              response.write('late');
+              response.end('late');
+              try { response.setHeader('x', 'late'); } catch (error) { console.log(error.code); }
+              try { response.writeHead(201); } catch (error) { console.log(error.code); }
+              response.writeContinue();
+              request.on('data', (d) => console.log('saw', String(d)));
+              request.resume();
+              let body = '';
+              q.on('data', (d) => { body += d; }).on('end', () => s.end(body));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for _ in range(2):
+            self.send(conn, "/keep", b"of the first")
+            self.assertEqual(self.read(file, 4), b"kept")
+            self.send(conn, "/next", b"of the second")
+            self.assertEqual(self.read(file, 13), b"of the second")
+        loader.process.kill()
+        output = loader.lines.read()
+        self.assertIn(b"ERR_HTTP_HEADERS_SENT", output)
+        self.assertNotIn(b"saw", output)
+
+    def test_answers_keep_the_order_of_their_requests(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => setTimeout(() => s.end(q.url), q.url === '/1' ? 30 : 0)).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/1", "/2", "/3"):
+            self.send(conn, path)
+        for path in (b"/1", b"/2", b"/3"):
+            self.assertEqual(self.read(file, 2), path)
+
+    def test_children_have_no_socket_of_their_parent(self):
+        child = """
+            const fs = require('fs');
+            const sockets = [];
+            for (const name of fs.readdirSync('/proc/self/fd')) {
+              try { if (name > 2) sockets.push(fs.readlinkSync('/proc/self/fd/' + name)); } catch {}
+            }
+            console.log('child', JSON.stringify(sockets.filter((one) => one.startsWith('socket'))));
+        """
+        loader = self.app(f"""
+            const child = {child!r};
+            const {{ fork, spawn }} = require('child_process');
+            require('fs').writeFileSync('child.js', child);
+            require('http').createServer((q, s) => {{
+              const made = q.url === '/fork' ? fork('./child.js') : spawn(process.execPath, ['child.js'], {{ stdio: 'inherit' }});
+              made.on('exit', () => s.end('done'));
+            }}).listen(0);
+        """)
+        own = {f"socket:[{inode}]" for inode in self.sockets(loader)}
+        for path in ("/fork", "/spawn"):
+            conn = self.http(loader)
+            own |= {f"socket:[{inode}]" for inode in self.sockets(loader)}
+            self.assertEqual(self.ask(conn, path), (200, b"done"))
+            own |= {f"socket:[{inode}]" for inode in self.sockets(loader)}
+            line = b""
+            while not line.startswith(b"child"):
+                line = loader.lines.readline()
+            self.assertFalse(own & set(json.loads(line[6:])))
+
+    def sockets(self, loader):
+        links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{loader.process.pid}/fd")]
+        return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
+
+    def test_a_socket_that_the_application_owns(self):
+        loader = self.app("""
+            const http = require('http');
+            const server = http.createServer((q, s) => s.end('ok'));
+            server.on('upgrade', (q, socket) => {
+              socket.write('HTTP/1.1 101 OK\\r\\nConnection: upgrade\\r\\nUpgrade: x\\r\\n\\r\\n');
+              socket.on('data', (d) => socket.write(d));
+            });
+            server.on('clientError', (error, socket) => socket.end('HTTP/1.1 400 Mine\\r\\n\\r\\n'));
+            server.listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/", Connection="upgrade", Upgrade="x")
+        self.read(file, 0)
+        conn.sendall(b"echo")
+        self.assertEqual(file.read(4), b"echo")
+        conn, file = self.raw(loader)
+        conn.sendall(b"nonsense\r\n\r\n")
+        self.assertEqual(file.readline(), b"HTTP/1.1 400 Mine\r\n")
+        plain = self.app("require('http').createServer((q, s) => s.end('ok')).listen(0)")
+        conn, file = self.raw(plain)
+        conn.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 70000 + b"\r\n\r\n")
+        self.assertEqual(file.readline()[:12], b"HTTP/1.1 431")
