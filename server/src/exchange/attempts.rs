@@ -27,9 +27,9 @@ pub(crate) async fn answer(
     let serving = &*core.serving;
     let application = request.application;
     let mut tries = Tries::default();
-    let mut in_progress = None;
+    let mut place = None;
     loop {
-        let get = application.processes.get(&mut in_progress);
+        let get = application.processes.get(place.take());
         let hold = match client.unless_left(&mut bytes.input, get).await {
             Err(Left) => return End::Left,
             Ok(Err(error)) => return End::Refused(Refusal::NoProcess(error)),
@@ -47,10 +47,12 @@ pub(crate) async fn answer(
             Ok(Err((hold, refusal))) => (End::Refused(refusal), Some(hold)),
         };
         let End::Refused(Refusal::NoAnswer { why, reached }) = end else { return end };
-        if let Some(hold) = hold
-            && give_back(&application.processes, hold, reached).await
-        {
-            tracing::warn!(pid, "process {pid} gets no more requests: {why}");
+        if let Some(mut hold) = hold {
+            // The next attempt does not wait in line once more.
+            place = hold.take_place();
+            if give_back(&application.processes, hold, reached).await {
+                tracing::warn!(pid, "process {pid} gets no more requests: {why}");
+            }
         }
         let head = request.head;
         let (method, path) = (head.method(), String::from_utf8_lossy(head.path()));
