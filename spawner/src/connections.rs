@@ -30,6 +30,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// The largest number of idle connections of one core to one process; more are not worth their descriptors.
 const MAX_IDLE: usize = 128;
@@ -84,6 +86,7 @@ pub struct Endpoint {
     keys: Vec<ProcessKey>,
     idle_end: IdleEnd,
     has_exited: AtomicBool,
+    is_gone: AtomicBool,
 }
 
 impl Endpoint {
@@ -91,10 +94,11 @@ impl Endpoint {
         let address = Arc::new(address);
         let key = |core| ProcessKey { identifier, core, address: Arc::clone(&address) };
         let keys = (0..cores).map(key).collect();
-        Arc::new(Endpoint { identifier, address, keys, idle_end, has_exited: false.into() })
+        let (has_exited, is_gone) = Default::default();
+        Arc::new(Endpoint { identifier, address, keys, idle_end, has_exited, is_gone })
     }
 
-    /// Marks the process as ended. Call [`Connections::close_idle`] afterwards.
+    /// Marks the process as ended. Call [`Connections::set_gone`] once the rest of its group has ended, too.
     pub fn set_exited(&self) {
         self.has_exited.store(true, Ordering::Release);
     }
@@ -102,6 +106,14 @@ impl Endpoint {
     /// Returns whether the process has ended.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the process has ended with its whole group, so that it sends no more bytes.
+    ///
+    /// Its connections may be open still: a daemon that it has forked may hold them.
+    /// [`Connections::changed`] tells of the change.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
     }
 }
 
@@ -151,6 +163,7 @@ fn options() -> Builder<Async<Connector>, Pool> {
 pub struct Connections {
     pool: Pool,
     cores: usize,
+    changed: Arc<Notify>,
 }
 
 impl Connections {
@@ -158,7 +171,7 @@ impl Connections {
     /// long.
     pub fn new(runtime: Handle, cores: usize) -> Result<Self, BuildError> {
         let pool = options().build_on(Tokio::from(runtime))?;
-        Ok(Connections { pool, cores })
+        Ok(Connections { pool, cores, changed: Arc::default() })
     }
 
     /// Returns the target of connections to a process.
@@ -195,6 +208,19 @@ impl Connections {
     /// Closes the idle connections to one process.
     pub fn close_idle(&self, endpoint: &Endpoint) {
         endpoint.keys.iter().for_each(|key| self.pool.clear_key(key));
+    }
+
+    /// Marks a process as gone, and closes the idle connections to it.
+    pub fn set_gone(&self, endpoint: &Endpoint) {
+        endpoint.set_exited();
+        endpoint.is_gone.store(true, Ordering::Release);
+        self.close_idle(endpoint);
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until a process is gone. Each one that goes after this call counts, also before the first poll.
+    pub fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Counts the idle connections of each process.

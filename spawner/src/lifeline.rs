@@ -74,7 +74,7 @@ pub(crate) async fn hold(
         await_group(info.pid, since + 2 * GRACE).await;
     }
     let status = children.reap(&mut child);
-    info.connections.close_idle(&info.endpoint);
+    info.connections.set_gone(&info.endpoint);
     let pid = info.pid;
     // Most loaders remove their socket themselves.
     let _ = tokio::task::spawn_blocking(move || info.held.as_ref().map(HeldSocket::remove)).await;

@@ -7,6 +7,7 @@
 //! The table also lists the idle connections, the oldest first: they close first when descriptors run out.
 
 use atomic_waker::AtomicWaker;
+use cabrank_spawner::connections::Connections;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Context;
@@ -126,6 +127,24 @@ impl Sweep {
         let all: Vec<Arc<Slot>> =
             self.table().entries.iter().filter_map(|entry| entry.slot.clone()).collect();
         all.iter().for_each(|slot| slot.waker.wake());
+    }
+
+    /// Wakes the connections that carry requests whenever a process is gone, so that they look at theirs.
+    pub(crate) async fn follow(&self, processes: &Connections) {
+        loop {
+            let changed = processes.changed();
+            self.wake_busy();
+            changed.await;
+        }
+    }
+
+    fn wake_busy(&self) {
+        let busy: Vec<Arc<Slot>> = {
+            let table = self.table();
+            let busy = table.entries.iter().filter(|entry| !entry.is_idle);
+            busy.filter_map(|entry| entry.slot.clone()).collect()
+        };
+        busy.iter().for_each(|slot| slot.waker.wake());
     }
 
     /// Adds a connection.

@@ -3,7 +3,7 @@
 use crate::client::Side;
 use crate::connection::core::{Bytes, Core};
 use crate::connection::watched::{Connection, Left};
-use crate::exchange::attempt::Attempt;
+use crate::exchange::attempt::{self, Attempt};
 use crate::exchange::buffers::Buffers;
 use crate::exchange::end::{End, Refusal};
 use crate::exchange::processes::{Hold, Processes};
@@ -30,21 +30,22 @@ pub(crate) async fn answer(
     let mut place = None;
     loop {
         let get = application.processes.get(place.take());
-        let hold = match client.unless_left(&mut bytes.input, get).await {
+        let mut hold = match client.unless_left(&mut bytes.input, get).await {
             Err(Left) => return End::Left,
             Ok(Err(error)) => return End::Refused(Refusal::NoProcess(error)),
             Ok(Ok(hold)) => hold,
         };
         let pid = hold.process.pid;
         let Bytes { input, to_app, .. } = &mut *bytes;
-        let begin = Attempt::begin(hold, core.index, request.message(), to_app);
-        let (end, hold) = match client.unless_left(input, begin).await {
+        let open = attempt::open(&mut hold, core.index, request.message(), to_app);
+        let (end, hold) = match client.unless_left(input, open).await {
             Err(Left) => return End::Left,
-            Ok(Ok(attempt)) => {
+            Ok(Ok(lane)) => {
+                let attempt = Attempt::new(hold, lane);
                 request.record.attempt(attempt.since, pid);
                 run(&serving.buffers, client, request, bytes, side, attempt).await
             }
-            Ok(Err((hold, refusal))) => (End::Refused(refusal), Some(hold)),
+            Ok(Err(refusal)) => (End::Refused(refusal), Some(hold)),
         };
         let End::Refused(Refusal::NoAnswer { why, reached }) = end else { return end };
         if let Some(mut hold) = hold {

@@ -16,11 +16,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-
-/// The pause between two looks whether the process has ended, once the application's output has.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Copies bytes both ways until both sides have closed, or the process has ended.
 pub(crate) async fn run(client: &mut Connection, bytes: &mut Bytes, attempt: Attempt) {
@@ -83,20 +79,22 @@ impl Tunnel {
             Err(Broken::Receiver) => self.up.is_done = true,
             Ok(()) => {}
         }
+        let is_gone = self.process.endpoint.is_gone();
         loop {
             match self.down.copy(cx, &mut self.app, &mut bytes.from_app, &mut client.stream) {
                 Err(Broken::Sender(_)) => self.down.has_ended = true,
                 Err(Broken::Receiver) => return Poll::Ready(Ok(())),
+                // Another process may hold the connection of one that is gone.
+                Ok(()) if is_gone && !self.down.has_ended && self.app.is_silent() => {
+                    self.down.has_ended = true;
+                }
                 Ok(()) => break,
             }
         }
-        if self.down.is_done {
-            if self.up.is_done || self.process.endpoint.has_exited() {
-                return Poll::Ready(Ok(()));
-            }
-            let _ = client.watch.has_passed(LOOK, client.watch.now());
+        match self.down.is_done && (self.up.is_done || is_gone) {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
         }
-        Poll::Pending
     }
 }
 

@@ -105,6 +105,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             Directory::Instance(supervisor.instance()),
             &configuration.server.limits,
         ),
+        connections: supervisor.connections().clone(),
         applications: served,
     };
     let booted = tokio::select! {

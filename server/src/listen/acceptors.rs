@@ -117,6 +117,8 @@ impl Acceptor {
     ) {
         let sweep = Arc::clone(&self.core.sweep);
         tokio::spawn(async move { sweep.run().await });
+        let core = Arc::clone(&self.core);
+        tokio::spawn(async move { core.sweep.follow(&core.serving.connections).await });
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
         loop {
             tokio::select! {

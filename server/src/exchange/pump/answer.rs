@@ -19,7 +19,7 @@ impl Exchange<'_, '_> {
             }
             let Bytes { from_app, reply, .. } = &mut *self.bytes;
             let to = self.request.head.answer_to();
-            let heard = self.download.next(cx, &mut attempt.lane, from_app, reply, to);
+            let heard = self.download.next(cx, attempt, from_app, reply, to);
             match heard.map_err(|failure| self.failed(failure))? {
                 Heard::Nothing => return Ok(moved),
                 Heard::More => {}
