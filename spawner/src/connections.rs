@@ -12,9 +12,15 @@
 //! A connection that the process has closed meanwhile shows by its readiness, without a system call, or by a
 //! write that fails. The exchange then takes another one.
 //!
+//! A process whose HTTP is not ours may send more than its answer declares. So a connection to it first [rests](resting),
+//! and any byte that comes meanwhile, or while it is idle, ends it.
+//!
 //! The pool does not limit the number of borrowed connections. Each belongs to a session, and the
 //! application pool limits the sessions of a process.
 
+mod resting;
+
+use self::resting::Resting;
 use crate::chain::Chain;
 use crate::handshake::Address;
 use crate::stream::{self, AppStream};
@@ -84,6 +90,8 @@ pub struct Endpoint {
     pub address: Arc<Address>,
     /// One key for each core.
     keys: Vec<ProcessKey>,
+    /// Likewise: the connections that rest.
+    resting: Vec<Arc<Resting>>,
     idle_end: IdleEnd,
     has_exited: AtomicBool,
     is_gone: AtomicBool,
@@ -95,7 +103,8 @@ impl Endpoint {
         let key = |core| ProcessKey { identifier, core, address: Arc::clone(&address) };
         let keys = (0..cores).map(key).collect();
         let (has_exited, is_gone) = Default::default();
-        Arc::new(Endpoint { identifier, address, keys, idle_end, has_exited, is_gone })
+        let resting = (0..cores).map(|_| Arc::default()).collect();
+        Arc::new(Endpoint { identifier, address, keys, resting, idle_end, has_exited, is_gone })
     }
 
     /// Marks the process as ended. Call [`Connections::set_gone`] once the rest of its group has ended, too.
@@ -131,8 +140,12 @@ pub struct Kept {
 impl Kept {
     /// Returns whether the process may have closed it, or may be about to.
     fn may_be_closed(&self) -> bool {
-        let too_long = |since: Instant| since.elapsed() > MAX_FOREIGN_IDLE_TIME;
-        self.has_served && (self.idle_since.is_some_and(too_long) || !self.stream.is_quiet())
+        let is_usable = match self.idle_since {
+            None => self.stream.is_quiet(),
+            // The runtime may not know of the last bytes yet.
+            Some(since) => since.elapsed() <= MAX_FOREIGN_IDLE_TIME && self.stream.is_silent(),
+        };
+        self.has_served && !is_usable
     }
 }
 
@@ -201,7 +214,7 @@ impl Connections {
                 continue;
             }
             let (pool, endpoint) = (self.clone(), Arc::clone(endpoint));
-            return Ok(Lent { pool, endpoint, connection: Some(connection) });
+            return Ok(Lent { pool, endpoint, core, connection: Some(connection) });
         }
     }
 
@@ -256,6 +269,7 @@ fn connect_error(error: BorrowError<ConnectError>) -> ConnectError {
 pub struct Lent {
     pool: Connections,
     endpoint: Arc<Endpoint>,
+    core: usize,
     /// `None` once the connection has been returned.
     connection: Option<Borrowed<'static, Async<Connector>>>,
 }
@@ -272,16 +286,30 @@ impl Lent {
         self.connection.as_ref().expect(PRESENT).has_served
     }
 
-    /// Returns the connection to the pool after a complete exchange, unless its process has ended.
+    /// Returns whether the process's HTTP is not ours, so that its answers may not end where they say.
+    pub fn is_foreign(&self) -> bool {
+        self.endpoint.idle_end == IdleEnd::Process
+    }
+
+    /// Returns the connection to the pool after a complete exchange, perhaps after a rest.
+    pub fn keep(self) {
+        if self.is_foreign() {
+            let resting = Arc::clone(&self.endpoint.resting[self.core]);
+            return resting.add(self);
+        }
+        self.give_back();
+    }
+
+    /// Returns the connection to the pool, unless its process has ended.
     ///
     /// The lifeline marks the process as ended before it closes the idle connections. So either the lifeline
     /// finds this connection in the pool, or this function sees the mark.
-    pub fn keep(mut self) {
+    fn give_back(mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         connection.has_served = true;
-        connection.idle_since = match self.endpoint.idle_end {
-            IdleEnd::Server => None,
-            IdleEnd::Process => Some(Instant::now()),
+        connection.idle_since = match self.is_foreign() {
+            true => Some(Instant::now()),
+            false => None,
         };
         drop(connection);
         if self.endpoint.has_exited() {

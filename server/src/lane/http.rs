@@ -78,8 +78,15 @@ impl Http {
     }
 
     /// Keeps the connection, unless the application closes it after this answer.
+    ///
+    /// A careless program sends a body all the same with an answer that has none: to HEAD, and with 204 and 304.
     pub(crate) fn give_back(self, reply: &ReplyHead) {
-        if !reply.closes() && reply.framing() != ReplyFraming::UntilClose {
+        let has_end = match reply.framing() {
+            ReplyFraming::Length(_) | ReplyFraming::Chunked => true,
+            ReplyFraming::None => !self.lent.is_foreign(),
+            ReplyFraming::UntilClose => false,
+        };
+        if has_end && !reply.closes() {
             self.lent.keep();
         }
     }
