@@ -9,11 +9,15 @@ use cabrank::application_pool::{ConnectError, Process, ShutDown};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 /// `PF_EXITING` of the kernel's task flags: the process is exiting.
 const EXITING: u32 = 0x4;
+
+/// The longest time for a look whether a process is dying.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The pool's handle to a process.
 #[derive(Debug)]
@@ -149,13 +153,18 @@ impl AppInfo {
     /// Returns whether the process has ended or is exiting.
     ///
     /// Call it when a connection broke: the kernel closes the connections of a dying process before it
-    /// reports its end. The look at `/proc` runs on a thread that may block.
+    /// reports its end. The look at `/proc` runs on a thread that may block. All of these may wait for a file system
+    /// that hangs, so after a time the word of the lifeline counts.
     pub async fn is_dying(self: &Arc<Self>) -> bool {
         if self.endpoint.has_exited() {
             return true;
         }
         let info = Arc::clone(self);
-        tokio::task::spawn_blocking(move || info.looks_dying()).await.unwrap_or(true)
+        let look = tokio::task::spawn_blocking(move || info.looks_dying());
+        match tokio::time::timeout(LOOK, look).await {
+            Ok(looked) => looked.unwrap_or(true),
+            Err(_) => self.endpoint.has_exited(),
+        }
     }
 
     fn looks_dying(&self) -> bool {
