@@ -270,3 +270,21 @@ fn a_slow_head_and_a_trickling_body_are_ended() {
     }
     assert!(refused, "the server waits for ever");
 }
+
+#[test]
+fn a_slow_head_of_the_proxy_protocol_is_ended() {
+    let dir = wsgi("", "return answer('here')");
+    let options = ["--header-timeout", "1", "--trusted-proxies", "127.0.0.1"];
+    let server = Server::start(dir.path(), &options);
+    let mut proxy = server.client();
+    // A head of version 2, whose rest of 4,096 bytes does not come.
+    proxy.send(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x10\x00").unwrap();
+    let begun = Instant::now();
+    let mut ended = false;
+    while begun.elapsed() < Duration::from_secs(20) && !ended {
+        // Each byte comes in time, and the head does not.
+        ended = proxy.send(b"x").is_err();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(ended, "the server waits for ever");
+}
