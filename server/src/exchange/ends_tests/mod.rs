@@ -166,3 +166,27 @@ async fn a_request_has_a_small_future() {
     println!("the future of a request: {size} bytes");
     assert!(size <= 3600, "{size}");
 }
+
+/// A client that reads nothing stops an application that sends interim answers without end.
+#[tokio::test(start_paused = true)]
+async fn interim_answers_wait_for_their_client() {
+    const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nX-A: 0123456789\r\n\r\n";
+    let mut scene = Scene::new(HttpSession, 0, 1);
+    scene.client.write_all(b"GET /mark HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut app = scene.request(0, b"/mark").await;
+    let hints = HINT.repeat(100);
+    // The kernel and the server take a bounded part of it.
+    let mut sent = 0;
+    while let Ok(written) =
+        tokio::time::timeout(Duration::from_secs(5), app.write_all(&hints)).await
+    {
+        written.unwrap();
+        sent += hints.len();
+        assert!(sent < 16 << 20, "the server takes interim answers without end");
+    }
+    // An answer that ends early leaves a part of an interim answer, behind which no page can stand.
+    drop(app);
+    let seen = read_rest(&mut scene.client).await;
+    assert!(!String::from_utf8_lossy(&seen).contains(" 502 "));
+    assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+}
