@@ -102,6 +102,9 @@ options! {
         retry_requests: bool = Is("true"), "BOOL",
             "Send a request to another process if its process has died, where that is safe",
             no "Never send a request to a second process";
+        underscores_in_headers: bool = Is("false"), "BOOL",
+            "Pass header fields on that have `_` in their names. To Ruby and Python, X_Y would look like X-Y, which a proxy may \
+             have checked; if both come, only X-Y is passed on";
     }
     Server Limits {
         max_connections: Option<AtLeastOne> = By("by the limit of open files"), "N",

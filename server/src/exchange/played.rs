@@ -169,6 +169,7 @@ impl Scene {
                 processes: Processes::Played(played),
                 max_request_time: LIMITS.timeouts.request,
                 retries: true,
+                underscores: false,
                 shows_details: false,
             })],
         };
