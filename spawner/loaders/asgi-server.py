@@ -788,10 +788,10 @@ class WebSocket(Task):
         self.set_timer(CLOSE_TIMEOUT, self.connection.transport.abort)
         self.wake()
 
-    def leave(self):
-        """Ask the peer to connect to another process."""
+    def leave(self, stops):
+        """Ask the peer to connect to another process, or say that the server stops."""
         if self.state == OPEN:
-            self.close(1012, "the service restarts")
+            self.close(1001, "the server stops") if stops else self.close(1012, "the service restarts")
 
     def returned(self):
         if self.state == OPEN:
@@ -897,12 +897,13 @@ class Server:
         loop.add_reader(channel.control, lambda: leave.done() or leave.set_result(None))
         await leave
         loop.remove_reader(channel.control)
+        stops = os.read(channel.control, 1) == b"s"
         server.close()
         channel.remove_sockets()
         self.is_leaving = True
         for connection in list(self.connections):
             if connection.websocket is not None:
-                connection.websocket.leave()
+                connection.websocket.leave(stops)
             elif connection.request is None:
                 connection.transport.close()
         if self.running:

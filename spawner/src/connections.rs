@@ -23,6 +23,7 @@ mod resting;
 use self::resting::Resting;
 use crate::chain::Chain;
 use crate::handshake::Address;
+use crate::leaving::Leaving;
 use crate::stream::{self, AppStream};
 use cabrank::application_pool::{ConnectError, Identifier};
 use cabrank::periodic_executor::Tokio;
@@ -36,7 +37,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 /// The largest number of idle connections of one core to one process; more are not worth their descriptors.
@@ -176,7 +176,7 @@ fn options() -> Builder<Async<Connector>, Pool> {
 pub struct Connections {
     pool: Pool,
     cores: usize,
-    changed: Arc<Notify>,
+    pub(crate) leaving: Arc<Leaving>,
 }
 
 impl Connections {
@@ -184,7 +184,7 @@ impl Connections {
     /// long.
     pub fn new(runtime: Handle, cores: usize) -> Result<Self, BuildError> {
         let pool = options().build_on(Tokio::from(runtime))?;
-        Ok(Connections { pool, cores, changed: Arc::default() })
+        Ok(Connections { pool, cores, leaving: Arc::new(Leaving::new()) })
     }
 
     /// Returns the target of connections to a process.
@@ -228,12 +228,33 @@ impl Connections {
         endpoint.set_exited();
         endpoint.is_gone.store(true, Ordering::Release);
         self.close_idle(endpoint);
-        self.changed.notify_waiters();
+        self.leaving.forget(endpoint.identifier);
     }
 
-    /// Waits until a process is gone. Each one that goes after this call counts, also before the first poll.
+    /// Waits until a process is gone, or drains. Each change after this call counts, also before the first poll.
     pub fn changed(&self) -> Notified<'_> {
-        self.changed.notified()
+        self.leaving.changed.notified()
+    }
+
+    /// Sets the time that a process has to leave after it was detached, with its requests and its background work. It
+    /// is 60 s otherwise.
+    pub fn set_drain_time(&self, time: Duration) {
+        self.leaving.set_drain_time(time);
+    }
+
+    /// Notes that the pool has detached a process.
+    pub fn drains(&self, process: Identifier) {
+        self.leaving.drains(process);
+    }
+
+    /// Returns whether the pool has detached a process that is not gone yet.
+    pub fn is_draining(&self, process: Identifier) -> bool {
+        self.leaving.drains_since(process).is_some()
+    }
+
+    /// Bounds the end of all processes, because the program stops.
+    pub fn stop_by(&self, deadline: Instant) {
+        self.leaving.stop_by(deadline);
     }
 
     /// Counts the idle connections of each process.

@@ -28,7 +28,7 @@ impl App {
         let path = dir.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
         let identifier = Identifier::from_u64(1);
-        let connections = Connections { pool, cores: 2, changed: Arc::default() };
+        let connections = Connections { pool, cores: 2, leaving: Arc::new(Leaving::new()) };
         let endpoint = connections.endpoint(identifier, Address::Unix(path), IdleEnd::Server);
         App { endpoint, connections, clock, listener, _dir: dir }
     }

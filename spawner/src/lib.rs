@@ -134,6 +134,7 @@ mod held_socket;
 mod helper;
 pub mod instance_dir;
 pub mod kept;
+mod leaving;
 mod lifeline;
 mod link;
 mod listening;

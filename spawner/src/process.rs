@@ -47,8 +47,6 @@ pub struct AppInfo {
     pub(crate) has_answered: AtomicBool,
     /// Notifies the lifeline that the process was asked to leave.
     pub(crate) leave: Notify,
-    /// Whether the lifeline skips the first grace period.
-    pub(crate) hurry: AtomicBool,
     /// The connections to all processes that stay open between requests (`http_session`).
     pub connections: Connections,
 }
@@ -92,17 +90,17 @@ impl Process for AppProcess {
         Some(self.0.pid)
     }
 
-    fn shut_down(&self, how: ShutDown) {
+    fn shut_down(&self, _: ShutDown) {
         let info = &self.0;
-        if how == ShutDown::DeadlinePassed {
-            info.hurry.store(true, Ordering::Release);
-        }
+        info.connections.drains(info.endpoint.identifier);
         // First: the process may end as soon as it is asked.
         info.leave.notify_one();
         if let Some(control) = &info.control {
-            // Some loaders wait for a byte and some for the end of input, so send both. If the process has
+            // Some loaders wait for a byte and some for the end of input, so send both. The byte is `s` if no other
+            // process takes its place. If the process has
             // ended already, both fail without harm.
-            let _ = control.try_write(b"\n");
+            let why: &[u8] = if info.connections.leaving.is_stopping() { b"s" } else { b"\n" };
+            let _ = control.try_write(why);
             let _ = rustix::net::shutdown(control.as_ref(), rustix::net::Shutdown::Write);
         }
         info.connections.close_idle(&info.endpoint);
@@ -132,7 +130,6 @@ impl AppInfo {
             had_session: false.into(),
             has_answered: false.into(),
             leave: Notify::new(),
-            hurry: false.into(),
             connections,
         }
     }

@@ -6,7 +6,7 @@
 use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
 use crate::admin::{Reply, Request};
-use cabrank::application_pool::Identifier;
+use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::instance_dir::{Instance, Restored};
@@ -157,15 +157,15 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
             Reply::Done("The server is shutting down.".into())
         }
         Request::Restart => restart(admin),
-        Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, || {
+        Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, true, || {
             format!("Process {pid} gets no more requests and shuts down.")
         }),
-        Request::Disable { pid } => change(&admin.pool, pid, Pool::disable, || {
+        Request::Disable { pid } => change(&admin.pool, pid, Pool::disable, false, || {
             format!("Process {pid} gets no more requests until `cabrank enable {pid}`.")
         }),
-        Request::Enable { pid } => {
-            change(&admin.pool, pid, Pool::enable, || format!("Process {pid} gets requests."))
-        }
+        Request::Enable { pid } => change(&admin.pool, pid, Pool::enable, false, || {
+            format!("Process {pid} gets requests.")
+        }),
     }
 }
 
@@ -185,12 +185,18 @@ fn change(
     pool: &Pool,
     pid: u32,
     change: fn(&Pool, Identifier) -> bool,
+    is_detach: bool,
     done: impl Fn() -> String,
 ) -> Reply {
     let processes = pool.snapshot().groups.into_iter().flat_map(|group| group.processes);
     let mut found = processes.filter(|process| process.pid == Some(pid));
     match found.next() {
         Some(process) if change(pool, process.identifier) => Reply::Done(done()),
+        Some(process) if process.state == ProcessState::Draining => {
+            let text = format!("Process {pid} is leaving: it finishes its requests.");
+            // That is what `detach` asks for.
+            if is_detach { Reply::Done(text) } else { Reply::Refused(text) }
+        }
         _ => Reply::Refused(format!(
             "the pool has no process {pid}. `cabrank status` lists its processes."
         )),

@@ -123,7 +123,11 @@ options! {
         header_timeout: Seconds = Is("60"), "SECONDS", "The longest time for the head of a request; 0: no limit";
         client_timeout: Seconds = Is("60"), "SECONDS",
             "The longest pause of a client that sends or receives a body; 0: no limit";
-        shutdown_timeout: Seconds = Is("60"), "SECONDS", "The time that a shutdown gives to open requests";
+        drain_timeout: Option<Seconds> = By("as --shutdown-timeout"), "SECONDS",
+            "The time that a process has to leave at a restart, with its requests and its work in the background. Upgraded \
+             connections have half of it, and at most 30 s";
+        shutdown_timeout: Seconds = Is("60"), "SECONDS",
+            "The time that a shutdown gives to open requests, to work in the background, and to processes to leave";
     }
     Server Logs {
         app_output: bool = Is("true"), "BOOL", "Log the lines that the application prints, at every level";

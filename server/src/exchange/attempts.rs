@@ -4,11 +4,11 @@ use crate::client::Side;
 use crate::connection::core::{Bytes, Core};
 use crate::connection::watched::{Connection, Left};
 use crate::exchange::attempt::{self, Attempt};
-use crate::exchange::buffers::Buffers;
 use crate::exchange::end::{End, Refusal};
 use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::pump::Exchange;
 use crate::exchange::request::Request;
+use crate::exchange::serving::Serving;
 use crate::exchange::{abandoned, overtime, tunnel};
 use crate::lane::Reached;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub(crate) async fn answer(
             Ok(Ok(lane)) => {
                 let attempt = Attempt::new(hold, lane);
                 request.record.attempt(attempt.since, pid);
-                run(&serving.buffers, client, request, bytes, side, attempt).await
+                run(serving, client, request, bytes, side, attempt).await
             }
             Ok(Err(refusal)) => (End::Refused(refusal), Some(hold)),
         };
@@ -69,7 +69,7 @@ pub(crate) async fn answer(
 
 /// Runs the exchange with a process to its end. Returns the session of a process that gave no answer.
 async fn run(
-    buffers: &Buffers,
+    serving: &Serving,
     client: &mut Connection,
     request: &mut Request<'_>,
     bytes: &mut Bytes,
@@ -78,7 +78,7 @@ async fn run(
 ) -> (End, Option<Hold>) {
     let application = request.application;
     let process = Arc::clone(&attempt.process);
-    let mut exchange = Exchange::new(client, request, bytes, side, buffers, attempt);
+    let mut exchange = Exchange::new(client, request, bytes, side, &serving.buffers, attempt);
     let end = exchange.run().await;
     let sent = exchange.delivered();
     let attempt = exchange.into_attempt();
@@ -95,7 +95,9 @@ async fn run(
             }
         }
         End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, attempt),
-        End::Switched => tunnel::run(client, bytes, attempt).await,
+        End::Switched => {
+            tunnel::run(client, bytes, attempt, serving.limits.timeouts.upgraded).await
+        }
         End::Left | End::GivenUp(_) | End::Refused(_) => {
             let rest = std::mem::take(&mut bytes.from_app);
             abandoned::abandon(application, attempt, rest, request.head.answer_to());

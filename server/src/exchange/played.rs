@@ -84,6 +84,7 @@ pub(crate) const LIMITS: ServerLimits = ServerLimits {
         keep_alive: Duration::from_secs(60),
         header: Duration::from_secs(60),
         client: Duration::from_secs(60),
+        upgraded: Duration::from_secs(30),
         request: Some(MAX_REQUEST_TIME),
     },
     min_client_rate: 500,
