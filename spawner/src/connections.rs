@@ -91,7 +91,7 @@ pub struct Endpoint {
     /// One key for each core.
     keys: Vec<ProcessKey>,
     /// Likewise: the connections that rest.
-    resting: Vec<Arc<Resting>>,
+    resting: Vec<Arc<Resting<Lent>>>,
     idle_end: IdleEnd,
     has_exited: AtomicBool,
     is_gone: AtomicBool,
@@ -103,7 +103,7 @@ impl Endpoint {
         let key = |core| ProcessKey { identifier, core, address: Arc::clone(&address) };
         let keys = (0..cores).map(key).collect();
         let (has_exited, is_gone) = Default::default();
-        let resting = (0..cores).map(|_| Arc::default()).collect();
+        let resting = (0..cores).map(|_| Arc::new(Resting::new())).collect();
         Arc::new(Endpoint { identifier, address, keys, resting, idle_end, has_exited, is_gone })
     }
 
@@ -316,7 +316,12 @@ impl Lent {
     pub fn keep(self) {
         if self.is_foreign() {
             let resting = Arc::clone(&self.endpoint.resting[self.core]);
-            return resting.add(self);
+            return resting.add(self, |mut rested| {
+                // Otherwise the drop closes it.
+                if rested.stream().is_silent() {
+                    rested.give_back();
+                }
+            });
         }
         self.give_back();
     }

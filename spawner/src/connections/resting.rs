@@ -4,7 +4,6 @@
 //! interim answer too late. They would become the answer to the next request, of another client. Such bytes
 //! usually come at once, so the connection waits for them, and does not return to the pool if there are any.
 
-use super::Lent;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,43 +13,42 @@ use tokio::time::Instant;
 const REST: Duration = Duration::from_millis(20);
 
 /// The connections of one core to one process that rest, in the order of their return.
-#[derive(Debug, Default)]
-pub(super) struct Resting(Mutex<Queue>);
+#[derive(Debug)]
+pub(super) struct Resting<T>(Mutex<Queue<T>>);
 
-#[derive(Debug, Default)]
-struct Queue {
-    connections: VecDeque<(Instant, Lent)>,
+#[derive(Debug)]
+struct Queue<T> {
+    connections: VecDeque<(Instant, T)>,
     /// Whether a task takes them out.
     is_served: bool,
 }
 
-impl Resting {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+impl<T: Send + 'static> Resting<T> {
+    pub(super) fn new() -> Self {
+        Resting(Mutex::new(Queue { connections: VecDeque::new(), is_served: false }))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue<T>> {
         // Code under this lock does not panic, so a poisoned lock still guards a valid queue.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a connection rest. The function must be called on a runtime.
-    pub(super) fn add(self: Arc<Self>, connection: Lent) {
+    /// Lets a connection rest, and then calls `after`. The function must be called on a runtime.
+    pub(super) fn add(self: Arc<Self>, connection: T, after: fn(T)) {
         let mut queue = self.queue();
         queue.connections.push_back((Instant::now(), connection));
         let is_served = std::mem::replace(&mut queue.is_served, true);
         drop(queue);
         if !is_served {
-            tokio::spawn(self.serve());
+            tokio::spawn(self.serve(after));
         }
     }
 
-    /// Returns connections to the pool after their rest, until none is left.
-    async fn serve(self: Arc<Self>) {
+    /// Takes connections out after their rest, until none is left.
+    async fn serve(self: Arc<Self>, after: fn(T)) {
         while let Some(since) = self.first() {
             tokio::time::sleep_until(since + REST).await;
-            for mut connection in self.rested() {
-                // Otherwise the drop closes it.
-                if connection.stream().is_silent() {
-                    connection.give_back();
-                }
-            }
+            self.rested().into_iter().for_each(after);
         }
     }
 
@@ -62,7 +60,7 @@ impl Resting {
         first
     }
 
-    fn rested(&self) -> Vec<Lent> {
+    fn rested(&self) -> Vec<T> {
         let now = Instant::now();
         let mut queue = self.queue();
         let rested = queue.connections.iter().take_while(|(since, _)| *since + REST <= now).count();
