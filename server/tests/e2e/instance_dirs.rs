@@ -163,8 +163,8 @@ fn a_look_at_the_directory_during_its_removal_is_no_error() {
         .expect("strace is installed, or `cargo xtask test` leaves this test out");
     let mut said = BufReader::new(tracer.stderr.take().unwrap()).lines();
     if !said.next().is_some_and(|line| line.is_ok_and(|line| line.contains("attached"))) {
-        println!("skipped: strace cannot trace the server");
-        return;
+        let _ = tracer.wait();
+        return println!("skipped: strace cannot trace the server");
     }
     let reader = std::thread::spawn(move || said.count());
     server.signal(Signal::TERM);
