@@ -116,12 +116,13 @@ class Server:
         loop.add_reader(channel.control, lambda: leave.done() or leave.set_result(None))
         await leave
         loop.remove_reader(channel.control)
+        stops = os.read(channel.control, 1) == b"s"
         server.close()
         channel.remove_sockets()
         self.is_leaving = True
         for connection in list(self.connections):
             if connection.websocket is not None:
-                connection.websocket.leave()
+                connection.websocket.leave(stops)
             elif connection.request is None:
                 connection.transport.close()
         if self.running:

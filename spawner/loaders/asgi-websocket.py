@@ -333,10 +333,10 @@ class WebSocket(Task):
         self.wake()
         self.take_frames()
 
-    def leave(self):
-        """Ask the peer to connect to another process."""
+    def leave(self, stops):
+        """Ask the peer to connect to another process, or say that the server stops."""
         if self.state == OPEN:
-            self.close(1012, "the service restarts")
+            self.close(1001, "the server stops") if stops else self.close(1012, "the service restarts")
 
     def returned(self):
         if self.state == OPEN:

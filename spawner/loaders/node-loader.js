@@ -27,7 +27,7 @@
 // A process that is asked to leave runs the handlers of the first kind that the application has: 'exit' of
 // PhusionPassenger, `process.on('message')` with 'shutdown', or `process.on('SIGTERM')`. The handler may be asynchronous:
 // the process exits when the handler calls process.exit(), or when no timer, socket or other work is left. The server's
-// grace period (5 s, then SIGTERM, 5 s, then SIGKILL) bounds it. Without any handler the process exits at once.
+// --drain-timeout (--shutdown-timeout at a stop; then SIGQUIT, SIGTERM and SIGKILL) bounds it. Without any handler the process exits at once.
 //
 // `socket.remoteAddress` is the client's address, which the server appends to X-Forwarded-For. Several clients share a
 // socket, so it belongs to the socket's latest request. `socket.remotePort` is 0, because the server does not pass it on.

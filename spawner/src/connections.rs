@@ -12,11 +12,18 @@
 //! A connection that the process has closed meanwhile shows by its readiness, without a system call, or by a
 //! write that fails. The exchange then takes another one.
 //!
+//! A process whose HTTP is not ours may send more than its answer declares. So a connection to it first [rests](resting),
+//! and any byte that comes meanwhile, or while it is idle, ends it.
+//!
 //! The pool does not limit the number of borrowed connections. Each belongs to a session, and the
 //! application pool limits the sessions of a process.
 
+mod resting;
+
+use self::resting::Resting;
 use crate::chain::Chain;
 use crate::handshake::Address;
+use crate::leaving::Leaving;
 use crate::stream::{self, AppStream};
 use cabrank::application_pool::{ConnectError, Identifier};
 use cabrank::periodic_executor::Tokio;
@@ -30,6 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::sync::futures::Notified;
 
 /// The largest number of idle connections of one core to one process; more are not worth their descriptors.
 const MAX_IDLE: usize = 128;
@@ -82,8 +90,11 @@ pub struct Endpoint {
     pub address: Arc<Address>,
     /// One key for each core.
     keys: Vec<ProcessKey>,
+    /// Likewise: the connections that rest.
+    resting: Vec<Arc<Resting<Lent>>>,
     idle_end: IdleEnd,
     has_exited: AtomicBool,
+    is_gone: AtomicBool,
 }
 
 impl Endpoint {
@@ -91,10 +102,12 @@ impl Endpoint {
         let address = Arc::new(address);
         let key = |core| ProcessKey { identifier, core, address: Arc::clone(&address) };
         let keys = (0..cores).map(key).collect();
-        Arc::new(Endpoint { identifier, address, keys, idle_end, has_exited: false.into() })
+        let (has_exited, is_gone) = Default::default();
+        let resting = (0..cores).map(|_| Arc::new(Resting::new())).collect();
+        Arc::new(Endpoint { identifier, address, keys, resting, idle_end, has_exited, is_gone })
     }
 
-    /// Marks the process as ended. Call [`Connections::close_idle`] afterwards.
+    /// Marks the process as ended. Call [`Connections::set_gone`] once the rest of its group has ended, too.
     pub fn set_exited(&self) {
         self.has_exited.store(true, Ordering::Release);
     }
@@ -102,6 +115,14 @@ impl Endpoint {
     /// Returns whether the process has ended.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the process has ended with its whole group, so that it sends no more bytes.
+    ///
+    /// Its connections may be open still: a daemon that it has forked may hold them.
+    /// [`Connections::changed`] tells of the change.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
     }
 }
 
@@ -119,8 +140,12 @@ pub struct Kept {
 impl Kept {
     /// Returns whether the process may have closed it, or may be about to.
     fn may_be_closed(&self) -> bool {
-        let too_long = |since: Instant| since.elapsed() > MAX_FOREIGN_IDLE_TIME;
-        self.has_served && (self.idle_since.is_some_and(too_long) || !self.stream.is_quiet())
+        let is_usable = match self.idle_since {
+            None => self.stream.is_quiet(),
+            // The runtime may not know of the last bytes yet.
+            Some(since) => since.elapsed() <= MAX_FOREIGN_IDLE_TIME && self.stream.is_silent(),
+        };
+        self.has_served && !is_usable
     }
 }
 
@@ -151,6 +176,7 @@ fn options() -> Builder<Async<Connector>, Pool> {
 pub struct Connections {
     pool: Pool,
     cores: usize,
+    pub(crate) leaving: Arc<Leaving>,
 }
 
 impl Connections {
@@ -158,7 +184,7 @@ impl Connections {
     /// long.
     pub fn new(runtime: Handle, cores: usize) -> Result<Self, BuildError> {
         let pool = options().build_on(Tokio::from(runtime))?;
-        Ok(Connections { pool, cores })
+        Ok(Connections { pool, cores, leaving: Arc::new(Leaving::new()) })
     }
 
     /// Returns the target of connections to a process.
@@ -188,13 +214,47 @@ impl Connections {
                 continue;
             }
             let (pool, endpoint) = (self.clone(), Arc::clone(endpoint));
-            return Ok(Lent { pool, endpoint, connection: Some(connection) });
+            return Ok(Lent { pool, endpoint, core, connection: Some(connection) });
         }
     }
 
     /// Closes the idle connections to one process.
     pub fn close_idle(&self, endpoint: &Endpoint) {
         endpoint.keys.iter().for_each(|key| self.pool.clear_key(key));
+    }
+
+    /// Marks a process as gone, and closes the idle connections to it.
+    pub fn set_gone(&self, endpoint: &Endpoint) {
+        endpoint.set_exited();
+        endpoint.is_gone.store(true, Ordering::Release);
+        self.close_idle(endpoint);
+        self.leaving.forget(endpoint.identifier);
+    }
+
+    /// Waits until a process is gone, or drains. Each change after this call counts, also before the first poll.
+    pub fn changed(&self) -> Notified<'_> {
+        self.leaving.changed.notified()
+    }
+
+    /// Sets the time that a process has to leave after it was detached, with its requests and its background work. It
+    /// is 60 s otherwise.
+    pub fn set_drain_time(&self, time: Duration) {
+        self.leaving.set_drain_time(time);
+    }
+
+    /// Notes that the pool has detached a process.
+    pub fn drains(&self, process: Identifier) {
+        self.leaving.drains(process);
+    }
+
+    /// Returns whether the pool has detached a process that is not gone yet.
+    pub fn is_draining(&self, process: Identifier) -> bool {
+        self.leaving.drains_since(process).is_some()
+    }
+
+    /// Bounds the end of all processes, because the program stops.
+    pub fn stop_by(&self, deadline: Instant) {
+        self.leaving.stop_by(deadline);
     }
 
     /// Counts the idle connections of each process.
@@ -230,6 +290,7 @@ fn connect_error(error: BorrowError<ConnectError>) -> ConnectError {
 pub struct Lent {
     pool: Connections,
     endpoint: Arc<Endpoint>,
+    core: usize,
     /// `None` once the connection has been returned.
     connection: Option<Borrowed<'static, Async<Connector>>>,
 }
@@ -246,16 +307,35 @@ impl Lent {
         self.connection.as_ref().expect(PRESENT).has_served
     }
 
-    /// Returns the connection to the pool after a complete exchange, unless its process has ended.
+    /// Returns whether the process's HTTP is not ours, so that its answers may not end where they say.
+    pub fn is_foreign(&self) -> bool {
+        self.endpoint.idle_end == IdleEnd::Process
+    }
+
+    /// Returns the connection to the pool after a complete exchange, perhaps after a rest.
+    pub fn keep(self) {
+        if self.is_foreign() {
+            let resting = Arc::clone(&self.endpoint.resting[self.core]);
+            return resting.add(self, |mut rested| {
+                // Otherwise the drop closes it.
+                if rested.stream().is_silent() {
+                    rested.give_back();
+                }
+            });
+        }
+        self.give_back();
+    }
+
+    /// Returns the connection to the pool, unless its process has ended.
     ///
     /// The lifeline marks the process as ended before it closes the idle connections. So either the lifeline
     /// finds this connection in the pool, or this function sees the mark.
-    pub fn keep(mut self) {
+    fn give_back(mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         connection.has_served = true;
-        connection.idle_since = match self.endpoint.idle_end {
-            IdleEnd::Server => None,
-            IdleEnd::Process => Some(Instant::now()),
+        connection.idle_since = match self.is_foreign() {
+            true => Some(Instant::now()),
+            false => None,
         };
         drop(connection);
         if self.endpoint.has_exited() {

@@ -51,7 +51,10 @@ pub struct Shared {
     name: &'static str,
     /// The user of application processes, if it is not the server's.
     user: Option<User>,
+    /// Held without input or output: requests read it, and a file system may hang.
     current: Mutex<Current>,
+    /// Held while the directory is restored or removed.
+    upkeep: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -61,7 +64,7 @@ struct Current {
     buffered: Arc<Path>,
     backends: Backends,
     /// The open directory that holds the lock; `None` once the server has removed it.
-    lock: Option<OwnedFd>,
+    lock: Option<Arc<OwnedFd>>,
 }
 
 /// The result of [`Shared::restore`].
@@ -71,6 +74,8 @@ pub enum Restored {
     Intact,
     /// Another directory takes the place of this one.
     Instead(PathBuf),
+    /// The server has removed its directory, because it ends.
+    Removed,
 }
 
 impl InstanceDir {
@@ -97,7 +102,8 @@ impl InstanceDir {
                 if user.is_some() { "TMPDIR" } else { "XDG_RUNTIME_DIR" },
             ))
         })?;
-        let dir = Shared { name, user: user.cloned(), current: Mutex::new(current) };
+        let (current, upkeep) = (Mutex::new(current), Mutex::default());
+        let dir = Shared { name, user: user.cloned(), current, upkeep };
         Ok(InstanceDir(Arc::new(dir)))
     }
 
@@ -108,14 +114,17 @@ impl InstanceDir {
 
     /// Removes the directory now.
     pub fn remove(&self) {
-        let mut current = self.0.current();
-        if current.lock.take().is_none() {
-            return;
-        }
-        if let Err(e) = std::fs::remove_dir_all(&current.path)
+        let _upkeep = self.0.upkeep();
+        let (path, lock) = {
+            let mut current = self.0.current();
+            (current.path.clone(), current.lock.take())
+        };
+        // The lock is held until the directory is gone, so that no other server takes it for stale.
+        if lock.is_some()
+            && let Err(e) = std::fs::remove_dir_all(&path)
             && e.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!("cannot remove the instance directory {}: {e}", current.path.display());
+            tracing::warn!("cannot remove the instance directory {}: {e}", path.display());
         }
     }
 }
@@ -131,6 +140,13 @@ impl Shared {
         // Code under this lock does not panic, so a poisoned lock still guards a valid path.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Begins the upkeep of the directory. The function blocks while another thread has it.
+    pub fn upkeep(&self) -> Upkeep<'_> {
+        let alone = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
+        Upkeep { of: self, _alone: alone }
+    }
+
     /// Returns the path of the directory.
     pub fn path(&self) -> PathBuf {
         self.current().path.clone()
@@ -172,30 +188,51 @@ impl Shared {
     /// Creates the directory or parts of it again if they are gone. The function blocks.
     ///
     /// # Errors
-    /// No directory can be created, or the server has removed its directory because it ends.
+    /// No directory can be created.
     pub fn restore(&self) -> io::Result<Restored> {
-        let restored = self.restore_locked()?;
+        self.upkeep().restore()
+    }
+}
+
+/// The right to change the directory. The server does not remove it meanwhile.
+#[derive(Debug)]
+pub struct Upkeep<'a> {
+    of: &'a Shared,
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl Upkeep<'_> {
+    /// As [`Shared::restore`].
+    ///
+    /// # Errors
+    /// As [`Shared::restore`].
+    pub fn restore(&self) -> io::Result<Restored> {
+        let restored = self.of.restore_alone()?;
         if let Restored::Instead(vanished) = &restored {
             tracing::warn!(
                 "the instance directory {} has been removed; {} takes its place",
                 vanished.display(),
-                self.path().display()
+                self.of.path().display()
             );
         }
         Ok(restored)
     }
+}
 
-    fn restore_locked(&self) -> io::Result<Restored> {
-        let mut current = self.current();
-        let Some(lock) = &current.lock else {
-            return Err(io::Error::other("the server is shutting down"));
+impl Shared {
+    /// Restores the directory. The caller has begun the upkeep.
+    fn restore_alone(&self) -> io::Result<Restored> {
+        let (path, lock) = {
+            let current = self.current();
+            (current.path.clone(), current.lock.clone())
         };
-        if is_at(lock, &current.path) {
-            let backends = furnish(&current.path, self.user.as_ref())?;
-            current.backends = backends;
+        let Some(lock) = lock else { return Ok(Restored::Removed) };
+        if is_at(&lock, &path) {
+            let backends = furnish(&path, self.user.as_ref())?;
+            self.current().backends = backends;
             return Ok(Restored::Intact);
         }
-        let old = current.path.parent().map(Path::to_owned);
+        let old = path.parent().map(Path::to_owned);
         let bases = old.into_iter().chain(bases(self.user.as_ref()));
         let mut result = Err(io::ErrorKind::NotFound.into());
         for base in bases {
@@ -204,7 +241,7 @@ impl Shared {
                 break;
             }
         }
-        let vanished = std::mem::replace(&mut *current, result?);
+        let vanished = std::mem::replace(&mut *self.current(), result?);
         Ok(Restored::Instead(vanished.path))
     }
 }
@@ -242,7 +279,7 @@ fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current
     let lock = lock(&path)?;
     let backends = furnish(&path, user)?;
     let buffered = buffered(&path).into();
-    Ok(Current { path, buffered, backends, lock: Some(lock) })
+    Ok(Current { path, buffered, backends, lock: Some(Arc::new(lock)) })
 }
 
 /// Creates the parts of an instance directory that do not exist. Returns the directory of sockets.
@@ -429,8 +466,19 @@ mod tests {
         std::fs::write(&first, "another file of that name").unwrap();
         assert_eq!(shared.restore().unwrap(), Restored::Instead(first.clone()));
         assert!(shared.path() != first && shared.generation().join("backends").is_dir());
-        dir.remove();
-        assert!(shared.restore().is_err());
+        // Whatever the upkeep makes in the directory is removed with it.
+        let second = shared.path();
+        std::thread::scope(|scope| {
+            let upkeep = shared.upkeep();
+            assert_eq!(upkeep.restore().unwrap(), Restored::Intact);
+            let removal = scope.spawn(|| dir.remove());
+            std::fs::write(second.join("admin"), "").unwrap();
+            assert!(!removal.is_finished());
+            // Requests read the place meanwhile.
+            assert_eq!(*shared.buffered(), second.join("buffered"));
+            drop(upkeep);
+        });
+        assert_eq!(shared.restore().unwrap(), Restored::Removed);
         assert!(!shared.path().exists());
     }
 }

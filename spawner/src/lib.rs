@@ -135,6 +135,7 @@ mod held_socket;
 mod helper;
 pub mod instance_dir;
 pub mod kept;
+mod leaving;
 mod leftovers;
 mod lifeline;
 mod link;

@@ -13,12 +13,13 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The time for a process to leave before SIGTERM, and again before SIGKILL.
-const GRACE: Duration = Duration::from_secs(5);
+/// The time for the backtrace of a process that has not left in time.
+const BACKTRACE: Duration = Duration::from_millis(500);
+/// The time between the last SIGTERM and SIGKILL.
+const LAST: Duration = Duration::from_secs(2);
 
 /// Waits for the end of a process.
 ///
@@ -57,8 +58,9 @@ pub(crate) async fn hold(
         // A process that was asked to leave may have ended already.
         () = info.leave.notified() => true,
         () = exit.done() => false,
+        // The program stops, and the process has requests still.
+        () = info.connections.leaving.overdue_at_stop() => true,
     };
-    let since = Instant::now();
     let was_signalled = expected && end_process(&mut exit, &info).await;
     // The pool forgets the process before its connections are refused. Otherwise a request could find it in the pool, and
     // the pool would take the refusal for a failed start.
@@ -67,10 +69,10 @@ pub(crate) async fn hold(
     }
     info.endpoint.set_exited();
     if expected && info.control.is_none() {
-        await_group(info.pid, since + 2 * GRACE).await;
+        await_group(&info).await;
     }
     let status = children.reap(child);
-    info.connections.close_idle(&info.endpoint);
+    info.connections.set_gone(&info.endpoint);
     let pid = info.pid;
     // Most loaders remove their socket themselves.
     let _ = tokio::task::spawn_blocking(move || info.held.as_ref().map(HeldSocket::remove)).await;
@@ -88,31 +90,52 @@ pub(crate) async fn hold(
 }
 
 /// Waits until a process that was asked to leave ends. Returns whether a signal was necessary.
+///
+/// Until its deadline the process may finish what it does: a task in the background, a thread, a hook.
 async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
-    let (hurry, mut grace) = (info.hurry.load(Ordering::Acquire), GRACE);
-    if info.control.is_none() {
+    let (pid, process, leaving) = (info.pid, info.endpoint.identifier, &info.connections.leaving);
+    let since = leaving.drains(process);
+    let has_loader = info.control.is_some();
+    if !has_loader {
         // Only a signal asks this process to leave, so it comes at once.
-        grace += GRACE;
-    } else if !hurry && tokio::time::timeout(GRACE, exit.done()).await.is_ok() {
-        return false;
+        info.leader.signal_group(Signal::TERM);
+    }
+    tokio::select! {
+        biased;
+        () = exit.done() => return !has_loader,
+        () = leaving.overdue(process) => {}
+    }
+    tracing::warn!(
+        pid,
+        "App {pid} does not exit: killing it. Its work has gone on for {:.1} s since the process was to leave \
+         (--drain-timeout, and --shutdown-timeout at a stop)",
+        since.elapsed().as_secs_f64()
+    );
+    if has_loader {
+        // The loaders write what the process does on its log.
+        info.leader.signal(Signal::QUIT);
+        if tokio::time::timeout(BACKTRACE, exit.done()).await.is_ok() {
+            return true;
+        }
     }
     info.leader.signal_group(Signal::TERM);
-    if tokio::time::timeout(grace, exit.done()).await.is_ok() {
-        return true;
+    if tokio::time::timeout(LAST, exit.done()).await.is_err() {
+        info.leader.signal_group(Signal::KILL);
+        exit.done().await;
     }
-    tracing::warn!(pid = info.pid, "App {} does not exit: killing it", info.pid);
-    info.leader.signal_group(Signal::KILL);
-    exit.done().await;
     true
 }
 
 /// Gives the other processes of the group time to leave until the deadline, after the first one has ended.
 ///
 /// A signal ends a shell at once. The server that it has started may need longer.
-async fn await_group(group: u32, deadline: Instant) {
+async fn await_group(info: &AppInfo) {
+    let (group, process) = (info.pid, info.endpoint.identifier);
+    let last = Instant::now() + LAST;
     let mut pause = Duration::from_millis(5);
     loop {
         let look = tokio::task::spawn_blocking(move || listening::members(group)).await;
+        let deadline = info.connections.leaving.deadline(process).unwrap_or(last).max(last);
         if look.is_ok_and(|members| members.is_ok_and(|members| members.is_empty()))
             || Instant::now() > deadline
         {

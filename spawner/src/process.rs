@@ -10,11 +10,15 @@ use cabrank::application_pool::{ConnectError, Process, ShutDown};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
 
 /// `PF_EXITING` of the kernel's task flags: the process is exiting.
 const EXITING: u32 = 0x4;
+
+/// The longest time for a look whether a process is dying.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The pool's handle to a process.
 #[derive(Debug)]
@@ -46,8 +50,6 @@ pub struct AppInfo {
     pub(crate) has_answered: AtomicBool,
     /// Notifies the lifeline that the process was asked to leave.
     pub(crate) leave: Notify,
-    /// Whether the lifeline skips the first grace period.
-    pub(crate) hurry: AtomicBool,
     /// The connections to all processes that stay open between requests (`http_session`).
     pub connections: Connections,
 }
@@ -91,17 +93,17 @@ impl Process for AppProcess {
         Some(self.0.pid)
     }
 
-    fn shut_down(&self, how: ShutDown) {
+    fn shut_down(&self, _: ShutDown) {
         let info = &self.0;
-        if how == ShutDown::DeadlinePassed {
-            info.hurry.store(true, Ordering::Release);
-        }
+        info.connections.drains(info.endpoint.identifier);
         // First: the process may end as soon as it is asked.
         info.leave.notify_one();
         if let Some(control) = &info.control {
-            // Some loaders wait for a byte and some for the end of input, so send both. If the process has
+            // Some loaders wait for a byte and some for the end of input, so send both. The byte is `s` if no other
+            // process takes its place. If the process has
             // ended already, both fail without harm.
-            let _ = control.try_write(b"\n");
+            let why: &[u8] = if info.connections.leaving.is_stopping() { b"s" } else { b"\n" };
+            let _ = control.try_write(why);
             let _ = rustix::net::shutdown(control.as_ref(), rustix::net::Shutdown::Write);
         }
         info.connections.close_idle(&info.endpoint);
@@ -132,7 +134,6 @@ impl AppInfo {
             had_session: false.into(),
             has_answered: false.into(),
             leave: Notify::new(),
-            hurry: false.into(),
             connections,
         }
     }
@@ -153,13 +154,18 @@ impl AppInfo {
     /// Returns whether the process has ended or is exiting.
     ///
     /// Call it when a connection broke: the kernel closes the connections of a dying process before it
-    /// reports its end. The look at `/proc` runs on a thread that may block.
+    /// reports its end. The look at `/proc` runs on a thread that may block. All of these may wait for a file system
+    /// that hangs, so after a time the word of the lifeline counts.
     pub async fn is_dying(self: &Arc<Self>) -> bool {
         if self.endpoint.has_exited() {
             return true;
         }
         let info = Arc::clone(self);
-        tokio::task::spawn_blocking(move || info.looks_dying()).await.unwrap_or(true)
+        let look = tokio::task::spawn_blocking(move || info.looks_dying());
+        match tokio::time::timeout(LOOK, look).await {
+            Ok(looked) => looked.unwrap_or(true),
+            Err(_) => self.endpoint.has_exited(),
+        }
     }
 
     fn looks_dying(&self) -> bool {

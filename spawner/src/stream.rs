@@ -96,6 +96,19 @@ impl AppStream {
         ready.is_pending() || read.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
     }
 
+    /// Returns whether the peer has neither closed the stream nor sent bytes, as the kernel knows.
+    ///
+    /// It takes a system call. [`is_quiet`](Self::is_quiet) may not know of bytes that have just arrived.
+    pub fn is_silent(&self) -> bool {
+        use rustix::net::{RecvFlags, recv};
+        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let seen = match self {
+            AppStream::Unix(stream) => recv(stream, &mut [0; 1][..], look),
+            AppStream::Tcp(stream) => recv(stream, &mut [0; 1][..], look),
+        };
+        seen.is_err_and(|e| e == Errno::AGAIN)
+    }
+
     /// Ends the server's side of the stream.
     pub fn end_output(&self) -> io::Result<()> {
         use rustix::net::{Shutdown, shutdown};

@@ -6,10 +6,10 @@
 use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
 use crate::admin::{Reply, Request};
-use cabrank::application_pool::Identifier;
+use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
-use cabrank_spawner::instance_dir::Instance;
+use cabrank_spawner::instance_dir::{Instance, Restored};
 use rustix::fs::Mode;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
@@ -69,8 +69,9 @@ pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin:
             accepted = listener.accept() => accepted,
             _ = look.tick() => {
                 match relisten(Arc::clone(&instance)).await {
-                    Ok(None) => {}
-                    Ok(Some(new)) => listener = new,
+                    Ok(Look::Intact) => {}
+                    Ok(Look::Replaced(new)) => listener = new,
+                    Ok(Look::Removed) => return,
                     Err(e) if reported.is_none_or(|then| then.elapsed() > REPORT_INTERVAL) => {
                         tracing::error!(
                             "the instance directory {} is gone, and no other can be created: {e}. \
@@ -99,15 +100,34 @@ pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin:
     }
 }
 
-/// Restores the instance directory. Returns a new socket if the old one is gone.
-async fn relisten(instance: Instance) -> io::Result<Option<UnixListener>> {
+/// What a look at the instance directory has found.
+enum Look {
+    Intact,
+    /// The old socket is gone. This one takes its place.
+    Replaced(UnixListener),
+    /// The server has removed the directory, because it ends.
+    Removed,
+}
+
+/// Restores the instance directory, and the socket in it.
+async fn relisten(instance: Instance) -> io::Result<Look> {
     let restored = tokio::task::spawn_blocking(move || {
-        instance.restore()?;
+        // The directory is not removed before the socket is there.
+        let upkeep = instance.upkeep();
+        if upkeep.restore()? == Restored::Removed {
+            return Ok(None);
+        }
         let socket = crate::admin::socket(&instance.path());
         let is_there = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
-        (!is_there).then(|| listen(&socket)).transpose()
+        let replaced = (!is_there).then(|| listen(&socket)).transpose();
+        replaced.map(Some)
     });
-    restored.await??.map(UnixListener::from_std).transpose()
+    let restored: io::Result<Option<Option<StdUnixListener>>> = restored.await?;
+    match restored? {
+        None => Ok(Look::Removed),
+        Some(None) => Ok(Look::Intact),
+        Some(Some(socket)) => UnixListener::from_std(socket).map(Look::Replaced),
+    }
 }
 
 async fn attend(mut stream: UnixStream, admin: &Arc<Admin>) -> io::Result<()> {
@@ -143,15 +163,15 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
             Reply::Done("The server is shutting down.".into())
         }
         Request::Restart => restart(admin),
-        Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, || {
+        Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, true, || {
             format!("Process {pid} gets no more requests and shuts down.")
         }),
-        Request::Disable { pid } => change(&admin.pool, pid, Pool::disable, || {
+        Request::Disable { pid } => change(&admin.pool, pid, Pool::disable, false, || {
             format!("Process {pid} gets no more requests until `cabrank enable {pid}`.")
         }),
-        Request::Enable { pid } => {
-            change(&admin.pool, pid, Pool::enable, || format!("Process {pid} gets requests."))
-        }
+        Request::Enable { pid } => change(&admin.pool, pid, Pool::enable, false, || {
+            format!("Process {pid} gets requests.")
+        }),
     }
 }
 
@@ -171,14 +191,38 @@ fn change(
     pool: &Pool,
     pid: u32,
     change: fn(&Pool, Identifier) -> bool,
+    is_detach: bool,
     done: impl Fn() -> String,
 ) -> Reply {
     let processes = pool.snapshot().groups.into_iter().flat_map(|group| group.processes);
     let mut found = processes.filter(|process| process.pid == Some(pid));
     match found.next() {
         Some(process) if change(pool, process.identifier) => Reply::Done(done()),
+        Some(process) if process.state == ProcessState::Draining => {
+            let text = format!("Process {pid} is leaving: it finishes its requests.");
+            // That is what `detach` asks for.
+            if is_detach { Reply::Done(text) } else { Reply::Refused(text) }
+        }
         _ => Reply::Refused(format!(
             "the pool has no process {pid}. `cabrank status` lists its processes."
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cabrank_spawner::instance_dir::InstanceDir;
+
+    /// At a stop, a look may come after the removal of the directory. It is no error, and makes no other directory.
+    #[tokio::test]
+    async fn a_look_after_the_removal_ends_the_looks() {
+        let dir = InstanceDir::create("cabrank-test", None).unwrap();
+        let path = dir.shared().path();
+        assert!(matches!(relisten(dir.shared()).await, Ok(Look::Replaced(_))));
+        assert!(matches!(relisten(dir.shared()).await, Ok(Look::Intact)));
+        dir.remove();
+        assert!(matches!(relisten(dir.shared()).await, Ok(Look::Removed)));
+        assert!(!path.exists());
     }
 }

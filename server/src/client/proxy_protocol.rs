@@ -36,8 +36,9 @@ pub(crate) enum ProxyHead {
 
 /// Reads the head of the PROXY protocol, if there is one. Returns false if the connection ends.
 ///
-/// `limit` is the time for each read; zero: no limit.
+/// `limit` is the time for the whole head; zero: no limit.
 pub(crate) async fn read(client: &mut Connection, bytes: &mut Bytes, limit: Duration) -> bool {
+    let begun = client.watch.now();
     loop {
         match proxy_head(bytes.input.unread()) {
             Ok(ProxyHead::Incomplete) => {}
@@ -54,7 +55,6 @@ pub(crate) async fn read(client: &mut Connection, bytes: &mut Bytes, limit: Dura
                 return false;
             }
         }
-        let begun = client.watch.now();
         if more(client, &mut bytes.input, limit, begun).await != More::Bytes {
             return false;
         }

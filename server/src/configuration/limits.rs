@@ -1,7 +1,19 @@
 //! The limits of the server on clients, whatever application they ask.
 
 use crate::configuration::options::Options;
+use crate::configuration::values::Seconds;
 use std::time::Duration;
+
+/// The longest time for an upgraded connection whose process leaves. Nothing else ends a WebSocket, and each restart
+/// would add one more process that waits for its WebSockets.
+const UPGRADED: Duration = Duration::from_secs(30);
+
+impl Options {
+    /// Returns the time that a process has to leave at a restart.
+    pub(crate) fn drain_timeout(&self) -> Seconds {
+        (*self.drain_timeout).unwrap_or(*self.shutdown_timeout)
+    }
+}
 
 /// The limits on clients.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +38,7 @@ impl ServerLimits {
                 keep_alive: options.keep_alive_timeout.0,
                 header: options.header_timeout.0,
                 client: options.client_timeout.0,
+                upgraded: (options.drain_timeout().0 / 2).min(UPGRADED),
                 request: options.max_request_time.limit(),
             },
             min_client_rate: options.min_client_rate.0,
@@ -47,6 +60,8 @@ pub(crate) struct Timeouts {
     pub(crate) header: Duration,
     /// For a pause of a client that sends or receives a body.
     pub(crate) client: Duration,
+    /// For an upgraded connection whose process leaves.
+    pub(crate) upgraded: Duration,
     /// For the work of a process on one request; `None`: no limit.
     pub(crate) request: Option<Duration>,
 }
@@ -55,8 +70,8 @@ impl Timeouts {
     /// Returns how often the server looks at them: once a second, or more often where one is short.
     pub(crate) fn sweep_pause(&self) -> Duration {
         // Names each field, so that a new one cannot be forgotten: it would pass up to a second late.
-        let Timeouts { keep_alive, header, client, request } = *self;
-        let limits = [keep_alive, header, client, request.unwrap_or_default()];
+        let Timeouts { keep_alive, header, client, upgraded, request } = *self;
+        let limits = [keep_alive, header, client, upgraded, request.unwrap_or_default()];
         let shortest = limits.into_iter().filter(|l| !l.is_zero()).min().unwrap_or(Duration::MAX);
         (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }

@@ -64,6 +64,8 @@ pub(crate) struct Server {
     /// `None`: as many as the limit of open files allows.
     pub(crate) max_connections: Option<usize>,
     pub(crate) shutdown_timeout: Duration,
+    /// The time that a process has to leave at a restart.
+    pub(crate) drain_timeout: Duration,
     pub(crate) pool: PoolLimits,
 }
 
@@ -113,6 +115,7 @@ impl Configuration {
                 threads: options.threads.map_or_else(|| application.threads(), |n| n.0),
                 max_connections: options.max_connections.map(|n| n.0),
                 shutdown_timeout: options.shutdown_timeout.0,
+                drain_timeout: options.drain_timeout().0,
                 pool: PoolLimits {
                     max_processes: options.max_pool_size.0,
                     max_per_application: options.max_instances_per_app.limit(),

@@ -105,6 +105,9 @@ options! {
         retry_requests: bool = Is("true"), "BOOL",
             "Send a request to another process if its process has died, where that is safe",
             no "Never send a request to a second process";
+        underscores_in_headers: bool = Is("false"), "BOOL",
+            "Pass header fields on that have `_` in their names. To Ruby and Python, X_Y would look like X-Y, which a proxy may \
+             have checked; if both come, only X-Y is passed on";
     }
     Server Limits {
         max_connections: Option<AtLeastOne> = By("by the limit of open files"), "N",
@@ -125,7 +128,11 @@ options! {
         header_timeout: Seconds = Is("60"), "SECONDS", "The longest time for the head of a request; 0: no limit";
         client_timeout: Seconds = Is("60"), "SECONDS",
             "The longest pause of a client that sends or receives a body; 0: no limit";
-        shutdown_timeout: Seconds = Is("60"), "SECONDS", "The time that a shutdown gives to open requests";
+        drain_timeout: Option<Seconds> = By("as --shutdown-timeout"), "SECONDS",
+            "The time that a process has to leave at a restart, with its requests and its work in the background. Upgraded \
+             connections have half of it, and at most 30 s";
+        shutdown_timeout: Seconds = Is("60"), "SECONDS",
+            "The time that a shutdown gives to open requests, to work in the background, and to processes to leave";
     }
     Server Logs {
         app_output: bool = Is("true"), "BOOL", "Log the lines that the application prints, at every level";

@@ -1,7 +1,7 @@
 //! Reads more of a head, within the time for it.
 
 use crate::connection::input::Input;
-use crate::connection::sweep::Tick;
+use crate::connection::sweep::{Idle, Tick};
 use crate::connection::watched::Connection;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -14,7 +14,7 @@ const LAST_HEAD: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum More {
     Bytes,
-    /// The client sends no more, or the server stops.
+    /// The client sends no more, the connection makes room for another one, or the server stops.
     Ended,
     TooLong,
 }
@@ -26,13 +26,19 @@ pub(crate) async fn more(
     limit: Duration,
     begun: Tick,
 ) -> More {
-    let mut stops_since = None;
-    poll_fn(|cx| {
+    let (mut stops_since, mut is_listed) = (None, false);
+    let more = poll_fn(|cx| {
         client.watch.register(cx);
         match client.poll_read(cx, input) {
             Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => return Poll::Ready(More::Ended),
             Poll::Ready(Ok(_)) => return Poll::Ready(More::Bytes),
             Poll::Pending => {}
+        }
+        if client.watch.is_evicted() {
+            return Poll::Ready(More::Ended);
+        }
+        if !std::mem::replace(&mut is_listed, true) {
+            client.watch.set_idle(Idle::Owing);
         }
         if client.is_closing() {
             let since = *stops_since.get_or_insert(client.watch.now());
@@ -45,5 +51,7 @@ pub(crate) async fn more(
             false => Poll::Pending,
         }
     })
-    .await
+    .await;
+    client.watch.set_busy();
+    more
 }

@@ -7,6 +7,7 @@ use crate::client::Protocol;
 use crate::connection::core::Core;
 use crate::connection::requests::{self, Next};
 use crate::connection::stream::Stream;
+use crate::connection::sweep::Idle;
 use crate::connection::watched::Connection;
 use crate::request::origin::Peer;
 use std::future::poll_fn;
@@ -44,8 +45,8 @@ pub(crate) async fn serve(
 
 /// Waits for bytes. Returns false if the connection is to be closed.
 async fn next_request(client: &mut Connection, limit: Duration, has_served: bool) -> bool {
-    if has_served && !client.is_closing() {
-        client.watch.set_idle();
+    if !client.is_closing() {
+        client.watch.set_idle(if has_served { Idle::Between } else { Idle::Owing });
     }
     let begun = client.watch.now();
     let waited = poll_fn(|cx| {

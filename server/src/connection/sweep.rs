@@ -4,9 +4,11 @@
 //! second, and wakes the connections whose time has come. A request therefore sets no timer of the runtime.
 //! The connection compares the times itself: a wake-up only makes it look.
 //!
-//! The table also lists the idle connections, the oldest first: they close first when descriptors run out.
+//! The table also lists the idle connections, the oldest first: they close first when descriptors run out. A connection
+//! that owes the head of a request closes before one that has finished a request.
 
 use atomic_waker::AtomicWaker;
+use cabrank_spawner::connections::Connections;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Context;
@@ -43,15 +45,30 @@ pub(crate) struct Sweep {
 struct Table {
     entries: Vec<Entry>,
     free: Vec<usize>,
-    /// The idle connections: a list through `entries`.
+    /// The idle connections of each kind: lists through `entries`.
+    idle: [List; 2],
+}
+
+/// The ends of a list.
+#[derive(Clone, Copy, Debug)]
+struct List {
     oldest: usize,
     newest: usize,
+}
+
+/// The kind of an idle connection, in the order in which they close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// It has sent no request yet, or a part of the head.
+    Owing,
+    /// It has finished a request.
+    Between,
 }
 
 #[derive(Debug)]
 struct Entry {
     slot: Option<Arc<Slot>>,
-    is_idle: bool,
+    idle: Option<Idle>,
     before: usize,
     after: usize,
 }
@@ -66,7 +83,8 @@ struct Slot {
 impl Sweep {
     /// Creates a sweep that runs every `pause`.
     pub(crate) fn new(pause: Duration) -> Self {
-        let table = Table { entries: Vec::new(), free: Vec::new(), oldest: NONE, newest: NONE };
+        let idle = [List { oldest: NONE, newest: NONE }; 2];
+        let table = Table { entries: Vec::new(), free: Vec::new(), idle };
         Sweep {
             begun: Instant::now(),
             now: AtomicU64::new(0),
@@ -128,6 +146,24 @@ impl Sweep {
         all.iter().for_each(|slot| slot.waker.wake());
     }
 
+    /// Wakes the connections that carry requests whenever a process is gone, so that they look at theirs.
+    pub(crate) async fn follow(&self, processes: &Connections) {
+        loop {
+            let changed = processes.changed();
+            self.wake_busy();
+            changed.await;
+        }
+    }
+
+    fn wake_busy(&self) {
+        let busy: Vec<Arc<Slot>> = {
+            let table = self.table();
+            let busy = table.entries.iter().filter(|entry| entry.idle.is_none());
+            busy.filter_map(|entry| entry.slot.clone()).collect()
+        };
+        busy.iter().for_each(|slot| slot.waker.wake());
+    }
+
     /// Adds a connection.
     pub(crate) fn watch(self: &Arc<Self>) -> Watch {
         let slot = Arc::new(Slot {
@@ -146,10 +182,10 @@ impl Sweep {
         Watch { sweep: Arc::clone(self), slot, index }
     }
 
-    /// Asks the oldest idle connection to close. Returns false if no connection is idle.
-    pub(crate) fn evict_oldest(&self) -> bool {
+    /// Asks the oldest idle connection of a kind to close. Returns false if there is none.
+    pub(crate) fn evict_oldest(&self, kind: Idle) -> bool {
         let mut table = self.table();
-        let index = table.oldest;
+        let index = table.idle[kind as usize].oldest;
         if index == NONE {
             return false;
         }
@@ -180,7 +216,7 @@ impl Table {
     }
 
     fn add(&mut self, slot: Arc<Slot>) -> usize {
-        let entry = Entry { slot: Some(slot), is_idle: false, before: NONE, after: NONE };
+        let entry = Entry { slot: Some(slot), idle: None, before: NONE, after: NONE };
         match self.free.pop() {
             Some(index) => {
                 self.entries[index] = entry;
@@ -193,30 +229,28 @@ impl Table {
         }
     }
 
-    fn link(&mut self, index: usize) {
-        let newest = self.newest;
+    fn link(&mut self, index: usize, kind: Idle) {
+        let list = &mut self.idle[kind as usize];
+        let newest = std::mem::replace(&mut list.newest, index);
         let entry = &mut self.entries[index];
-        (entry.is_idle, entry.before, entry.after) = (true, newest, NONE);
+        (entry.idle, entry.before, entry.after) = (Some(kind), newest, NONE);
         match newest {
-            NONE => self.oldest = index,
+            NONE => list.oldest = index,
             newest => self.entries[newest].after = index,
         }
-        self.newest = index;
     }
 
     fn unlink(&mut self, index: usize) {
         let entry = &mut self.entries[index];
-        if !entry.is_idle {
-            return;
-        }
-        entry.is_idle = false;
+        let Some(kind) = entry.idle.take() else { return };
+        let list = &mut self.idle[kind as usize];
         let (before, after) = (entry.before, entry.after);
         match before {
-            NONE => self.oldest = after,
+            NONE => list.oldest = after,
             before => self.entries[before].after = after,
         }
         match after {
-            NONE => self.newest = before,
+            NONE => list.newest = before,
             after => self.entries[after].before = before,
         }
     }
@@ -266,8 +300,8 @@ impl Watch {
     }
 
     /// Lists the connection as idle.
-    pub(crate) fn set_idle(&self) {
-        self.sweep.table().link(self.index);
+    pub(crate) fn set_idle(&self, kind: Idle) {
+        self.sweep.table().link(self.index, kind);
     }
 
     /// Removes the connection from the idle ones.
@@ -296,15 +330,16 @@ mod tests {
         let sweep = Arc::new(Sweep::new(Duration::from_secs(1)));
         let [one, two, three, busy] = [(); 4].map(|()| sweep.watch());
         for watch in [&one, &two, &three] {
-            watch.set_idle();
+            watch.set_idle(Idle::Between);
         }
         one.set_busy();
-        one.set_idle();
+        one.set_idle(Idle::Between);
         drop(three);
-        assert!(sweep.evict_oldest());
+        assert!(!sweep.evict_oldest(Idle::Owing));
+        assert!(sweep.evict_oldest(Idle::Between));
         assert!(two.is_evicted() && !one.is_evicted());
-        assert!(sweep.evict_oldest() && one.is_evicted());
-        assert!(!sweep.evict_oldest() && !busy.is_evicted());
+        assert!(sweep.evict_oldest(Idle::Between) && one.is_evicted());
+        assert!(!sweep.evict_oldest(Idle::Between) && !busy.is_evicted());
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Waits for `work`, unless the client leaves before.
+    /// Waits for `work`, unless the client leaves before. `work` is polled again when a process is gone.
     pub(crate) async fn unless_left<T>(
         &mut self,
         input: &mut Input,
@@ -141,6 +141,7 @@ impl Connection {
     ) -> Result<T, Left> {
         let mut work = std::pin::pin!(work);
         poll_fn(|cx| {
+            self.watch.register(cx);
             if let Poll::Ready(done) = work.as_mut().poll(cx) {
                 return Poll::Ready(Ok(done));
             }

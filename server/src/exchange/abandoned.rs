@@ -17,9 +17,10 @@ use crate::exchange::attempt::Attempt;
 use crate::exchange::overtime;
 use crate::exchange::served::Served;
 use crate::lane::reply_head::ReplyHead;
-use crate::lane::{Abandon, Found, Lane};
+use crate::lane::{Abandon, Found};
 use crate::request::head::AnswerTo;
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub(crate) fn abandon(
     let limit = application.max_request_time;
     tokio::spawn(async move {
         let left = limit.map(|limit| limit.saturating_sub(attempt.since.elapsed()));
-        let finish = finish(&mut attempt.lane, how, rest, answer);
+        let finish = finish(&mut attempt, how, rest, answer);
         let in_time = match left {
             Some(left) => tokio::time::timeout(left, finish).await.is_ok(),
             None => {
@@ -59,14 +60,15 @@ pub(crate) fn abandon(
 }
 
 /// Reads the answer and throws it away.
-async fn finish(lane: &mut Lane, how: Abandon, mut rest: Input, answer: AnswerTo) {
+async fn finish(attempt: &mut Attempt, how: Abandon, mut rest: Input, answer: AnswerTo) {
     // A reply that is not passed on: only its end matters.
     let mut reply = ReplyHead::default();
-    if lane.is_at_head() && rest.is_empty() && !read(lane, &mut rest).await {
+    if attempt.lane.is_at_head() && rest.is_empty() && !read(attempt, &mut rest).await {
         return;
     }
     let drain = async {
         loop {
+            let lane = &mut attempt.lane;
             while let Ok(step) = lane.step(rest.unread(), &mut reply, answer) {
                 rest.consume(step.skip + step.data + step.after);
                 if lane.is_at_end() {
@@ -77,7 +79,7 @@ async fn finish(lane: &mut Lane, how: Abandon, mut rest: Input, answer: AnswerTo
                 }
             }
             // Bytes that are no answer end with the connection, too.
-            if !read(lane, &mut rest).await {
+            if !read(attempt, &mut rest).await {
                 return;
             }
         }
@@ -89,8 +91,15 @@ async fn finish(lane: &mut Lane, how: Abandon, mut rest: Input, answer: AnswerTo
     }
 }
 
-/// Reads once. Returns false at the end of the connection.
-async fn read(lane: &mut Lane, rest: &mut Input) -> bool {
-    let read = poll_fn(|cx| rest.poll_read(cx, lane.stream())).await;
-    read.is_ok_and(|count| count > 0)
+/// Reads once. Returns false at the end of the connection, or of the process.
+async fn read(attempt: &mut Attempt, rest: &mut Input) -> bool {
+    let process = Arc::clone(&attempt.process);
+    let mut changed = pin!(process.connections.changed());
+    let read = poll_fn(|cx| {
+        while changed.as_mut().poll(cx).is_ready() {
+            changed.set(process.connections.changed());
+        }
+        attempt.poll_read(cx, rest)
+    });
+    read.await.is_ok_and(|count| count > 0)
 }

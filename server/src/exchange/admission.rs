@@ -10,21 +10,38 @@ use cabrank::application_pool::GetError;
 use cabrank_spawner::{Pool, Session};
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// A request in progress. Dropping it ends the count.
-pub(crate) type InProgress<'a> = SemaphorePermit<'a>;
+/// A request's place among those in progress. Dropping it gives the place back.
+///
+/// It does not borrow, because a session may outlive the task of its request.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<Semaphore>);
+
+impl Place {
+    fn new(of: &Arc<Semaphore>, permit: SemaphorePermit<'_>) -> Place {
+        permit.forget(); // the drop adds it again
+        Place(Arc::clone(of))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
+}
 
 /// The requests in progress, and those that wait.
 #[derive(Debug)]
 pub(crate) struct Admission {
     /// Whether the processes take any number of requests. Set by the first session: loaders say it.
     is_needed: AtomicBool,
-    free: Semaphore,
+    free: Arc<Semaphore>,
     /// The requests that wait, here or in the pool.
     waiting: AtomicUsize,
     /// Those of them that the pool does not know of.
@@ -38,7 +55,7 @@ impl Admission {
     pub(crate) fn new(max: usize, max_waiting: Option<usize>, max_wait: Option<Duration>) -> Self {
         Admission {
             is_needed: AtomicBool::new(false),
-            free: Semaphore::new(max.min(Semaphore::MAX_PERMITS)),
+            free: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
             waiting: AtomicUsize::new(0),
             outside: AtomicUsize::new(0),
             max_waiting: max_waiting.unwrap_or(usize::MAX),
@@ -66,15 +83,16 @@ impl Admission {
     ///
     /// # Errors
     /// The error of the pool. If both wait, then the limits of the queue hold for the sum.
-    pub(crate) async fn session<'a>(
-        &'a self,
+    pub(crate) async fn session(
+        &self,
         pool: &Pool,
         options: &PoolOptions,
-        held: &mut Option<InProgress<'a>>,
+        held: &mut Option<Place>,
     ) -> Result<Session, GetError> {
         let is_needed = self.is_needed.load(Ordering::Relaxed);
         if is_needed && held.is_none() {
-            *held = self.free.try_acquire().ok();
+            let free = self.free.try_acquire().ok();
+            *held = free.map(|permit| Place::new(&self.free, permit));
         }
         if !is_needed || held.is_some() {
             let mut get = pin!(pool.get_async(options));
@@ -90,17 +108,17 @@ impl Admission {
         Box::pin(self.wait(pool, options, held)).await
     }
 
-    async fn wait<'a>(
-        &'a self,
+    async fn wait(
+        &self,
         pool: &Pool,
         options: &PoolOptions,
-        held: &mut Option<InProgress<'a>>,
+        held: &mut Option<Place>,
     ) -> Result<Session, GetError> {
         let wait = Wait::begin(self)?;
         let outside = Counted::one_more(&self.outside);
         let free = wait.bounded(self.free.acquire()).await?;
         drop(outside);
-        *held = Some(free.map_err(|_| GetError::Closed)?);
+        *held = Some(Place::new(&self.free, free.map_err(|_| GetError::Closed)?));
         wait.bounded(pool.get_async(options)).await?
     }
 }

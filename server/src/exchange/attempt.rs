@@ -1,12 +1,18 @@
 //! One attempt to get an answer: a request's hold on a process, and its connection to it.
 
+use crate::connection::input::Input;
 use crate::exchange::end::Refusal;
 use crate::exchange::processes::Hold;
 use crate::lane::reply_head::ReplyHead;
 use crate::lane::{Lane, Message, Reached};
+use cabrank::application_pool::ConnectError;
 use cabrank_spawner::chain::Chain;
 use cabrank_spawner::process::AppInfo;
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// One attempt. Dropping it closes the connection, and ends the session.
@@ -22,34 +28,25 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Opens the connection to the process, and encodes the head of the request into `to_app`.
+    /// Begins an attempt on a connection that is [`open`].
+    pub(crate) fn new(hold: Hold, lane: Lane) -> Attempt {
+        let process = Arc::clone(&hold.process);
+        Attempt { lane, hold: Some(hold), process, since: Instant::now() }
+    }
+
+    /// Reads once into `from_app`. The end of the process ends the connection, even if another process holds it open.
     ///
-    /// # Errors
-    /// The caller ends the session according to the state of its process.
-    pub(crate) async fn begin(
-        mut hold: Hold,
-        core: usize,
-        message: Message<'_>,
-        to_app: &mut Vec<u8>,
-    ) -> Result<Attempt, (Hold, Refusal)> {
-        to_app.clear();
-        if let Err(bad) = Lane::push_head(to_app, &hold, message) {
-            return Err((hold, Refusal::Request(bad.status, bad.why.into_owned())));
-        }
-        match Lane::open(&mut hold, core).await {
-            Ok(lane) => {
-                let (process, since) = (Arc::clone(&hold.process), Instant::now());
-                Ok(Attempt { lane, hold: Some(hold), process, since })
-            }
-            Err(e) => {
-                let why = Chain(&e).to_string();
-                let refusal = match e.is_local() {
-                    true => Refusal::local(why),
-                    false => Refusal::NoAnswer { why, reached: Reached::Nowhere },
-                };
-                Err((hold, refusal))
-            }
-        }
+    /// The caller polls it again when a process is gone.
+    pub(crate) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        from_app: &mut Input,
+    ) -> Poll<io::Result<usize>> {
+        let read = from_app.poll_read(cx, self.lane.stream());
+        // The runtime may not have noticed the process's last bytes yet, so the kernel is asked.
+        let has_ended =
+            read.is_pending() && self.process.endpoint.is_gone() && self.lane.stream().is_silent();
+        if has_ended { Poll::Ready(Ok(0)) } else { read }
     }
 
     /// Gives connection and session back after a whole exchange.
@@ -66,4 +63,38 @@ impl Attempt {
     pub(crate) fn is_limited(&self) -> bool {
         self.process.concurrency > 0
     }
+}
+
+/// Opens the connection to the process, and encodes the head of the request into `to_app`.
+///
+/// The caller polls it again when a process is gone.
+///
+/// # Errors
+/// The caller ends the session according to the state of its process.
+pub(crate) async fn open(
+    hold: &mut Hold,
+    core: usize,
+    message: Message<'_>,
+    to_app: &mut Vec<u8>,
+) -> Result<Lane, Refusal> {
+    to_app.clear();
+    if let Err(bad) = Lane::push_head(to_app, hold, message) {
+        return Err(Refusal::Request(bad.status, bad.why.into_owned()));
+    }
+    let process = Arc::clone(&hold.process);
+    let mut open = pin!(Lane::open(hold, core));
+    let opened = poll_fn(|cx| match open.as_mut().poll(cx) {
+        // Another process may hold its socket, where the connection would wait for ever.
+        Poll::Pending if process.endpoint.is_gone() => {
+            Poll::Ready(Err(ConnectError::process("the process has ended")))
+        }
+        opened => opened,
+    });
+    opened.await.map_err(|e| {
+        let why = Chain(&e).to_string();
+        match e.is_local() {
+            true => Refusal::local(why),
+            false => Refusal::NoAnswer { why, reached: Reached::Nowhere },
+        }
+    })
 }

@@ -3,12 +3,12 @@
 use crate::client::Side;
 use crate::connection::core::{Bytes, Core};
 use crate::connection::watched::{Connection, Left};
-use crate::exchange::attempt::Attempt;
-use crate::exchange::buffers::Buffers;
+use crate::exchange::attempt::{self, Attempt};
 use crate::exchange::end::{End, Refusal};
 use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::pump::Exchange;
 use crate::exchange::request::Request;
+use crate::exchange::serving::Serving;
 use crate::exchange::{abandoned, overtime, tunnel};
 use crate::lane::Reached;
 use std::sync::Arc;
@@ -27,30 +27,33 @@ pub(crate) async fn answer(
     let serving = &*core.serving;
     let application = request.application;
     let mut tries = Tries::default();
-    let mut in_progress = None;
+    let mut place = None;
     loop {
-        let get = application.processes.get(&mut in_progress);
-        let hold = match client.unless_left(&mut bytes.input, get).await {
+        let get = application.processes.get(place.take());
+        let mut hold = match client.unless_left(&mut bytes.input, get).await {
             Err(Left) => return End::Left,
             Ok(Err(error)) => return End::Refused(Refusal::NoProcess(error)),
             Ok(Ok(hold)) => hold,
         };
         let pid = hold.process.pid;
         let Bytes { input, to_app, .. } = &mut *bytes;
-        let begin = Attempt::begin(hold, core.index, request.message(), to_app);
-        let (end, hold) = match client.unless_left(input, begin).await {
+        let open = attempt::open(&mut hold, core.index, request.message(), to_app);
+        let (end, hold) = match client.unless_left(input, open).await {
             Err(Left) => return End::Left,
-            Ok(Ok(attempt)) => {
+            Ok(Ok(lane)) => {
+                let attempt = Attempt::new(hold, lane);
                 request.record.attempt(attempt.since, pid);
-                run(&serving.buffers, client, request, bytes, side, attempt).await
+                run(serving, client, request, bytes, side, attempt).await
             }
-            Ok(Err((hold, refusal))) => (End::Refused(refusal), Some(hold)),
+            Ok(Err(refusal)) => (End::Refused(refusal), Some(hold)),
         };
         let End::Refused(Refusal::NoAnswer { why, reached }) = end else { return end };
-        if let Some(hold) = hold
-            && give_back(&application.processes, hold, reached).await
-        {
-            tracing::warn!(pid, "process {pid} gets no more requests: {why}");
+        if let Some(mut hold) = hold {
+            // The next attempt does not wait in line once more.
+            place = hold.take_place();
+            if give_back(&application.processes, hold, reached).await {
+                tracing::warn!(pid, "process {pid} gets no more requests: {why}");
+            }
         }
         let head = request.head;
         let (method, path) = (head.method(), String::from_utf8_lossy(head.path()));
@@ -66,7 +69,7 @@ pub(crate) async fn answer(
 
 /// Runs the exchange with a process to its end. Returns the session of a process that gave no answer.
 async fn run(
-    buffers: &Buffers,
+    serving: &Serving,
     client: &mut Connection,
     request: &mut Request<'_>,
     bytes: &mut Bytes,
@@ -75,7 +78,7 @@ async fn run(
 ) -> (End, Option<Hold>) {
     let application = request.application;
     let process = Arc::clone(&attempt.process);
-    let mut exchange = Exchange::new(client, request, bytes, side, buffers, attempt);
+    let mut exchange = Exchange::new(client, request, bytes, side, &serving.buffers, attempt);
     let end = exchange.run().await;
     let sent = exchange.delivered();
     let attempt = exchange.into_attempt();
@@ -92,7 +95,9 @@ async fn run(
             }
         }
         End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, attempt),
-        End::Switched => tunnel::run(client, bytes, attempt).await,
+        End::Switched => {
+            tunnel::run(client, bytes, attempt, serving.limits.timeouts.upgraded).await
+        }
         End::Left | End::GivenUp(_) | End::Refused(_) => {
             let rest = std::mem::take(&mut bytes.from_app);
             abandoned::abandon(application, attempt, rest, request.head.answer_to());

@@ -1,8 +1,9 @@
 //! The answer on its way from the application: read and decoded, but not passed on.
 
 use crate::connection::input::Input;
+use crate::exchange::attempt::Attempt;
 use crate::lane::reply_head::ReplyHead;
-use crate::lane::{Closed, Found, Lane};
+use crate::lane::{Closed, Found};
 use crate::request::head::AnswerTo;
 use std::io;
 use std::task::{Context, Poll};
@@ -56,13 +57,14 @@ impl Download {
     pub(crate) fn next(
         &mut self,
         cx: &mut Context<'_>,
-        lane: &mut Lane,
+        attempt: &mut Attempt,
         from_app: &mut Input,
         reply: &mut ReplyHead,
         to: AnswerTo,
     ) -> Result<Heard, Failure> {
         debug_assert_eq!(self.ready, 0, "the data is passed on before the next part");
         from_app.consume(std::mem::take(&mut self.after));
+        let lane = &mut attempt.lane;
         if lane.is_at_end() {
             return Ok(Heard::End);
         }
@@ -74,19 +76,23 @@ impl Download {
             Found::Interim => Ok(Heard::Interim),
             Found::Head => Ok(Heard::Head),
             Found::NeedsMore if self.after > 0 => Ok(Heard::More),
-            Found::NeedsMore => read(cx, lane, from_app),
+            Found::NeedsMore => read(cx, attempt, from_app),
         }
     }
 }
 
-fn read(cx: &mut Context<'_>, lane: &mut Lane, from_app: &mut Input) -> Result<Heard, Failure> {
-    let read = from_app.poll_read(cx, lane.stream());
-    let closed = lane.closed();
+fn read(
+    cx: &mut Context<'_>,
+    attempt: &mut Attempt,
+    from_app: &mut Input,
+) -> Result<Heard, Failure> {
+    let read = attempt.poll_read(cx, from_app);
+    let closed = attempt.lane.closed();
     match read {
         Poll::Pending => Ok(Heard::Nothing),
         Poll::Ready(Ok(count)) if count > 0 => Ok(Heard::More),
         Poll::Ready(_) if closed == Closed::Whole => {
-            lane.end_with_connection();
+            attempt.lane.end_with_connection();
             Ok(Heard::More)
         }
         Poll::Ready(Ok(_)) => {

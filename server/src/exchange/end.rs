@@ -61,6 +61,17 @@ impl Refusal {
         Refusal::NoProcess(GetError::Connect(ConnectError::local(why)))
     }
 
+    /// Returns the end of a request whose client has got a part of an answer.
+    pub(crate) fn after_a_part(self) -> End {
+        match self {
+            Refusal::NoAnswer { why, .. } => End::Cut(why),
+            Refusal::TooLong => End::TooLong,
+            Refusal::NoProcess(error) => End::GivenUp(error.to_string()),
+            Refusal::NoSpace => End::GivenUp("the server has no space for the request".into()),
+            Refusal::Request(_, why) | Refusal::Stream(_, why) => End::GivenUp(why),
+        }
+    }
+
     /// Returns whether the connection cannot be used again.
     pub(crate) fn closes(&self) -> bool {
         matches!(self, Refusal::NoProcess(GetError::Closed) | Refusal::Stream(..))

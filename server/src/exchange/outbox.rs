@@ -43,18 +43,22 @@ impl Outbox {
         !self.staged.is_empty()
     }
 
-    /// Appends a part of the answer's body. The caller checks [`is_full`](Self::is_full) before.
+    /// Returns whether the client has a part of what was appended, and not all of it.
+    pub(crate) fn is_midway(&self, to_client: &[u8]) -> bool {
+        (self.sent > 0 || self.overflow.is_some()) && !self.is_empty(to_client)
+    }
+
+    /// Appends a part of the answer, or an interim answer. The caller checks [`is_full`](Self::is_full) before.
     pub(crate) fn push(
         &mut self,
         to_client: &mut Vec<u8>,
-        data: &[u8],
-        side: &Side,
         limits: impl FnOnce() -> SpoolLimits,
+        write: impl FnOnce(&mut Vec<u8>),
     ) {
         if self.overflow.is_none() && to_client.len() - self.sent >= IN_MEMORY {
             self.overflow = Some(Spool::new(limits()));
         }
-        side.push_body(self.end(to_client), data);
+        write(self.end(to_client));
         self.push_staged();
     }
 

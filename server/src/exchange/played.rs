@@ -84,6 +84,7 @@ pub(crate) const LIMITS: ServerLimits = ServerLimits {
         keep_alive: Duration::from_secs(60),
         header: Duration::from_secs(60),
         client: Duration::from_secs(60),
+        upgraded: Duration::from_secs(30),
         request: Some(MAX_REQUEST_TIME),
     },
     min_client_rate: 500,
@@ -164,14 +165,18 @@ impl Scene {
             limits: LIMITS,
             trusted_proxies: Default::default(),
             buffers: Buffers::new(Directory::Fixed(dir.path().into()), &LIMITS),
+            connections: connections.clone(),
             applications: vec![Arc::new(Served {
                 processes: Processes::Played(played),
                 max_request_time: LIMITS.timeouts.request,
                 retries: true,
+                underscores: false,
                 shows_details: false,
             })],
         };
         let core = Arc::new(Core::new(Arc::new(serving), 0));
+        let follows = Arc::clone(&core);
+        tokio::spawn(async move { follows.sweep.follow(&follows.serving.connections).await });
         let (client, ours) = UnixStream::pair().unwrap();
         // So that the server, and not the kernel, has what the client does not read.
         rustix::net::sockopt::set_socket_send_buffer_size(&ours, 4096).unwrap();
@@ -215,6 +220,11 @@ impl Scene {
         while !std::fs::read_to_string(&stat).unwrap().contains(") Z") {
             std::thread::yield_now();
         }
+    }
+
+    /// Notices the end of a process, as its lifeline does.
+    pub(crate) fn notice(&self, index: usize) {
+        self.connections.set_gone(&self.processes[index].info.endpoint);
     }
 
     /// Lets a time pass for time-outs of clients and of requests.

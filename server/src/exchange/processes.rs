@@ -1,6 +1,6 @@
 //! The processes of an application: the pool, as an exchange sees it.
 
-use crate::exchange::admission::{Admission, InProgress};
+use crate::exchange::admission::{Admission, Place};
 use cabrank::PoolOptions;
 use cabrank::application_pool::{GetError, Identifier};
 use cabrank_spawner::process::AppConnection;
@@ -23,19 +23,16 @@ pub(crate) enum Processes {
 }
 
 impl Processes {
-    /// Waits for a process, and takes a hold on it. `held` is the request's place among those in progress.
+    /// Waits for a process, and takes a hold on it. `place` is the one of an attempt before this.
     ///
     /// # Errors
     /// The pool has no process for the request.
-    pub(crate) async fn get<'a>(
-        &'a self,
-        held: &mut Option<InProgress<'a>>,
-    ) -> Result<Hold, GetError> {
+    pub(crate) async fn get(&self, mut place: Option<Place>) -> Result<Hold, GetError> {
         match self {
             Processes::Pool { pool, options, admission } => {
-                let session = admission.session(pool, options, held).await?;
+                let session = admission.session(pool, options, &mut place).await?;
                 admission.learn(session.process.concurrency);
-                Ok(Hold::Session(session))
+                Ok(Hold::Session { session, place })
             }
             #[cfg(test)]
             Processes::Played(played) => played.get(),
@@ -78,19 +75,32 @@ impl Processes {
     }
 }
 
-/// A request's hold on a process. Dropping it ends the session.
+/// A request's hold on a process. Dropping it ends the session, and gives the request's place among those in progress back.
 #[derive(Debug)]
 pub(crate) enum Hold {
-    Session(Session),
+    Session {
+        session: Session,
+        /// `None`: the process takes a limited number of requests.
+        place: Option<Place>,
+    },
     #[cfg(test)]
     Played(AppConnection, crate::exchange::played::Token),
 }
 
 impl Hold {
+    /// Takes the request's place, for the next attempt.
+    pub(crate) fn take_place(&mut self) -> Option<Place> {
+        match self {
+            Hold::Session { place, .. } => place.take(),
+            #[cfg(test)]
+            Hold::Played(..) => None,
+        }
+    }
+
     /// Ends the session, and reports that its process refuses connections.
     pub(crate) fn fail(self) {
         match self {
-            Hold::Session(session) => Session::fail(session),
+            Hold::Session { session, .. } => Session::fail(session),
             #[cfg(test)]
             Hold::Played(_, token) => token.note("refused"),
         }
@@ -101,7 +111,7 @@ impl Deref for Hold {
     type Target = AppConnection;
     fn deref(&self) -> &AppConnection {
         match self {
-            Hold::Session(session) => session,
+            Hold::Session { session, .. } => session,
             #[cfg(test)]
             Hold::Played(connection, _) => connection,
         }
@@ -111,7 +121,7 @@ impl Deref for Hold {
 impl DerefMut for Hold {
     fn deref_mut(&mut self) -> &mut AppConnection {
         match self {
-            Hold::Session(session) => session,
+            Hold::Session { session, .. } => session,
             #[cfg(test)]
             Hold::Played(connection, _) => connection,
         }

@@ -119,6 +119,12 @@ impl<'a, 'b> Exchange<'a, 'b> {
     pub(crate) async fn run(&mut self) -> End {
         loop {
             match std::future::poll_fn(|cx| self.poll(cx)).await {
+                // Neither a page nor another attempt can follow a part of an interim answer.
+                Stop::End(End::Refused(refusal))
+                    if self.outbox.is_midway(&self.bytes.to_client) =>
+                {
+                    return refusal.after_a_part();
+                }
                 Stop::End(end) => return end,
                 Stop::ConnectionEnded => {
                     let Some(attempt) = &mut self.attempt else { continue };

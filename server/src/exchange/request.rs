@@ -41,6 +41,7 @@ impl<'a> Request<'a> {
     /// Returns the request as a process gets it.
     pub(crate) fn message(&self) -> Message<'_> {
         let Request { head, peer, origin, .. } = self;
-        Message { head, peer, origin, framing: self.body.framing() }
+        let underscores = self.application.underscores;
+        Message { head, peer, origin, framing: self.body.framing(), underscores }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Served {
     pub(crate) max_request_time: Option<Duration>,
     /// Whether a request may be sent to a second process.
     pub(crate) retries: bool,
+    /// Whether the application gets header fields with `_` in their names.
+    pub(crate) underscores: bool,
     /// Whether error pages show the application's own output.
     pub(crate) shows_details: bool,
 }
@@ -30,6 +32,7 @@ impl Served {
             },
             max_request_time: options.max_request_time.limit(),
             retries: *options.retry_requests,
+            underscores: *options.underscores_in_headers,
             shows_details: application.shows_details(),
         }
     }

@@ -5,6 +5,7 @@ use crate::exchange::buffers::Buffers;
 use crate::exchange::served::Served;
 use crate::request::head::Head;
 use crate::request::networks::Networks;
+use cabrank_spawner::connections::Connections;
 use std::sync::Arc;
 
 /// The parts of the server that requests need.
@@ -14,6 +15,8 @@ pub(crate) struct Serving {
     /// The proxies whose word on the client's address and scheme counts.
     pub(crate) trusted_proxies: Networks,
     pub(crate) buffers: Buffers,
+    /// The connections to the processes of all applications.
+    pub(crate) connections: Connections,
     /// At least one.
     pub(crate) applications: Vec<Arc<Served>>,
 }

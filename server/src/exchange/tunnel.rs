@@ -1,11 +1,12 @@
 //! The connection between client and application after an upgrade to another protocol, such as WebSocket.
 //!
-//! A tunnel holds its session until the server stops. Then it gives the session up, so that the pool asks the
+//! A tunnel holds its session until the server stops, or until its process has been leaving for a time. Then it gives the session up, so that the pool asks the
 //! process to leave, and goes on: the application may say farewell (WebSocket: close code 1012). So a tunnel
 //! ends with its process, within the process's own time to leave.
 
 use crate::connection::core::Bytes;
 use crate::connection::input::Input;
+use crate::connection::sweep::Tick;
 use crate::connection::watched::Connection;
 use crate::exchange::attempt::Attempt;
 use crate::exchange::processes::Hold;
@@ -19,15 +20,20 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-/// The pause between two looks whether the process has ended, once the application's output has.
-const LOOK: Duration = Duration::from_secs(1);
-
 /// Copies bytes both ways until both sides have closed, or the process has ended.
-pub(crate) async fn run(client: &mut Connection, bytes: &mut Bytes, attempt: Attempt) {
+///
+/// `limit` is its time after the pool has detached its process.
+pub(crate) async fn run(
+    client: &mut Connection,
+    bytes: &mut Bytes,
+    attempt: Attempt,
+    limit: Duration,
+) {
     let Attempt { lane, hold, process, .. } = attempt;
     let Some(app) = lane.into_stream() else { return };
     client.counts_as_request = None;
-    let mut tunnel = Tunnel { app, hold, process, up: Way::default(), down: Way::default() };
+    let (up, down) = Default::default();
+    let mut tunnel = Tunnel { app, hold, process, limit, drains: None, up, down };
     // The head of the answer.
     let begun = client.stream.write_all(&bytes.to_client).await;
     let ended = match begun {
@@ -42,9 +48,12 @@ pub(crate) async fn run(client: &mut Connection, bytes: &mut Bytes, attempt: Att
 /// The application's side of a tunnel, and how far each direction has come.
 struct Tunnel {
     app: AppStream,
-    /// `None` once the server stops.
+    /// `None` once the process is asked to leave.
     hold: Option<Hold>,
     process: Arc<AppInfo>,
+    limit: Duration,
+    /// The beginning of the limit.
+    drains: Option<Tick>,
     /// From the client to the application.
     up: Way,
     /// From the application to the client.
@@ -74,7 +83,7 @@ impl Tunnel {
         bytes: &mut Bytes,
     ) -> Poll<io::Result<()>> {
         client.watch.register(cx);
-        if client.is_closing() {
+        if client.is_closing() || self.is_overdue(client) {
             self.hold = None;
         }
         // A client that fails is gone. An application that fails may have sent its last bytes before.
@@ -83,20 +92,34 @@ impl Tunnel {
             Err(Broken::Receiver) => self.up.is_done = true,
             Ok(()) => {}
         }
+        let is_gone = self.process.endpoint.is_gone();
         loop {
             match self.down.copy(cx, &mut self.app, &mut bytes.from_app, &mut client.stream) {
                 Err(Broken::Sender(_)) => self.down.has_ended = true,
                 Err(Broken::Receiver) => return Poll::Ready(Ok(())),
+                // Another process may hold the connection of one that is gone.
+                Ok(()) if is_gone && !self.down.has_ended && self.app.is_silent() => {
+                    self.down.has_ended = true;
+                }
                 Ok(()) => break,
             }
         }
-        if self.down.is_done {
-            if self.up.is_done || self.process.endpoint.has_exited() {
-                return Poll::Ready(Ok(()));
-            }
-            let _ = client.watch.has_passed(LOOK, client.watch.now());
+        match self.down.is_done && (self.up.is_done || is_gone) {
+            true => Poll::Ready(Ok(())),
+            false => Poll::Pending,
         }
-        Poll::Pending
+    }
+}
+
+impl Tunnel {
+    /// Returns whether the process has been leaving for too long.
+    fn is_overdue(&mut self, client: &Connection) -> bool {
+        let endpoint = &self.process.endpoint;
+        if self.hold.is_none() || !self.process.connections.is_draining(endpoint.identifier) {
+            return false;
+        }
+        let since = *self.drains.get_or_insert(client.watch.now());
+        client.watch.has_passed(self.limit, since)
     }
 }
 

@@ -78,8 +78,15 @@ impl Http {
     }
 
     /// Keeps the connection, unless the application closes it after this answer.
+    ///
+    /// A careless program sends a body all the same with an answer that has none: to HEAD, and with 204 and 304.
     pub(crate) fn give_back(self, reply: &ReplyHead) {
-        if !reply.closes() && reply.framing() != ReplyFraming::UntilClose {
+        let has_end = match reply.framing() {
+            ReplyFraming::Length(_) | ReplyFraming::Chunked => true,
+            ReplyFraming::None => !self.lent.is_foreign(),
+            ReplyFraming::UntilClose => false,
+        };
+        if has_end && !reply.closes() {
             self.lent.keep();
         }
     }
@@ -94,7 +101,7 @@ impl Http {
 /// The connection to the application stays open. An `Upgrade` of the client is passed on. The application
 /// sees the fields of proxies that [`origin`](crate::request::origin) allows.
 pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>) {
-    let Message { head, peer, origin, framing } = message;
+    let Message { head, peer, origin, framing, underscores } = message;
     out.extend_from_slice(head.method().as_bytes());
     out.push(b' ');
     out.extend_from_slice(head.target());
@@ -114,6 +121,7 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>) {
             Name::Host | Name::ContentLength | Name::ForwardedFor => continue,
             Name::Expect => continue, // the server has answered it
             Name::Proxy | Name::Disguised => continue,
+            Name::Underscored if !underscores => continue,
             Name::Forwarded | Name::ForwardedDetail if !origin.from_proxy => continue,
             Name::ForwardedProto if !origin.from_proxy => continue,
             Name::ForwardedProto => has_scheme = true,

@@ -7,6 +7,15 @@ use crate::request::origin::{Forwarded, Peer, Scheme};
 
 /// Encodes a request for an application, as it comes from this address, and returns its lines.
 fn requested(input: &str, from: &str, framing: RequestFraming) -> Vec<String> {
+    requested_with(input, from, framing, false)
+}
+
+fn requested_with(
+    input: &str,
+    from: &str,
+    framing: RequestFraming,
+    underscores: bool,
+) -> Vec<String> {
     let (head, _) = parsed(input);
     let peer = Peer {
         remote: format!("{from}:5555").parse().unwrap(),
@@ -16,7 +25,10 @@ fn requested(input: &str, from: &str, framing: RequestFraming) -> Vec<String> {
     let trusted: Networks = "10.0.0.0/8".parse().unwrap();
     let origin = Forwarded::of(&head, &peer, &trusted);
     let mut out = Vec::new();
-    push_head(&mut out, Message { head: &head, peer: &peer, origin: &origin, framing });
+    push_head(
+        &mut out,
+        Message { head: &head, peer: &peer, origin: &origin, framing, underscores },
+    );
     let out = String::from_utf8(out).unwrap();
     out.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
 }
@@ -75,4 +87,14 @@ fn an_upgrade_is_passed_on_only_if_the_client_asks_for_it() {
     let none = ask.replace("keep-alive, Upgrade", "keep-alive");
     let lines = requested(&none, "192.0.2.9", RequestFraming::None);
     assert!(!lines.iter().any(|line| line.contains("pgrade")), "{lines:?}");
+}
+
+#[test]
+fn names_with_underscores_are_passed_on_only_where_the_operator_wants_them() {
+    let input = "GET / HTTP/1.1\r\nHost: a\r\nX_Key: 1\r\nX_Forwarded_Proto: https\r\nContent_Length: 5\r\n\r\n";
+    let of = |underscores| {
+        let lines = requested_with(input, "10.0.0.9", RequestFraming::None, underscores);
+        lines.into_iter().filter(|line| line.contains('_')).collect::<Vec<_>>()
+    };
+    assert_eq!((of(false), of(true)), (vec![], vec!["X_Key: 1".to_owned()]));
 }

@@ -22,7 +22,7 @@ pub(crate) fn session_pairs(
     message: Message<'_>,
     password: &str,
 ) -> Result<(), BadRequest> {
-    let Message { head, peer, origin, framing } = message;
+    let Message { head, peer, origin, framing, underscores } = message;
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     let mut pairs = Pairs(out);
@@ -52,7 +52,7 @@ pub(crate) fn session_pairs(
         pairs.show("CONTENT_LENGTH", length);
     }
     for (i, field) in head.fields.iter().enumerate() {
-        if is_passed_on(field, origin) {
+        if is_passed_on(field, origin) && (field.known != Name::Underscored || underscores) {
             pairs.field(head, i);
         }
     }
@@ -69,11 +69,27 @@ fn is_passed_on(field: &Field, origin: &Forwarded) -> bool {
         matches!(field.known, Name::Forwarded | Name::ForwardedDetail | Name::ForwardedProto);
     // The server has answered `Expect` itself, and knows the body's length better.
     let is_own = matches!(field.known, Name::Expect | Name::ContentLength);
+    // As a variable it would pass for another field.
     !field.is_hop_by_hop
         && !is_own
-        && field.known != Name::Proxy
+        && !matches!(field.known, Name::Proxy | Name::Disguised)
         && field.place != Place::Later
         && (origin.from_proxy || !is_of_proxy)
+}
+
+/// Returns whether the variable of this field, which has `_` in its name, is that of another field.
+fn is_taken(head: &Head, at: usize) -> bool {
+    let name = head.fields[at].name.get(&head.bytes);
+    let is_mark = |byte: &u8| matches!(byte, b'-' | b'_');
+    let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || is_mark(a) && is_mark(b);
+    head.fields.iter().enumerate().any(|(i, field)| {
+        let other = field.name.get(&head.bytes);
+        // A name without `_` comes first, and then the first one.
+        (i < at || field.known != Name::Underscored)
+            && i != at
+            && name.len() == other.len()
+            && name.iter().zip(other).all(same)
+    })
 }
 
 struct Pairs<'a>(&'a mut Vec<u8>);
@@ -120,7 +136,7 @@ impl Pairs<'_> {
     fn field(&mut self, head: &Head, at: usize) {
         let field = &head.fields[at];
         let name = field.name.get(&head.bytes);
-        if name.contains(&b'_') {
+        if field.known == Name::Underscored && is_taken(head, at) {
             return;
         }
         if field.known != Name::ContentType {

@@ -8,6 +8,15 @@ use std::collections::HashMap;
 
 /// Encodes the request, and decodes it as an application does.
 fn encoded(input: &str, from: &str, length: Option<u64>) -> Result<HashMap<String, String>, u16> {
+    encoded_with(input, from, length, false)
+}
+
+fn encoded_with(
+    input: &str,
+    from: &str,
+    length: Option<u64>,
+    underscores: bool,
+) -> Result<HashMap<String, String>, u16> {
     let (head, _) = parsed(input);
     let peer = Peer {
         remote: format!("{from}:5555").parse().unwrap(),
@@ -17,7 +26,7 @@ fn encoded(input: &str, from: &str, length: Option<u64>) -> Result<HashMap<Strin
     let trusted: Networks = "10.0.0.0/8".parse().unwrap();
     let origin = Forwarded::of(&head, &peer, &trusted);
     let framing = length.map_or(RequestFraming::None, RequestFraming::Length);
-    let message = Message { head: &head, peer: &peer, origin: &origin, framing };
+    let message = Message { head: &head, peer: &peer, origin: &origin, framing, underscores };
     let mut out = b"before".to_vec();
     let encoded = session_pairs(&mut out, message, "secret");
     let Some((size, pairs)) = out.strip_prefix(b"before").unwrap().split_first_chunk() else {
@@ -112,4 +121,18 @@ fn a_host_may_be_an_address_in_brackets() {
         let v = variables(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
         assert_eq!((&*v["SERVER_NAME"], &*v["HTTP_HOST"]), (name, host));
     }
+}
+
+#[test]
+fn names_with_underscores_are_variables_only_where_the_operator_wants_them() {
+    let input = "GET / HTTP/1.1\r\nHost: a\r\nX_Key: 1\r\nX_User: forged\r\nX-User: true\r\nA_b-c: 1\r\nA-b_c: 2\r\n\
+                 X_Key: 2\r\nX_Forwarded_Proto: https\r\nContent_Length: 5\r\nTransfer_Encoding: chunked\r\n\r\n";
+    let of = |underscores| {
+        let v = encoded_with(input, "10.0.0.9", None, underscores).unwrap();
+        let mut v: Vec<_> = v.into_iter().filter(|(name, _)| name.starts_with("HTTP_")).collect();
+        v.sort();
+        v.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(of(false), ["HTTP_HOST=a", "HTTP_X_USER=true"]);
+    assert_eq!(of(true), ["HTTP_A_B_C=1", "HTTP_HOST=a", "HTTP_X_KEY=1, 2", "HTTP_X_USER=true"]);
 }

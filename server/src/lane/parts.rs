@@ -10,6 +10,8 @@ pub(crate) struct Message<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) origin: &'a Forwarded,
     pub(crate) framing: RequestFraming,
+    /// Whether the application gets fields with `_` in their names.
+    pub(crate) underscores: bool,
 }
 
 /// How far a request without an answer has come. The retry depends on it.

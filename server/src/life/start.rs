@@ -21,7 +21,7 @@ use crate::listen::budget::{self, Budget};
 use crate::listen::listener;
 use crate::observe::logging;
 use cabrank::ApplicationPool;
-use cabrank::application_pool::GetError;
+use cabrank::application_pool::{Event, GetError};
 use cabrank_spawner::{Helper, Link, Pool, Supervisor};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -29,10 +29,12 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::runtime::Handle;
 
-/// How long the server waits for the last processes after the pool has detached them.
+/// How long the server waits for the last processes after the deadline.
 ///
-/// It exceeds the time in which the lifeline ends a process.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(12);
+/// It exceeds the time in which the lifeline ends a process that has not left by then.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(4);
+/// The time for processes to leave if the server has not served.
+const UNUSED: Duration = Duration::from_secs(5);
 /// How long the server waits for clients of upgraded connections, at least, after the processes have ended.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -105,6 +107,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             Directory::Instance(supervisor.instance()),
             &configuration.server.limits,
         ),
+        connections: supervisor.connections().clone(),
         applications: served,
     };
     let booted = tokio::select! {
@@ -120,12 +123,12 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             server.serve((listener, protocol), budget, serving, &mut signals).await
         }
         None => {
-            server.end(Instant::now(), &mut signals).await;
+            server.end(Instant::now() + UNUSED, &mut signals).await;
             Ok(())
         }
         Some(Err(error)) => {
             let failure = messages::boot_failure(&error);
-            server.end(Instant::now(), &mut signals).await;
+            server.end(Instant::now() + UNUSED, &mut signals).await;
             Err(failure)
         }
     }
@@ -169,6 +172,7 @@ impl Server {
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");
         let deadline = Instant::now() + shutdown_timeout;
+        self.supervisor.connections().stop_by(deadline);
         acceptors.stop();
         let finished = tokio::time::timeout_at(deadline.into(), acceptors.all_served());
         tokio::select! {
@@ -195,6 +199,7 @@ impl Server {
 
     /// Ends the processes and removes the directory. Returns false if a second signal cut it short.
     async fn end(self, deadline: Instant, signals: &mut Signals) -> bool {
+        self.supervisor.connections().stop_by(deadline);
         self.link.close();
         let pool = self.pool.clone();
         let close = tokio::task::spawn_blocking(move || {
@@ -202,15 +207,9 @@ impl Server {
             closed.inspect_err(|left| tracing::warn!("ending at the deadline: {left}")).is_ok()
         });
         let gone = async {
-            let drained = close.await.unwrap_or(false);
-            if !drained
-                && tokio::time::timeout_at(deadline.into(), self.supervisor.all_gone())
-                    .await
-                    .is_err()
-            {
-                self.supervisor.kill_all();
-            }
-            if tokio::time::timeout(EXIT_TIMEOUT, self.supervisor.all_gone()).await.is_err() {
+            let _ = close.await;
+            let last = deadline.max(Instant::now()) + EXIT_TIMEOUT;
+            if tokio::time::timeout_at(last.into(), self.supervisor.all_gone()).await.is_err() {
                 self.supervisor.kill_all();
             }
         };
@@ -241,14 +240,23 @@ fn build_pool(
         .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let link = spawner.link();
     let limits = configuration.server.pool;
+    let connections = supervisor.connections().clone();
+    connections.set_drain_time(configuration.server.drain_timeout);
+    let log = events::log();
+    let observer = move |event: &Event| {
+        if let Event::Detached { identifier, .. } = event {
+            connections.drains(*identifier);
+        }
+        log(event);
+    };
     let pool = ApplicationPool::builder(spawner)
         .max(limits.max_processes)
         .max_per_app(limits.max_per_application)
         .max_idle_time(limits.max_idle_time)
-        .drain_timeout(configuration.server.shutdown_timeout)
+        .drain_timeout(configuration.server.drain_timeout)
         .stat_throttle(limits.stat_throttle)
         .restart_files(|path| path.metadata()?.modified())
-        .observer(events::log())
+        .observer(observer)
         .build()
         .map_err(|e| Failure::caused_by(&e))?;
     link.set(&pool);

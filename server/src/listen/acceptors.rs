@@ -8,6 +8,7 @@ use crate::client::{Page, Protocol};
 use crate::connection::core::Core;
 use crate::connection::serve;
 use crate::connection::stream::Stream;
+use crate::connection::sweep::Idle;
 use crate::exchange::serving::Serving;
 use crate::listen::budget::Budget;
 use crate::request::head::AnswerTo;
@@ -117,6 +118,8 @@ impl Acceptor {
     ) {
         let sweep = Arc::clone(&self.core.sweep);
         tokio::spawn(async move { sweep.run().await });
+        let core = Arc::clone(&self.core);
+        tokio::spawn(async move { core.sweep.follow(&core.serving.connections).await });
         let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
         loop {
             tokio::select! {
@@ -182,8 +185,9 @@ impl Acceptor {
     /// Closes the oldest idle connection. Returns false if every connection is busy.
     fn make_room(&self) -> bool {
         let others = self.cores.iter().filter(|core| core.index != self.core.index);
-        let mut all = std::iter::once(&self.core).chain(others);
-        if !all.any(|core| core.sweep.evict_oldest()) {
+        let all = std::iter::once(&self.core).chain(others);
+        let evict = |kind| all.clone().any(|core| core.sweep.evict_oldest(kind));
+        if !evict(Idle::Owing) && !evict(Idle::Between) {
             return false;
         }
         let budget = &self.budget;

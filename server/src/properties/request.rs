@@ -32,7 +32,13 @@ pub fn request_head(input: &[u8]) {
     let peer = peer([192, 0, 2, 1]);
     let origin = Forwarded::of(&head, &peer, &"10.0.0.0/8".parse().expect("a network"));
     assert_eq!(origin.remote, peer.remote.ip());
-    let message = Message { head: &head, peer: &peer, origin: &origin, framing: head.framing() };
+    let message = Message {
+        head: &head,
+        peer: &peer,
+        origin: &origin,
+        framing: head.framing(),
+        underscores: true,
+    };
     as_http(message);
     as_pairs(message);
 }

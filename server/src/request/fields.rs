@@ -54,7 +54,7 @@ pub(crate) enum Name {
     ContentType,
     Cookie,
     Date,
-    /// The name of a field for proxies with `_` in place of `-`: as a variable it would pass for that field.
+    /// A name that the server treats specially, with `_` in place of `-`: as a variable it would pass for that field.
     Disguised,
     Expect,
     Forwarded,
@@ -73,6 +73,8 @@ pub(crate) enum Name {
     Te,
     Trailer,
     TransferEncoding,
+    /// Any other name with `_`: as a variable it would pass for the field with `-`.
+    Underscored,
     Upgrade,
 }
 
@@ -105,14 +107,29 @@ impl Name {
         if found != Name::Other {
             return found;
         }
+        if name.contains(&b'_') {
+            return Name::with_underscores(name);
+        }
         let begins_like = |known: &str| {
-            let same = |(a, b): (&u8, &u8)| a.eq_ignore_ascii_case(b) || (*a == b'_' && *b == b'-');
-            name.len() >= known.len() && name.iter().zip(known.as_bytes()).all(same)
+            name.get(..known.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(known.as_bytes()))
         };
         match ["x-forwarded-", "x-url-scheme", "front-end-https"].into_iter().any(begins_like) {
-            true if name.contains(&b'_') => Name::Disguised,
             true => Name::ForwardedDetail,
             false => Name::Other,
+        }
+    }
+
+    /// Classifies a name with `_`, by the start that decides.
+    fn with_underscores(name: &[u8]) -> Name {
+        let mut start = [b'-'; 32];
+        let start = &mut start[..name.len().min(32)];
+        for (to, from) in start.iter_mut().zip(name) {
+            *to = if *from == b'_' { b'-' } else { *from };
+        }
+        match Name::classify(start) {
+            Name::Other => Name::Underscored,
+            _ => Name::Disguised,
         }
     }
 
@@ -318,7 +335,10 @@ mod tests {
             ("X-Forwarded", Name::Other),
             ("X_Forwarded_Proto", Name::Disguised),
             ("x-url_scheme", Name::Disguised),
-            ("api_key", Name::Other),
+            ("api_key", Name::Underscored),
+            ("content_LENGTH", Name::Disguised),
+            ("Transfer_Encoding", Name::Disguised),
+            ("_", Name::Underscored),
             ("Accept", Name::Other),
         ] {
             assert_eq!(Name::classify(name.as_bytes()), known, "{name}");

@@ -16,9 +16,15 @@ pub(crate) fn names_a_host(value: &[u8]) -> bool {
     };
     host && match port {
         [] => true,
-        [b':', digits @ ..] => digits.iter().all(u8::is_ascii_digit),
+        [b':', digits @ ..] => is_port(digits),
         _ => false,
     }
+}
+
+/// Returns whether the digits are a number of a port, or none.
+fn is_port(digits: &[u8]) -> bool {
+    let is_number = digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit);
+    is_number && digits.iter().fold(0, |port, digit| port * 10 + u32::from(digit - b'0')) <= 65_535
 }
 
 /// Returns whether a registered name may have this character.
@@ -49,6 +55,8 @@ mod tests {
             ("[::1]:80", "[::1]"),
             ("[::ffff:1.2.3.4]:", "[::ffff:1.2.3.4]"),
             ("a:", "a"),
+            ("a:65535", "a"),
+            ("a:00080", "a"),
             ("xn--caf-dma", "xn--caf-dma"),
         ] {
             assert!(names_a_host(good.as_bytes()), "{good}");
@@ -64,6 +72,9 @@ mod tests {
             "me@a",
             "a@a",
             "a:b",
+            "a:65536",
+            "a:000080",
+            "[::1]:123456",
             "a:1:2",
             "caf\u{e9}",
             "[]",

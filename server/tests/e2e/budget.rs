@@ -24,6 +24,35 @@ fn idle_connections_beyond_the_limit_are_closed_oldest_first() {
     assert_eq!(lines, 1, "{}", server.log());
 }
 
+/// Connections that owe the head of a request make room, and those that wait between two requests stay.
+#[test]
+fn connections_that_send_no_request_make_room_first() {
+    let dir = wsgi("", "return answer('served')");
+    let options = ["--max-connections", "20", "--threads", "1", "--trusted-proxies", "127.0.0.1"];
+    // With a proxy, a silent connection owes the head of the PROXY protocol.
+    for options in [&options[..4], &options[..]] {
+        for part in [&b""[..], b"G", b"GET / HTTP/1.1\r\nHost: a\r\n", b"PROXY "] {
+            let server = Server::start(dir.path(), options);
+            let mut used = server.client();
+            assert_eq!(used.get("/").unwrap().status, 200);
+            let _silent: Vec<Client> = (0..19)
+                .map(|_| {
+                    let mut client = server.client();
+                    client.send(part).unwrap();
+                    client
+                })
+                .collect();
+            for _ in 0..20 {
+                // The server may not have read the last of the silent clients.
+                eventually("an answer", || {
+                    server.client().get("/").ok().filter(|r| r.status == 200)
+                });
+            }
+            assert_eq!(used.get("/").unwrap().status, 200, "{part:?}");
+        }
+    }
+}
+
 #[test]
 fn a_connection_beyond_the_limit_is_refused_at_once_if_all_are_busy() {
     let dir = wsgi("", "time.sleep(1)\nreturn answer('done')");

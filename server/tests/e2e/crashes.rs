@@ -209,3 +209,67 @@ fn the_error_for_a_removed_directory_does_not_blame_the_interpreter() {
     assert!(text.contains(dir.path().to_str().unwrap()), "{text}");
     assert!(!text.contains("--python"), "{text}");
 }
+
+/// A daemon that a process forks holds the connections of its requests open for as long as it lives.
+const FORKS: &str = "def die(part=b''):\n    \
+    if os.fork() == 0:\n        \
+        os.setsid()\n        \
+        time.sleep(600)\n        \
+        os._exit(0)\n    \
+    os.kill(os.getpid(), 9)";
+
+/// The end of a process ends its requests, whoever holds their connections.
+#[test]
+fn a_client_of_a_dead_process_does_not_wait_for_the_daemon_that_it_has_forked() {
+    let wsgi = wsgi(
+        FORKS,
+        "if path == '/die': die()\n\
+         def begins():\n    yield b'begins'\n    die()\n\
+         if path == '/part':\n    start_response('200 OK', [])\n    return begins()\n\
+         return answer(os.getpid())",
+    );
+    let asgi = app(
+        "asgi.py",
+        &format!(
+            "import os, time\n{FORKS}\n\
+             async def application(scope, receive, send):\n    \
+                 if scope['type'] != 'http': return\n    \
+                 if scope['path'] == '/die': die()\n    \
+                 await send({{'type': 'http.response.start', 'status': 200, 'headers': []}})\n    \
+                 if scope['path'] == '/part':\n        \
+                     await send({{'type': 'http.response.body', 'body': b'begins', 'more_body': True}})\n        \
+                     die()\n    \
+                 await send({{'type': 'http.response.body', 'body': str(os.getpid()).encode()}})\n"
+        ),
+    );
+    let generic = app(
+        "server.py",
+        &format!(
+            "import os, time\n{FORKS}\n\
+             from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n\
+             class Handler(BaseHTTPRequestHandler):\n    \
+                 protocol_version = 'HTTP/1.1'\n    \
+                 def do_GET(self):\n        \
+                     if self.path == '/die': die()\n        \
+                     self.send_response(200)\n        \
+                     self.send_header('Content-Length', '100' if self.path == '/part' else '2')\n        \
+                     self.end_headers()\n        \
+                     self.wfile.write(b'begins' if self.path == '/part' else b'ok')\n        \
+                     if self.path == '/part': die()\n    \
+                 do_POST = do_GET\n\
+             ThreadingHTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()\n"
+        ),
+    );
+    for (dir, command) in [(wsgi, None), (asgi, None), (generic, Some("python3 server.py"))] {
+        let mut options = vec!["--max-pool-size", "2", "--min-instances", "2"];
+        options.extend(command.into_iter().flat_map(|command| ["--start-command", command]));
+        let server = Server::start(dir.path(), &options);
+        for method in ["GET", "POST"] {
+            let reply = server.client().request(method, "/die", &[], b"").unwrap();
+            assert_eq!(reply.status, 502, "{method}");
+            let cut = server.client().request(method, "/part", &[], b"");
+            assert!(cut.is_err(), "{method}: the answer has no end: {cut:?}");
+        }
+        assert!(!server.get("/").is_empty());
+    }
+}

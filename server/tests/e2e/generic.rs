@@ -175,3 +175,49 @@ fn a_program_that_listens_for_other_machines_is_reported() {
     server.get("/");
     server.logs("Let it listen on 127.0.0.1");
 }
+
+/// A careless server sends a body with an answer that has none, a moment later. The body looks like an answer, and no
+/// other client may get it.
+#[test]
+fn a_late_body_behind_an_answer_without_one_reaches_no_other_client() {
+    let dir = app(
+        "server.py",
+        "import os, socket, threading, time\n\
+         late = b'HTTP/1.1 200 OK\\r\\nContent-Length: 8\\r\\n\\r\\nPOISONED'\n\
+         heads = {\n    \
+             '/head': b'HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(late),\n    \
+             '/204': b'HTTP/1.1 204 No Content\\r\\n\\r\\n',\n    \
+             '/304': b'HTTP/1.1 304 Not Modified\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(late),\n    \
+         }\n\
+         def serve(c):\n    \
+             c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\n    \
+             data = b''\n    \
+             while True:\n        \
+                 while b'\\r\\n\\r\\n' not in data:\n            \
+                     part = c.recv(65536)\n            \
+                     if not part: return\n            \
+                     data += part\n        \
+                 head, data = data.split(b'\\r\\n\\r\\n', 1)\n        \
+                 path = head.split(b' ')[1].decode()\n        \
+                 if path not in heads:\n            \
+                     c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\ngood')\n            \
+                     continue\n        \
+                 c.sendall(heads[path])\n        \
+                 time.sleep(0.0005)\n        \
+                 c.sendall(late)\n\
+         listener = socket.create_server(('127.0.0.1', int(os.environ['PORT'])), backlog=100)\n\
+         while True:\n    \
+             c, _ = listener.accept()\n    \
+             threading.Thread(target=serve, args=(c,), daemon=True).start()\n",
+    );
+    let options = ["--start-command", "python3 server.py", "--threads", "1"];
+    let server = Server::start(dir.path(), &options);
+    let (mut careless, mut other) = (server.client(), server.client());
+    for (method, path) in [("HEAD", "/head"), ("GET", "/204"), ("GET", "/304")] {
+        for _ in 0..30 {
+            assert!(careless.request(method, path, &[], b"").unwrap().status < 400, "{path}");
+            let reply = other.get("/").unwrap();
+            assert_eq!((reply.status, reply.text().as_str()), (200, "good"), "{path}");
+        }
+    }
+}

@@ -34,6 +34,8 @@ fn a_request_without_a_host_or_with_several_is_refused() {
             "GET / HTTP/1.1\r\nHost: a/b\r\n",
             "GET / HTTP/1.1\r\nHost: me@a\r\n",
             "GET / HTTP/1.1\r\nHost: :80\r\n",
+            "GET / HTTP/1.1\r\nHost: a:65536\r\n",
+            &format!("GET / HTTP/1.1\r\nHost: a:{}\r\n", "1".repeat(5000)),
         ] {
             let mut client = server.client();
             client.send(format!("{wrong}\r\n").as_bytes()).unwrap();

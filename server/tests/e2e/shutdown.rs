@@ -2,7 +2,7 @@
 
 use crate::asgi::websocket;
 use crate::server::{
-    Server, Signal, after, eventually, example, is_alive, node, run, start_command, wsgi,
+    Server, Signal, after, app, eventually, example, is_alive, node, run, start_command, wsgi,
 };
 use std::fs;
 use std::io::Read;
@@ -149,12 +149,88 @@ fn a_process_that_ignores_sigterm_is_killed() {
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
          threading.Thread(target=time.sleep, args=(60,)).start()\nreturn answer('ok')",
     );
-    let mut server = Server::start(dir.path(), &[]);
+    let mut server = Server::start(dir.path(), &["--shutdown-timeout", "1"]);
     server.get("/");
     let pids = server.pids();
     server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert_clean(&server, &pids);
+    // The log names what was cut: the process, the time, and the backtrace of its threads.
+    server.logs("does not exit: killing it. Its work has gone on for");
+    server.logs("most recent call first");
+}
+
+/// An ASGI application that works for 7 s after each answer. Its file `done` says that the work has ended.
+fn with_background_work() -> TempDir {
+    app(
+        "asgi.py",
+        "import asyncio, os\n\
+         async def application(scope, receive, send):\n    \
+             if scope['type'] != 'http': return\n    \
+             await send({'type': 'http.response.start', 'status': 200, 'headers': []})\n    \
+             await send({'type': 'http.response.body', 'body': str(os.getpid()).encode()})\n    \
+             if scope['path'] == '/work':\n        \
+                 await asyncio.sleep(7)\n        \
+                 open('done', 'w').close()\n",
+    )
+}
+
+/// The work takes longer than the processes had to leave, whatever the options said.
+#[test]
+fn work_in_the_background_ends_before_its_process_at_a_stop_and_at_a_restart() {
+    for how in ["stop", "restart"] {
+        let dir = with_background_work();
+        let mut server = Server::start(dir.path(), &[]);
+        let pids = server.pids();
+        server.get("/work");
+        assert!(run(server.runtime.path(), &[how]).status.success());
+        if how == "stop" {
+            assert!(server.ended().success());
+        } else {
+            server.get("/");
+            eventually("the end of the old process", || (!is_alive(pids[0])).then_some(()));
+        }
+        assert!(dir.path().join("done").exists(), "{how}: the work was cut");
+        assert!(!server.log().contains("does not exit"));
+    }
+}
+
+#[test]
+fn work_in_the_background_is_cut_at_the_deadline_and_named() {
+    for (how, option) in [("stop", "--shutdown-timeout"), ("restart", "--drain-timeout")] {
+        let dir = with_background_work();
+        let mut server = Server::start(dir.path(), &[option, "1"]);
+        let pids = server.pids();
+        server.get("/work");
+        assert!(run(server.runtime.path(), &[how]).status.success());
+        if how == "stop" {
+            assert!(server.ended().success());
+        } else {
+            server.get("/");
+            eventually("the end of the old process", || (!is_alive(pids[0])).then_some(()));
+        }
+        server.logs(&format!("App {} does not exit: killing it", pids[0]));
+        server.logs("GET /work");
+        assert!(!dir.path().join("done").exists(), "{how}");
+    }
+}
+
+/// A restart gives WebSockets half of `--drain-timeout`. `status` lists their old process until then, and `detach` finds it.
+#[test]
+fn websockets_of_a_process_that_leaves_are_closed_with_1012() {
+    let server =
+        Server::start(&example("asgi"), &["--drain-timeout", "8", "--no-rolling-restarts"]);
+    let old = server.pids();
+    let mut socket = websocket(&server);
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    assert!(server.get("/").contains("ASGI"));
+    let detached = run(server.runtime.path(), &["detach", &old[0].to_string()]);
+    assert!(detached.status.success(), "{detached:?}");
+    let mut frame = [0; 4];
+    socket.stream.read_exact(&mut frame).unwrap();
+    assert_eq!((frame[0], u16::from_be_bytes([frame[2], frame[3]])), (0x88, 1012));
+    socket.send(&[&[0x88, 0x82, 0, 0, 0, 0], &frame[2..]].concat()).unwrap();
+    eventually("the end of the old process", || (!is_alive(old[0])).then_some(()));
 }
 
 #[test]
@@ -172,7 +248,7 @@ fn websockets_are_told_of_a_stop_while_open_requests_finish() {
     assert_eq!(slow.reply("GET").unwrap().status, 200);
     let mut frame = [0; 4];
     socket.stream.read_exact(&mut frame).unwrap();
-    assert_eq!((frame[0], u16::from_be_bytes([frame[2], frame[3]])), (0x88, 1012));
+    assert_eq!((frame[0], u16::from_be_bytes([frame[2], frame[3]])), (0x88, 1001));
     // The client answers with the same frame, masked by zeros.
     socket.send(&[&[0x88, 0x82, 0, 0, 0, 0], &frame[2..]].concat()).unwrap();
     assert!(server.ended().success());
@@ -193,7 +269,8 @@ fn an_upgraded_connection_ends_with_its_process() {
                socket.on('data', (d) => socket.write(d));\n\
                process.on('SIGTERM', () => {{ {farewell} }}); }});"
         ));
-        let mut server = Server::start(dir.path(), &[]);
+        // The second application ends at the deadline only.
+        let mut server = Server::start(dir.path(), &["--shutdown-timeout", "3"]);
         let pids = server.pids();
         let mut client = server.client();
         let upgrade = [("Connection", "Upgrade"), ("Upgrade", "echo")];

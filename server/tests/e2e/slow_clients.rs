@@ -1,6 +1,6 @@
 //! Clients that are slow, or leave: a process is held only while it works.
 
-use crate::server::{HALF_CLOSE, Server, eventually, node, run, wsgi};
+use crate::server::{HALF_CLOSE, Server, app, eventually, node, run, wsgi};
 use cabrank_checks_harness::Client;
 use std::time::{Duration, Instant};
 
@@ -60,6 +60,53 @@ fn six_slow_readers_hold_no_process() {
         for client in &mut slow {
             let reply = client.reply("GET").unwrap();
             assert_eq!(reply.body.len(), size);
+        }
+    }
+}
+
+/// The applications take any number of requests, so `--max-requests-in-progress` is the only bound.
+#[test]
+fn six_slow_readers_hold_no_place_among_the_requests_in_progress() {
+    let size = 16 << 20; // more than the sockets and the server's memory take
+    let node = node(&format!(
+        "http.createServer((q, s) => s.end(q.url === '/big' ? 'x'.repeat({size}) : 'small'))\
+         .listen(0);"
+    ));
+    let asgi = app(
+        "asgi.py",
+        &format!(
+            "async def application(scope, receive, send):\n    \
+                 if scope['type'] != 'http': return\n    \
+                 body = b'x' * {size} if scope['path'] == '/big' else b'small'\n    \
+                 await send({{'type': 'http.response.start', 'status': 200, 'headers': []}})\n    \
+                 await send({{'type': 'http.response.body', 'body': body}})\n"
+        ),
+    );
+    let generic = app(
+        "server.py",
+        &format!(
+            "import os\n\
+             from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n\
+             class Handler(BaseHTTPRequestHandler):\n    \
+                 protocol_version = 'HTTP/1.1'\n    \
+                 def do_GET(self):\n        \
+                     body = b'x' * {size} if self.path == '/big' else b'small'\n        \
+                     self.send_response(200)\n        \
+                     self.send_header('Content-Length', str(len(body)))\n        \
+                     self.end_headers()\n        \
+                     self.wfile.write(body)\n\
+             ThreadingHTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()\n"
+        ),
+    );
+    for (dir, command) in [(node, None), (asgi, None), (generic, Some("python3 server.py"))] {
+        let mut options = vec!["--max-pool-size", "1", "--max-requests-in-progress", "6"];
+        options.extend(command.into_iter().flat_map(|command| ["--start-command", command]));
+        let server = Server::start(dir.path(), &options);
+        let mut slow: Vec<Client> = (0..6).map(|_| begin(&server, "/big")).collect();
+        eventually("an idle process", || (active(&server) == 0).then_some(()));
+        assert_eq!(server.get("/"), "small");
+        for client in &mut slow {
+            assert_eq!(client.reply("GET").unwrap().body.len(), size);
         }
     }
 }
@@ -222,4 +269,22 @@ fn a_slow_head_and_a_trickling_body_are_ended() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(refused, "the server waits for ever");
+}
+
+#[test]
+fn a_slow_head_of_the_proxy_protocol_is_ended() {
+    let dir = wsgi("", "return answer('here')");
+    let options = ["--header-timeout", "1", "--trusted-proxies", "127.0.0.1"];
+    let server = Server::start(dir.path(), &options);
+    let mut proxy = server.client();
+    // A head of version 2, whose rest of 4,096 bytes does not come.
+    proxy.send(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x10\x00").unwrap();
+    let begun = Instant::now();
+    let mut ended = false;
+    while begun.elapsed() < Duration::from_secs(20) && !ended {
+        // Each byte comes in time, and the head does not.
+        ended = proxy.send(b"x").is_err();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(ended, "the server waits for ever");
 }

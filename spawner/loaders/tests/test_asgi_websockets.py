@@ -126,3 +126,11 @@ class AsgiWebSockets(AsgiLoader):
         self.assertEqual(ws.frame()[1][:2], (1012).to_bytes(2, "big"))
         self.assertEqual(loader.lines.readline(), b"1012 the service restarts\n")
         self.check_exit(loader)
+
+    def test_a_stop_tells_websockets_that_the_server_goes_away(self):
+        loader = self.app(self.ECHO)
+        ws = self.socket(loader)
+        loader.channel.sendall(b"s")
+        self.assertEqual(ws.frame()[1][:2], (1001).to_bytes(2, "big"))
+        self.assertEqual(loader.lines.readline(), b"1001 the server stops\n")
+        self.check_exit(loader)

@@ -164,6 +164,10 @@ async fn act(
             scene.kill(0);
             return None;
         }
+        DiesUnseen => {
+            scene.kill(0);
+            scene.notice(0);
+        }
         TalksNonsense => app.write_all(b"nonsense\r\n\r\nnonsense").await.unwrap(),
         Aborts => app.write_all(b"A\0\0\0").await.unwrap(),
         TakesTooLong => scene.pass(MAX_REQUEST_TIME * 2),

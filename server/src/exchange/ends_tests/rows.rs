@@ -12,6 +12,8 @@ pub(super) enum Cause {
     Closes,
     /// The process dies.
     Dies,
+    /// The process dies, and a daemon that it has forked holds the connection open.
+    DiesUnseen,
     /// The application sends bytes that are no answer.
     TalksNonsense,
     /// The application gives the request up (kept sessions).
@@ -128,6 +130,9 @@ pub(super) const ROWS: &[Row] = &[
     row(Dies, State::Nothing, ALL, BOTH, (Ended::Refused, Got::Page(502), Stays), Fate::Detached),
     row(Dies, State::Head, ALL, BOTH, (Ended::Cut, Got::Head, Ends), Fate::Detached),
     row(Dies, State::Part, ALL, BOTH, (Ended::Cut, Got::Part, Ends), Fate::Detached),
+    row(DiesUnseen, State::Nothing, ALL, BOTH, (Ended::Refused, Got::Page(502), Stays), Fate::Detached),
+    row(DiesUnseen, State::Head, ALL, BOTH, (Ended::Cut, Got::Head, Ends), Fate::Detached),
+    row(DiesUnseen, State::Part, ALL, BOTH, (Ended::Cut, Got::Part, Ends), Fate::Detached),
     row(TalksNonsense, State::Nothing, ALL, BOTH, (Ended::Refused, Got::Page(502), Stays), Fate::Closed),
     row(TalksNonsense, State::Head, &[KeptSession], BOTH, (Ended::Cut, Got::Head, Ends), Fate::Closed),
     row(TalksNonsense, State::Head, &[HttpSession], UNKNOWN, (Ended::Cut, Got::Head, Ends), Fate::Closed),
@@ -188,7 +193,10 @@ impl Cause {
 
     /// Returns whether a client that has ended its output can be the cause.
     pub(super) fn allows_half_close(self) -> bool {
-        matches!(self, Finishes | Closes | Dies | TalksNonsense | Aborts | TakesTooLong)
+        matches!(
+            self,
+            Finishes | Closes | Dies | DiesUnseen | TalksNonsense | Aborts | TakesTooLong
+        )
     }
 
     /// Returns the body of the answer.

@@ -19,7 +19,7 @@ impl Exchange<'_, '_> {
             }
             let Bytes { from_app, reply, .. } = &mut *self.bytes;
             let to = self.request.head.answer_to();
-            let heard = self.download.next(cx, &mut attempt.lane, from_app, reply, to);
+            let heard = self.download.next(cx, attempt, from_app, reply, to);
             match heard.map_err(|failure| self.failed(failure))? {
                 Heard::Nothing => return Ok(moved),
                 Heard::More => {}
@@ -42,14 +42,16 @@ impl Exchange<'_, '_> {
         if data.is_empty() || self.outbox.is_full() {
             return moved;
         }
-        let buffers = self.buffers;
-        self.outbox.push(to_client, data, self.side, || buffers.answer());
+        let (buffers, side) = (self.buffers, &*self.side);
+        self.outbox.push(to_client, || buffers.answer(), |out| side.push_body(out, data));
         self.download.consume(from_app);
         true
     }
 
     fn interim(&mut self) {
-        self.side.push_interim(&mut self.bytes.to_client, &self.bytes.reply);
+        let Bytes { reply, to_client, .. } = &mut *self.bytes;
+        let (buffers, side) = (self.buffers, &mut *self.side);
+        self.outbox.push(to_client, || buffers.answer(), |out| side.push_interim(out, reply));
     }
 
     fn begin_answer(&mut self) {
@@ -57,7 +59,9 @@ impl Exchange<'_, '_> {
         let is_last = self.client.has_ended && self.bytes.input.is_empty();
         let closes = self.client.is_closing() || is_last;
         self.request.record.status = self.bytes.reply.status();
-        self.side.push_head(&mut self.bytes.to_client, &self.bytes.reply, closes);
+        let Bytes { reply, to_client, .. } = &mut *self.bytes;
+        let (buffers, side) = (self.buffers, &mut *self.side);
+        self.outbox.push(to_client, || buffers.answer(), |out| side.push_head(out, reply, closes));
     }
 
     /// Ends the answer, and gives connection and session back. Returns whether anything has changed.
@@ -114,6 +118,10 @@ impl Exchange<'_, '_> {
         if self.request.head.upgrade().is_none() {
             let why = "the application upgraded a connection without a request for it".into();
             return End::Refused(Refusal::NoAnswer { why, reached: Reached::Nonsense });
+        }
+        if self.outbox.is_midway(&self.bytes.to_client) {
+            // The tunnel has no queue, and the client has not even read these.
+            return End::Cut("the client does not read interim answers before an upgrade".into());
         }
         self.request.record.status = self.bytes.reply.status();
         self.side.push_switch(&mut self.bytes.to_client, &self.bytes.reply);
