@@ -266,7 +266,8 @@ if os.fork():
     os.kill(worker, 9)
 # This process has the request's connection.
 os.setsid()
-while os.path.exists(f'/proc/{worker}'): time.sleep(0.01)
+# Until then, the next process and the threads of the server would take the pid.
+while os.path.exists(f'/proc/{worker}') or not os.path.exists('go'): time.sleep(0.01)
 while True:
     open('/proc/sys/kernel/ns_last_pid', 'w').write(str(worker - 1))
     victim = os.fork()
@@ -303,6 +304,9 @@ fn a_request_that_outlives_its_process_ends_no_other_process() {
     let server = Server::start_with(command, runtime);
     let mut client = server.client();
     client.send(b"GET /die HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let is_replaced = || (server.log().matches("is ready").count() == 2).then_some(());
+    eventually("another process is ready", is_replaced);
+    fs::write(dir.path().join("go"), "").unwrap();
     server.logs("reused");
     // The request has ended with its process. Its time for the work, and that for a backtrace, pass.
     std::thread::sleep(std::time::Duration::from_secs(4));
