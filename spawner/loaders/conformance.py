@@ -15,7 +15,7 @@ application, which `--app` replaces for other languages. It answers by the path:
     /late       200, `begun`, and then an error; no Content-Length
     /short      200, Content-Length: 10, `begun`, and then the end
     /empty      204
-    /steps      what the player of walks commands: walks.py describes it (only for kept sessions)
+    /steps      what the player of walks commands: walks.py describes it
 
 Exit code 0: the loader passes. 1: the output names the failures.
 """
@@ -287,9 +287,10 @@ class KeptSession(Answers, LoaderCase):
 class Walks(LoaderCase):
     def test_walks_of_the_machine(self):
         loader = self.start()
-        if all(kind != "kept_session" for kind, _, _ in loader.sockets.values()):
-            self.skipTest("the loader does not offer kept sessions")
-        player = walks.Player(self, loader)
+        protocols = {protocol for protocol, _, _ in loader.sockets.values()}
+        if not protocols & {"kept_session", "http_session"}:
+            self.skipTest("the loader keeps no connection")
+        player = (walks.Player if "kept_session" in protocols else walks.HttpPlayer)(self, loader)
         self.addCleanup(player.close)
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "walks.txt")) as file:
             for number, walk in enumerate(file, 1):

@@ -5,11 +5,12 @@ application does, the player commands. The reference application answers the pat
 socket that the header `Control` names, and so does each thread and each child that it leaves behind. Each sends one line, its kind
 (`request`, `reader`, `writer` or `child`), a space and the mark. It then obeys one command a line, with one line as the reply:
 
-    read            reads up to 10 bytes of the request; replies `got`, a space and the bytes, or `error`
+    read            reads up to 10 bytes of the request; replies `got`, a space and the bytes, or `error`. In HTTP it does not wait
     write           writes the bytes in the header `Mark` to the answer; replies `ok` or `error`
     leave-reader    starts a thread that obeys `read`, and ends with `end`; replies `ok`
     leave-writer    the same with `write`
-    fork            forks a child that obeys `try`, and then goes on as its parent would; replies `ok`
+    fork            forks a child that obeys `try`, and then goes on as its parent would; replies `ok`, or `none` where the language
+                    cannot fork
     try             reads and writes as a child; replies with the replies of both, with a comma. The child may leave instead
     end-answer      returns, which ends the answer; no reply
     abort           raises an error; no reply
@@ -23,6 +24,7 @@ import socket
 
 from driver import DEADLINE, KeptConnection, frame, head
 
+PATH = "/steps"
 MARK = re.compile(rb"mark-\d{5}")
 
 
@@ -59,8 +61,70 @@ class Served:
         self.is_left = False  # whether its client has left
 
 
+class HttpConnection:
+    """The server's end of a connection of `http_session`."""
+
+    def __init__(self, loader):
+        self.conn = loader.connect("http_session")
+        self.bytes = self.conn.makefile("rb")
+
+    def line(self):
+        line = self.bytes.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("the connection has ended")
+        return line[:-2]
+
+    def read(self, size):
+        data = self.bytes.read(size)
+        if len(data) < size:
+            raise ConnectionError("the connection has ended")
+        return data
+
+    def parts(self):
+        """Yield the parts of the next answer.
+
+        Raises:
+            ConnectionError: The answer is cut.
+        """
+        yield self.line()
+        fields = {}
+        while line := self.line():
+            name, _, value = line.partition(b":")
+            fields[name.lower()] = value.strip()
+            yield line
+        if b"content-length" in fields:
+            yield self.read(int(fields[b"content-length"]))
+        elif fields.get(b"transfer-encoding") == b"chunked":
+            while size := int(self.line(), 16):
+                yield self.read(size)
+                self.line()
+            self.line()
+
+    def close(self):
+        self.bytes.close()
+        self.conn.close()
+
+
 class Player:
     """Plays walks, one after the other, against one loader."""
+
+    def open(self):
+        return KeptConnection(self.loader)
+
+    def encode(self, mark):
+        """Return the items of a request: its head, a part of its body, and its end."""
+        return [head(PATH_INFO=PATH, REQUEST_METHOD="POST", HTTP_CONTROL=self.path, HTTP_MARK=mark.decode()), frame(mark), frame(b"")]
+
+    def receive_answer(self, request):
+        """Read an answer. Return its last frame, or nothing if the connection has ended before."""
+        kind = ""
+        while kind not in ("E", "A"):
+            got = self.connection.frame()
+            if got is None:
+                return ""
+            kind, data = got
+            request.answer += data
+        return kind
 
     def __init__(self, test, loader):
         self.test, self.loader = test, loader
@@ -71,6 +135,8 @@ class Player:
         self.listener.listen(10)
         self.marks = 0
         self.connection = None
+        self.early = {}  # actors that came before the walk has come to them
+        self.hung_up = set()  # the marks of requests that were not taken before their connection ended
 
     def close(self):
         self.listener.close()
@@ -99,29 +165,30 @@ class Player:
 
     def actor(self, kind, request):
         """Return the control connection of an actor of the request."""
-        while True:
+        wanted = kind, request.mark.decode()
+        while wanted not in self.early:
             conn, _ = self.listener.accept()
             conn.settimeout(DEADLINE)
             actor = Actor(conn)
-            if actor.mark == request.mark.decode():
-                self.test.assertEqual(actor.kind, kind)
-                return actor
-            # The loader has taken the head of a request whose connection had ended.
-            actor.tell("end-answer")
-            actor.close()
+            if actor.mark in self.hung_up:
+                # The loader has taken the head of a request whose connection had ended.
+                actor.tell("end-answer")
+                actor.close()
+            else:
+                self.early[actor.kind, actor.mark] = actor
+        return self.early.pop(wanted)
 
     # The server.
 
     def connect(self):
-        self.connection = KeptConnection(self.loader)
+        self.connection = self.open()
 
     def begin(self):
         self.marks += 1
         self.awaited = Served(b"mark-%05d" % self.marks)
         self.requests.append(self.awaited)
-        self.to_send = [frame(self.awaited.mark), frame(b"")]
-        self.connection.conn.sendall(head(PATH_INFO="/steps", REQUEST_METHOD="POST", HTTP_CONTROL=self.path,
-                                          HTTP_MARK=self.awaited.mark.decode()))
+        self.to_send = self.encode(self.awaited.mark)
+        self.send()
 
     def send(self):
         self.connection.conn.sendall(self.to_send.pop(0))
@@ -138,13 +205,7 @@ class Player:
     def receive_to(self, last):
         """Read the answer to its last frame. A client that has left may get less."""
         request, self.awaited = self.awaited, None
-        kind = ""
-        while kind not in ("E", "A"):
-            got = self.connection.frame()
-            if got is None:
-                break
-            kind, data = got
-            request.answer += data
+        kind = self.receive_answer(request)
         if kind != last and not request.is_left:
             self.test.fail(f"the answer ends with {kind!r} instead of {last!r}")
         if request.is_left or kind != "E":
@@ -157,6 +218,8 @@ class Player:
         self.connection.conn.shutdown(socket.SHUT_WR)
 
     def hang_up(self):
+        if "request" not in self.awaited.actors:
+            self.hung_up.add(self.awaited.mark.decode())
         self.connection.close()
         self.connection, self.awaited, self.to_send = None, None, []
 
@@ -198,8 +261,8 @@ class Player:
         self.leave("writer")
 
     def fork(self):
-        self.test.assertEqual(self.serving.actors["request"].ask("fork"), b"ok\n")
-        self.serving.actors["child"] = self.actor("child", self.serving)
+        if self.serving.actors["request"].ask("fork") != b"none\n":
+            self.serving.actors["child"] = self.actor("child", self.serving)
 
     def reader_takes(self, request):
         self.look(request, request.actors["reader"].ask("read"))
@@ -208,11 +271,35 @@ class Player:
         request.actors["writer"].ask("write")
 
     def child_goes_on(self, request):
-        child = request.actors["child"]
+        child = request.actors.get("child")
+        if child is None:
+            return
         child.tell("try")
         reply = child.lines.readline()
         self.look(request, reply)  # it may have a copy of bytes that had been read before
         if reply:  # else a write was a return into the loader, and the child has left
             self.test.assertTrue(reply.endswith(b",error\n"), f"a forked child writes: {reply}")
-            child.tell("end-answer")
-            self.test.assertEqual(child.lines.readline(), b"", "a forked child goes on")
+            try:
+                child.tell("end-answer")
+                self.test.assertEqual(child.lines.readline(), b"", "a forked child goes on")
+            except ConnectionError:
+                pass  # it has left already
+
+
+class HttpPlayer(Player):
+    """The same over HTTP: an answer that is cut stands for an abort."""
+
+    def open(self):
+        return HttpConnection(self.loader)
+
+    def encode(self, mark):
+        first = b"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nControl: %s\r\nMark: %s\r\n\r\n"
+        return [first % (PATH.encode(), self.path.encode(), mark), b"%x\r\n%s\r\n" % (len(mark), mark), b"0\r\n\r\n"]
+
+    def receive_answer(self, request):
+        try:
+            for part in self.connection.parts():
+                request.answer += part
+            return "E"
+        except ConnectionError:
+            return "A"

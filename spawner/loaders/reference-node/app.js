@@ -1,6 +1,47 @@
 // The reference application of conformance.py for loaders of Node applications.
 
 const http = require('http');
+const net = require('net');
+
+// The path /steps: what the player of walks commands (walks.py).
+function steps(request, response) {
+  const { control, mark } = request.headers;
+  const commands = {
+    read: () => `got ${request.read(10) || ''}`,
+    write: () => {
+      if (response.writableEnded || response.destroyed) return 'error';
+      response.write(mark);
+      return 'ok';
+    },
+    fork: () => 'none',
+    'leave-reader': () => obey('reader') && 'ok',
+    'leave-writer': () => obey('writer') && 'ok',
+    end: (player) => player.end(),
+    'end-answer': (player) => {
+      response.end();
+      player.end();
+    },
+    abort: (player) => {
+      response.destroy();
+      player.end();
+    },
+  };
+  request.on('error', () => {});
+  response.on('error', () => {});
+
+  function obey(kind) {
+    const player = net.connect(control, () => player.write(`${kind} ${mark}\n`));
+    player.on('error', () => {});
+    player.setEncoding('utf8').on('data', (text) => {
+      for (const command of text.split('\n').filter(Boolean)) {
+        const reply = commands[command](player);
+        if (typeof reply === 'string') player.write(`${reply}\n`);
+      }
+    });
+    return true;
+  }
+  obey('request');
+}
 
 async function answer(request, response) {
   const [path, query] = request.url.split('?');
@@ -36,6 +77,9 @@ async function answer(request, response) {
     case '/short':
       response.setHeader('Content-Length', 10);
       response.write('begun', () => response.destroy());
+      break;
+    case '/steps':
+      steps(request, response);
       break;
     case '/empty':
       response.writeHead(204).end();
