@@ -46,7 +46,7 @@ impl Notes {
 }
 
 /// The processes that a test plays. Each is given to one request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Played {
     free: Mutex<VecDeque<AppConnection>>,
     notes: Notes,
@@ -84,7 +84,6 @@ pub(crate) const LIMITS: ServerLimits = ServerLimits {
         keep_alive: Duration::from_secs(60),
         header: Duration::from_secs(60),
         client: Duration::from_secs(60),
-        request: Some(MAX_REQUEST_TIME),
     },
     min_client_rate: 500,
     max_header_size: 8192,
@@ -166,7 +165,7 @@ impl Scene {
             buffers: Buffers::new(Directory::Fixed(dir.path().into()), &LIMITS),
             applications: vec![Arc::new(Served {
                 processes: Processes::Played(played),
-                max_request_time: LIMITS.timeouts.request,
+                max_request_time: Some(MAX_REQUEST_TIME),
                 retries: true,
                 shows_details: false,
             })],
