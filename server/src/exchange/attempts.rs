@@ -77,10 +77,7 @@ async fn run(
     let process = Arc::clone(&attempt.process);
     let mut exchange = Exchange::new(client, request, bytes, side, buffers, attempt);
     let end = exchange.run().await;
-    let sent = exchange.delivered();
-    let attempt = exchange.into_attempt();
-    request.record.sent = sent;
-    let Some(attempt) = attempt else { return (end, None) };
+    let Some(attempt) = exchange.into_attempt() else { return (end, None) };
     match &end {
         End::Refused(Refusal::NoAnswer { .. }) => return (end, attempt.hold),
         End::Cut(why) => {
@@ -92,7 +89,7 @@ async fn run(
             }
         }
         End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, attempt),
-        End::Switched => tunnel::run(client, bytes, attempt).await,
+        End::Switched => tunnel::run(client, bytes, attempt, &mut request.record).await,
         End::Left | End::GivenUp(_) | End::Refused(_) => {
             let rest = std::mem::take(&mut bytes.from_app);
             abandoned::abandon(application, attempt, rest, request.head.answer_to());

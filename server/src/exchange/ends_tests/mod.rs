@@ -10,7 +10,7 @@ mod play;
 mod rows;
 
 use super::played::{Scene, eventually, read_rest, read_until};
-use crate::observe::record::tests::ENDS;
+use crate::observe::record::tests::READ;
 use cabrank_spawner::Protocol::{HttpSession, KeptSession, Session};
 use play::{Answer, play};
 use rows::{Framing, ROWS};
@@ -50,7 +50,7 @@ async fn each_end_in_each_state_of_the_answer() {
                         failures.push(format!("{variant}: {wrong}"));
                     }
                     // A connection that stays has had another request.
-                    let ends = ENDS.take();
+                    let ends: Vec<_> = READ.take().into_iter().map(|facts| facts.end).collect();
                     if ends.first() != Some(&row.end) {
                         failures.push(format!("{variant}: the records end with {ends:?}"));
                     }
