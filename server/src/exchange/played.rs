@@ -34,7 +34,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-pub(crate) use waits::{eventually, read_rest, read_until, within};
+pub(crate) use waits::{eventually, read_rest, read_until, within, within_a_play};
 
 /// The events of the requests' holds, in their order.
 #[derive(Clone, Debug, Default)]

@@ -92,6 +92,11 @@ fn read(record: &Record<'_>) {
     }
 }
 
+/// Returns the text as a line shows it. An unreadable head has none.
+fn known(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
 /// The line of the log.
 struct Line<'a> {
     record: &'a Record<'a>,
@@ -102,8 +107,6 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Record { head, client, begun, session, attempts, status: _, received, sent, end } =
             self.record;
-        // An unreadable head has neither.
-        let known = |text| if text == "" { "-" } else { text };
         let path = String::from_utf8_lossy(head.path());
         let (method, path, status) = (known(head.method()), known(&path), self.record.status());
         let ms = |time: Duration| time.as_secs_f64() * 1e3;

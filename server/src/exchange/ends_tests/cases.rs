@@ -185,7 +185,7 @@ async fn at_a_stop_a_page_says_that_the_connection_closes() {
     assert!(page.contains("502") && page.contains("connection: close"), "{page}");
 }
 
-/// A test that waits in vain fails with a message.
+/// The deadline of a wait is that of the real clock, so a wait may be for a time-out of the paused one.
 #[tokio::test(start_paused = true)]
 async fn a_wait_moves_the_paused_clock_on() {
     let hour = Duration::from_secs(3600);

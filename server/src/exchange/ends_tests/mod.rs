@@ -10,7 +10,7 @@ mod cases;
 mod play;
 mod rows;
 
-use crate::exchange::played::within;
+use crate::exchange::played::within_a_play;
 use crate::observe::record::tests::{Facts, READ};
 use play::play;
 use rows::{Got, ROWS, Row};
@@ -57,11 +57,8 @@ async fn each_end_in_each_state_of_the_answer() {
                         row.cause, row.state
                     );
                     READ.take();
-                    let wrong = match or_panic(within(
-                        "the play ends",
-                        play(row, lane, framing, half_closes),
-                    ))
-                    .await
+                    let wrong = match or_panic(within_a_play(play(row, lane, framing, half_closes)))
+                        .await
                     {
                         Err(panic) => Some(panic),
                         // A connection that stays has had another request.

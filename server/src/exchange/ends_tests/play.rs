@@ -110,8 +110,15 @@ pub(super) async fn play(
     }
 
     let mut wrong = Vec::new();
+    // Nothing that the client sends after it is a request.
+    let is_last_page =
+        matches!(cause, StopsSending | SendsNonsense | GrowsTooLarge) && state == State::Nothing;
     if half_closes || row.then == Ends {
         seen.extend(read_rest(&mut scene.client).await);
+        // Else a reset would take the page from a client that is still sending.
+        if is_last_page && scene.has_closed() {
+            wrong.push("the server does not read on after its page".into());
+        }
         if !scene.closes().await {
             wrong.push("the client's connection stays open".into());
         }
@@ -131,7 +138,8 @@ pub(super) async fn play(
         wrong.push(format!("the client got {got:?}: {seen:?}"));
     }
     let text = String::from_utf8_lossy(&seen).to_lowercase();
-    if cause == TheServerStops && state == State::Nothing && !text.contains("connection: close") {
+    let says_so = is_last_page || cause == TheServerStops && state == State::Nothing;
+    if says_so && !text.contains("connection: close") {
         wrong.push("the answer does not say that the connection closes".into());
     }
     if let Some(what) = fate_is_other(row, &mut scene, app, lane, &after).await {

@@ -12,10 +12,19 @@ const DEADLINE: Duration = Duration::from_secs(30);
 ///
 /// The runtime's clock is paused, and moves on while all tasks wait. So a thread watches the real one.
 pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    within_time(DEADLINE, what, work).await
+}
+
+/// Waits for a whole play, as [`within`] does for one of its waits.
+pub(crate) async fn within_a_play<T>(work: impl Future<Output = T>) -> T {
+    within_time(DEADLINE * 4, "the play ends", work).await
+}
+
+async fn within_time<T>(limit: Duration, what: &str, work: impl Future<Output = T>) -> T {
     let (expire, expired) = oneshot::channel();
     let (_done, done) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
-        if done.recv_timeout(DEADLINE) == Err(RecvTimeoutError::Timeout) {
+        if done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let _ = expire.send(());
         }
     });
