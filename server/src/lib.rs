@@ -13,7 +13,7 @@
 //! - `exchange`: one request, from its head to the end of its answer;
 //! - `observe`: the log, and the record of each request;
 //! - `admin`: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`, `disable`, `enable`;
-//! - `failure`: the errors that end the program, and its exit codes;
+//! - `failure`: the errors that end a command, and its exit codes;
 //! - `properties`: for tests and fuzz targets, what each parser promises for all bytes.
 
 mod admin;

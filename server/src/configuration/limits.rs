@@ -39,7 +39,6 @@ impl ServerLimits {
                 header: options.header_timeout.0,
                 client: options.client_timeout.0,
                 upgraded: (options.drain_timeout().0 / 2).min(UPGRADED),
-                request: options.max_request_time.limit(),
             },
             min_client_rate: options.min_client_rate.0,
             max_header_size: options.max_header_size.0,
@@ -51,7 +50,7 @@ impl ServerLimits {
     }
 }
 
-/// The time-outs of requests, which each core looks at together.
+/// The time-outs of clients. Each core looks at all of them together, and at those of the applications.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     /// Between two requests of a connection. Zero: no limit, as in the next two.
@@ -62,17 +61,16 @@ pub(crate) struct Timeouts {
     pub(crate) client: Duration,
     /// For an upgraded connection whose process leaves.
     pub(crate) upgraded: Duration,
-    /// For the work of a process on one request; `None`: no limit.
-    pub(crate) request: Option<Duration>,
 }
 
 impl Timeouts {
-    /// Returns how often the server looks at them: once a second, or more often where one is short.
-    pub(crate) fn sweep_pause(&self) -> Duration {
+    /// Returns how often the server looks at them, and at the limits on the work of processes (`works`): once a second, or
+    /// more often where one is short.
+    pub(crate) fn sweep_pause(&self, works: impl Iterator<Item = Duration>) -> Duration {
         // Names each field, so that a new one cannot be forgotten: it would pass up to a second late.
-        let Timeouts { keep_alive, header, client, upgraded, request } = *self;
-        let limits = [keep_alive, header, client, upgraded, request.unwrap_or_default()];
-        let shortest = limits.into_iter().filter(|l| !l.is_zero()).min().unwrap_or(Duration::MAX);
+        let Timeouts { keep_alive, header, client, upgraded } = *self;
+        let limits = [keep_alive, header, client, upgraded].into_iter().chain(works);
+        let shortest = limits.filter(|limit| !limit.is_zero()).min().unwrap_or(Duration::MAX);
         (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }
 }

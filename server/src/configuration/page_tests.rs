@@ -2,6 +2,7 @@
 
 use crate::configuration::options::TABLE;
 use crate::configuration::table::{Default, Heading, Row, Scope};
+use cabrank_spawner::app_type::{REGISTRY, Service};
 use std::fmt::Write;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/options.md");
@@ -91,6 +92,19 @@ fn each_default_is_a_value_of_its_option() {
         let command = clap::Command::new("x").arg(option);
         assert!(command.try_get_matches_from(["x", default]).is_ok(), "{}", row.name);
     }
+}
+
+#[test]
+fn the_help_of_app_type_names_the_types_of_the_registry() {
+    let help = row("--app-type").help;
+    let types = help.strip_prefix("The type of the application: ").unwrap();
+    let named: Vec<_> = types.split(", ").take_while(|word| !word.contains(' ')).collect();
+    let mut served: Vec<_> =
+        REGISTRY.iter().filter(|t| !matches!(t.service, Service::Instead(_))).collect();
+    // The type without a loader comes last.
+    served.sort_by_key(|t| t.service == Service::Command);
+    let served: Vec<_> = served.iter().map(|t| t.name).collect();
+    assert_eq!(named, served);
 }
 
 /// Returns a default as the README writes it.

@@ -83,14 +83,18 @@ fn an_error_in_the_file_names_the_file() {
 
 #[test]
 fn the_server_looks_at_a_short_time_out_more_often() {
-    let options =
-        ["--keep-alive-timeout", "--header-timeout", "--client-timeout", "--max-request-time"];
-    for option in options {
-        let all = load(app("").path(), &[option, "0.1"]).unwrap();
-        assert_eq!(all.server.limits.timeouts.sweep_pause(), Duration::from_millis(25), "{option}");
+    let pause = |line: &[&str], works: &[u64]| {
+        let timeouts = load(app("").path(), line).unwrap().server.limits.timeouts;
+        timeouts.sweep_pause(works.iter().map(|&millis| Duration::from_millis(millis)))
+    };
+    for option in ["--keep-alive-timeout", "--header-timeout", "--client-timeout"] {
+        assert_eq!(pause(&[option, "0.1"], &[]), Duration::from_millis(25), "{option}");
     }
-    let all = load(app("").path(), &["--client-timeout", "0"]).unwrap();
-    assert_eq!(all.server.limits.timeouts.sweep_pause(), Duration::from_secs(1));
+    assert_eq!(pause(&["--client-timeout", "0"], &[]), Duration::from_secs(1));
+    // The shortest limit of all applications counts.
+    for works in [&[100][..], &[100, 5000], &[5000, 100]] {
+        assert_eq!(pause(&[], works), Duration::from_millis(25), "{works:?}");
+    }
 }
 
 /// `display` would show both as the same text, and the group's name is made of it.

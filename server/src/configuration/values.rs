@@ -79,8 +79,7 @@ where
     }
 
     fn of_toml(value: &DeValue<'_>) -> Result<Self, String> {
-        let digits = value.as_integer().filter(|number| number.radix() == 10);
-        Self::of_text(digits.map_or("", |number| number.as_str()))
+        Self::of_text(&decimal(value).unwrap_or_default())
     }
 }
 
@@ -89,6 +88,13 @@ impl<T: Copy + Default + PartialEq, const MIN: u64, const MAX: u64> Whole<T, MIN
     pub(crate) fn limit(self) -> Option<T> {
         (self.0 != T::default()).then_some(self.0)
     }
+}
+
+/// Returns an integer in decimal digits. TOML also has hexadecimal, octal and binary ones.
+fn decimal(value: &DeValue<'_>) -> Option<String> {
+    let number = value.as_integer()?;
+    let number = i128::from_str_radix(number.as_str(), number.radix()).ok()?;
+    Some(number.to_string())
 }
 
 /// A time in seconds, with fractions.
@@ -111,8 +117,8 @@ impl OptionValue for Seconds {
     }
 
     fn of_toml(value: &DeValue<'_>) -> Result<Self, String> {
-        let number = value.as_integer().map(|number| number.as_str());
-        Self::of_text(number.or(value.as_float().map(|number| number.as_str())).unwrap_or(""))
+        let fraction = || value.as_float().map(|number| number.as_str().to_owned());
+        Self::of_text(&decimal(value).or_else(fraction).unwrap_or_default())
     }
 }
 
@@ -273,8 +279,17 @@ mod tests {
         assert_eq!(read("2"), Ok(Seconds(Duration::from_secs(2))));
         assert_eq!(read("true"), Ok(true));
         assert_eq!(read("'x'"), Ok(Some("x".to_owned())));
-        for wrong in ["'7'", "-7", "7.0", "true"] {
+        for (text, number) in [("0x10", 16), ("0o17", 15), ("0b11", 3), ("0xf_f", 255), ("+7", 7)] {
+            assert_eq!(read(text), Ok(Whole::<usize, 1, 255>(number)), "{text}");
+            assert_eq!(read(text), Ok(Seconds(Duration::from_secs(number as u64))), "{text}");
+        }
+        for wrong in
+            ["'7'", "-7", "7.0", "true", "0xa", "0x0", "0xffffffffffffffffffffffffffffffffff"]
+        {
             assert!(read::<Whole<usize, 1, 9>>(wrong).unwrap_err().contains("from 1 to 9"));
+        }
+        for wrong in ["'7'", "-7", "inf", "true", "0xffffffff", "1979-05-27"] {
+            assert!(read::<Seconds>(wrong).is_err(), "{wrong}");
         }
         assert_eq!(read::<bool>("1"), Err("must be true or false".into()));
         assert_eq!(read::<Address>("3"), Err(IN_QUOTES.into()));

@@ -48,7 +48,7 @@ pub(crate) struct Bytes {
 
 impl Core {
     pub(crate) fn new(serving: Arc<Serving>, index: usize) -> Self {
-        let sweep = Arc::new(Sweep::new(serving.limits.timeouts.sweep_pause()));
+        let sweep = Arc::new(Sweep::new(serving.sweep_pause()));
         let (connections, recycled) = Default::default();
         Core { serving, index, sweep, connections, recycled }
     }

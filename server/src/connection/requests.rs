@@ -6,6 +6,7 @@ use crate::connection::reading::{More, more};
 use crate::connection::watched::Connection;
 use crate::exchange::end::Refusal;
 use crate::exchange::stages;
+use crate::observe::record::Record;
 use crate::request::head::BadRequest;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -47,12 +48,8 @@ async fn serve_all(
             Head::Complete(side) => side,
             Head::Closed => return Next::Close,
             Head::Refused(status, why) => {
-                let mut side = client.protocol.unreadable();
-                let refusal = Refusal::Stream(status, why);
-                let Scratch { head, bytes, .. } = scratch;
-                let page = stages::respond(serving, client, head, bytes, &mut side, &refusal);
-                let _ = page.await;
-                stages::linger(client, bytes).await;
+                // Boxed, because few requests are so, and each would take the memory.
+                Box::pin(refuse(core, client, scratch, Refusal::Stream(status, why))).await;
                 return Next::Close;
             }
         };
@@ -67,6 +64,20 @@ async fn serve_all(
         if input.is_empty() {
             return next;
         }
+    }
+}
+
+/// Refuses a request whose head cannot be read.
+async fn refuse(core: &Core, client: &mut Connection, scratch: &mut Scratch, refusal: Refusal) {
+    let Scratch { head, bytes, .. } = scratch;
+    let mut side = client.protocol.unreadable();
+    let mut record = Record::new(head, client.peer.remote.ip().to_canonical());
+    let serving = &*core.serving;
+    let page =
+        stages::respond(serving, client, head, bytes, &mut side, &refusal, &mut record).await;
+    drop(record);
+    if page.is_ok() {
+        stages::linger(client, bytes).await;
     }
 }
 

@@ -80,10 +80,7 @@ async fn run(
     let process = Arc::clone(&attempt.process);
     let mut exchange = Exchange::new(client, request, bytes, side, &serving.buffers, attempt);
     let end = exchange.run().await;
-    let sent = exchange.delivered();
-    let attempt = exchange.into_attempt();
-    request.record.sent = sent;
-    let Some(attempt) = attempt else { return (end, None) };
+    let Some(attempt) = exchange.into_attempt() else { return (end, None) };
     match &end {
         End::Refused(Refusal::NoAnswer { .. }) => return (end, attempt.hold),
         End::Cut(why) => {
@@ -96,7 +93,8 @@ async fn run(
         }
         End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, attempt),
         End::Switched => {
-            tunnel::run(client, bytes, attempt, serving.limits.timeouts.upgraded).await
+            let limit = serving.limits.timeouts.upgraded;
+            tunnel::run(client, bytes, attempt, limit, &mut request.record).await
         }
         End::Left | End::GivenUp(_) | End::Refused(_) => {
             let rest = std::mem::take(&mut bytes.from_app);

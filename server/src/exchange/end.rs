@@ -11,13 +11,13 @@ pub(crate) enum End {
     Answered,
     /// The client has no byte of an answer, and gets a page.
     Refused(Refusal),
-    /// The answer ended early, after the client had got a part of it.
+    /// The answer ended early, after it had begun. The client may have got a part of it.
     Cut(String),
     /// The client has left.
     Left,
-    /// The client has got a part of the answer. It is too slow to read the rest, or its body is malformed.
+    /// The answer has begun, but the client is too slow to read it, or to send its body, or its body is malformed.
     GivenUp(String),
-    /// The client has got a part of the answer, and the work takes longer than `--max-request-time`.
+    /// The answer has begun, but the work takes longer than `--max-request-time`.
     TooLong,
     /// The connection has spoken another protocol since an upgrade, and has ended.
     Switched,

@@ -3,6 +3,8 @@
 //! The time is paused, and time-outs of clients pass when a test says so. A test waits for what must happen
 //! ([`eventually`]), so that it depends neither on the machine's pace nor on its load.
 
+mod waits;
+
 use crate::client;
 use crate::configuration::ServerLimits;
 use crate::configuration::limits::Timeouts;
@@ -14,6 +16,7 @@ use crate::exchange::buffers::{Buffers, Directory};
 use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
+use crate::request::networks::Networks;
 use crate::request::origin::{Peer, Scheme};
 use cabrank::application_pool::{GetError, Identifier};
 use cabrank_spawner::connections::{Connections, IdleEnd};
@@ -22,15 +25,16 @@ use cabrank_spawner::stream::Opened;
 use cabrank_spawner::{Address, Leader, Protocol};
 use std::collections::VecDeque;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+pub(crate) use waits::{eventually, read_rest, read_until, within, within_a_play};
 
 /// The events of the requests' holds, in their order.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +50,7 @@ impl Notes {
 }
 
 /// The processes that a test plays. Each is given to one request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Played {
     free: Mutex<VecDeque<AppConnection>>,
     notes: Notes,
@@ -85,16 +89,17 @@ pub(crate) const LIMITS: ServerLimits = ServerLimits {
         header: Duration::from_secs(60),
         client: Duration::from_secs(60),
         upgraded: Duration::from_secs(30),
-        request: Some(MAX_REQUEST_TIME),
     },
     min_client_rate: 500,
     max_header_size: 8192,
-    max_body: 0,
+    max_body: MAX_BODY,
     buffer_request: 16,
     max_buffered_request: 0,
     max_buffered_answer: 0,
 };
 
+/// `--max-body` of most scenes.
+pub(crate) const MAX_BODY: u64 = 1000;
 /// `--max-request-time` of a scene: so long that it passes only where a test says so.
 pub(crate) const MAX_REQUEST_TIME: Duration = Duration::from_secs(1_000_000_000);
 
@@ -113,9 +118,46 @@ pub(crate) struct Scene {
     _dir: TempDir,
 }
 
+/// The parts of a scene that few tests change.
+pub(crate) struct Setting {
+    pub(crate) protocol: Protocol,
+    /// The number of requests that a process takes at once; 0: any number.
+    pub(crate) concurrency: usize,
+    /// The number of processes.
+    pub(crate) number: usize,
+    pub(crate) trusted_proxies: Networks,
+    pub(crate) max_body: u64,
+    pub(crate) bodies: Bodies,
+    /// Whether the server lacks what it needs for a connection to a process (`session`).
+    pub(crate) lacks_connections: bool,
+}
+
+impl Setting {
+    pub(crate) fn new(protocol: Protocol, concurrency: usize, number: usize) -> Setting {
+        Setting {
+            protocol,
+            concurrency,
+            number,
+            trusted_proxies: Networks::default(),
+            max_body: MAX_BODY,
+            bodies: Bodies::PassedOn,
+            lacks_connections: false,
+        }
+    }
+}
+
+/// The files of a scene's bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bodies {
+    /// There are none: bodies are passed on.
+    PassedOn,
+    /// They cannot be written.
+    NoSpace,
+}
+
 /// A process that a test plays: a living child, and its end of connections.
 pub(crate) struct Process {
-    child: Child,
+    child: Living,
     info: Arc<AppInfo>,
     door: Door,
 }
@@ -128,18 +170,23 @@ enum Door {
 impl Scene {
     /// Begins a connection whose requests may get so many processes, one after the other.
     pub(crate) fn new(protocol: Protocol, concurrency: usize, number: usize) -> Scene {
+        Scene::with(Setting::new(protocol, concurrency, number))
+    }
+
+    /// Begins a connection in this setting.
+    pub(crate) fn with(setting: Setting) -> Scene {
+        let Setting { protocol, concurrency, number, trusted_proxies, .. } = setting;
         let connections = Connections::new(Handle::current(), 1).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let (notes, identifier) = (Notes::default(), Identifier::from_u64(1));
         let (mut free, mut processes) = (VecDeque::new(), Vec::new());
         for index in 0..number {
-            // A real process, in a group of its own: the exchange looks at its state, and may signal it.
-            let child = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+            let child = Living::new();
             let path = dir.path().join(index.to_string());
             let address = Address::Unix(path.clone());
             let endpoint = connections.endpoint(identifier, address, IdleEnd::Server);
             let info = AppInfo::new(
-                Arc::new(Leader::of_child(&child)),
+                Arc::new(Leader::of_child(&child.0)),
                 endpoint,
                 protocol,
                 concurrency,
@@ -155,20 +202,26 @@ impl Scene {
                     end.set_nonblocking(true).unwrap();
                 }
                 let theirs = UnixStream::from_std(theirs).unwrap();
-                (Some(Opened::Now(ours)), Door::Own(Some(theirs)))
+                let opened = Some(Opened::Now(ours)).filter(|_| !setting.lacks_connections);
+                (opened, Door::Own(Some(theirs)))
             };
             free.push_back(AppConnection { process: Arc::clone(&info), opened });
             processes.push(Process { child, info, door });
         }
         let played = Played { free: Mutex::new(free), notes: notes.clone() };
+        let (max_buffered_request, place) = match setting.bodies {
+            Bodies::PassedOn => (0, dir.path()),
+            Bodies::NoSpace => (1 << 20, Path::new("/no/such/place")),
+        };
+        let limits = ServerLimits { max_body: setting.max_body, max_buffered_request, ..LIMITS };
         let serving = Serving {
-            limits: LIMITS,
-            trusted_proxies: Default::default(),
-            buffers: Buffers::new(Directory::Fixed(dir.path().into()), &LIMITS),
+            limits,
+            trusted_proxies,
+            buffers: Buffers::new(Directory::Fixed(place.into()), &limits),
             connections: connections.clone(),
             applications: vec![Arc::new(Served {
                 processes: Processes::Played(played),
-                max_request_time: LIMITS.timeouts.request,
+                max_request_time: Some(MAX_REQUEST_TIME),
                 retries: true,
                 underscores: false,
                 shows_details: false,
@@ -205,7 +258,9 @@ impl Scene {
     pub(crate) async fn request(&mut self, index: usize, text: &[u8]) -> UnixStream {
         let mut stream = match &mut self.processes[index].door {
             Door::Own(stream) => stream.take().expect("asked once"),
-            Door::Listener(listener) => listener.accept().await.unwrap().0,
+            Door::Listener(listener) => {
+                within("a process gets a connection", listener.accept()).await.unwrap().0
+            }
         };
         read_until(&mut stream, text).await;
         stream
@@ -213,9 +268,10 @@ impl Scene {
 
     /// Kills a process, whose end the server learns by the connection first.
     pub(crate) fn kill(&mut self, index: usize) {
-        self.processes[index].child.kill().unwrap();
+        let child = &mut self.processes[index].child.0;
+        child.kill().unwrap();
         // A zombie is dying, and its pid is not reused.
-        let pid = self.processes[index].child.id();
+        let pid = child.id();
         let stat = format!("/proc/{pid}/stat");
         while !std::fs::read_to_string(&stat).unwrap().contains(") Z") {
             std::thread::yield_now();
@@ -231,6 +287,26 @@ impl Scene {
     pub(crate) fn pass(&mut self, time: Duration) {
         self.now += time;
         self.core.sweep.set_now(self.now);
+    }
+
+    /// Begins to stop the server.
+    pub(crate) fn stop(&self) {
+        self.core.sweep.close();
+    }
+
+    /// Waits until the server has closed the connection, within a time of its clock that is shorter than any time-out of an
+    /// idle connection.
+    ///
+    /// The client has seen the end of the server's output, or has left: at most, the server still reads what it sends.
+    pub(crate) async fn closes(&mut self) -> bool {
+        let mut left = LIMITS.timeouts.keep_alive / 2;
+        eventually(|| {
+            let step = left.min(Duration::from_secs(1));
+            left -= step;
+            self.pass(step);
+            self.has_closed()
+        })
+        .await
     }
 
     /// Returns the size of the future that serves requests.
@@ -261,7 +337,7 @@ impl Scene {
 
     /// Returns whether the process has ended.
     pub(crate) fn has_ended(&mut self, index: usize) -> bool {
-        self.processes[index].child.try_wait().unwrap().is_some()
+        self.processes[index].child.0.try_wait().unwrap().is_some()
     }
 
     /// Returns whether the process counts as one that has answered.
@@ -270,43 +346,22 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
+/// A real process, in a group of its own: the exchange looks at its state, and may signal it.
+///
+/// It ends when it is dropped, and also with the test's process: its input ends then.
+struct Living(Child);
+
+impl Living {
+    fn new() -> Living {
+        let mut cat = Command::new("cat");
+        let cat = cat.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        Living(cat.spawn().unwrap())
+    }
+}
+
+impl Drop for Living {
     fn drop(&mut self) {
-        for process in &mut self.processes {
-            let _ = process.child.kill();
-            let _ = process.child.wait();
-        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
-}
-
-/// Reads until the text has come. Returns all that was read.
-pub(crate) async fn read_until(stream: &mut UnixStream, text: &[u8]) -> Vec<u8> {
-    let mut seen = Vec::new();
-    while !seen.windows(text.len().max(1)).any(|part| part == text) {
-        let mut buffer = [0; 4096];
-        let count = stream.read(&mut buffer).await.unwrap_or(0);
-        assert!(count > 0, "the stream ended: {}", String::from_utf8_lossy(&seen));
-        seen.extend_from_slice(&buffer[..count]);
-    }
-    seen
-}
-
-/// Reads to the end of the stream.
-pub(crate) async fn read_rest(stream: &mut UnixStream) -> Vec<u8> {
-    let mut seen = Vec::new();
-    // A reset ends it, too.
-    let _ = stream.read_to_end(&mut seen).await;
-    seen
-}
-
-/// Waits until `is_so` holds. Returns false if it does not for half a minute.
-pub(crate) async fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = std::time::Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        if std::time::Instant::now() > deadline {
-            return false;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-    true
 }

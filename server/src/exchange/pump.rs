@@ -161,7 +161,11 @@ impl<'a, 'b> Exchange<'a, 'b> {
             moved |= self.download(cx)?;
         }
         let to_client = &mut self.bytes.to_client;
-        moved |= self.outbox.deliver(cx, to_client, self.client, &mut self.reader, self.buffers)?;
+        let taken = self.outbox.delivered();
+        let delivered =
+            self.outbox.deliver(cx, to_client, self.client, &mut self.reader, self.buffers);
+        self.request.record.sent += self.outbox.delivered() - taken;
+        moved |= delivered?;
         if !moved && !self.is_done() {
             moved = self.listen(cx)?;
         }
@@ -277,11 +281,6 @@ impl<'a, 'b> Exchange<'a, 'b> {
     fn no_space(&self, e: &std::io::Error) -> End {
         self.buffers.no_space("a request", e);
         self.refuse(503, format!("the request cannot be buffered: {e}"))
-    }
-
-    /// Returns the number of bytes that the client has taken.
-    pub(crate) fn delivered(&self) -> u64 {
-        self.outbox.delivered()
     }
 
     /// Takes the application's side.

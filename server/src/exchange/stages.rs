@@ -10,6 +10,7 @@ use crate::exchange::end::{End, Refusal};
 use crate::exchange::error_page;
 use crate::exchange::request::Request;
 use crate::exchange::serving::Serving;
+use crate::observe::record::{Ended, Record};
 use crate::request::body::Body;
 use crate::request::head::{AnswerTo, BadRequest, Head};
 use std::future::poll_fn;
@@ -46,14 +47,17 @@ pub(crate) async fn serve(
             }
         }
     };
-    request.record.end = end.kind();
-    request.record.received = request.body.received();
+    request.record.received += request.body.received();
+    if !matches!(end, End::Refused(_)) {
+        request.record.end = end.kind();
+    }
     match end {
         End::Answered => {}
         End::Refused(refusal) => {
-            let status = respond(serving, client, head, bytes, side, &refusal).await;
-            let Ok(status) = status else { return false };
-            (request.record.status, request.record.sent) = (status, bytes.to_client.len() as u64);
+            let record = &mut request.record;
+            if let Err(Left) = respond(serving, client, head, bytes, side, &refusal, record).await {
+                return false;
+            }
             if matches!(refusal, Refusal::Stream(..)) {
                 linger(client, bytes).await;
                 return false;
@@ -141,10 +145,10 @@ async fn receive(
     .await
 }
 
-/// Sends an error page, and returns its status.
+/// Sends an error page, and notes it in the record.
 ///
 /// # Errors
-/// The client has left.
+/// The client has left, or does not take the page.
 pub(crate) async fn respond(
     serving: &Serving,
     client: &mut Connection,
@@ -152,7 +156,8 @@ pub(crate) async fn respond(
     bytes: &mut Bytes,
     side: &mut Side,
     refusal: &Refusal,
-) -> Result<u16, Left> {
+    record: &mut Record<'_>,
+) -> Result<(), Left> {
     let closes = client.is_closing() || client.has_ended || refusal.closes();
     let page = error_page::page(refusal, head, serving.application_of(head).shows_details);
     let to = if head.method().is_empty() { AnswerTo::Other } else { head.answer_to() };
@@ -160,8 +165,15 @@ pub(crate) async fn respond(
     let page = Page { status: page.status, content_type: page.content_type, body, fields: &fields };
     bytes.to_client.clear();
     side.push_page(&mut bytes.to_client, &page, to, closes);
-    client.write_all(&bytes.to_client).await?;
-    Ok(page.status)
+    let taken = client.write_all(&bytes.to_client).await;
+    record.end = match taken {
+        Ok(()) => Ended::Refused,
+        Err(Left) => Ended::Left,
+    };
+    taken?;
+    record.status = page.status;
+    record.sent += bytes.to_client.len() as u64;
+    Ok(())
 }
 
 /// Reads the rest of the body and throws it away. Returns whether its end has come.

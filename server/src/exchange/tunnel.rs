@@ -10,6 +10,7 @@ use crate::connection::sweep::Tick;
 use crate::connection::watched::Connection;
 use crate::exchange::attempt::Attempt;
 use crate::exchange::processes::Hold;
+use crate::observe::record::Record;
 use cabrank_spawner::process::AppInfo;
 use cabrank_spawner::stream::AppStream;
 use std::future::poll_fn;
@@ -20,7 +21,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-/// Copies bytes both ways until both sides have closed, or the process has ended.
+/// Copies bytes both ways until both sides have closed, or the process has ended. The record counts them.
 ///
 /// `limit` is its time after the pool has detached its process.
 pub(crate) async fn run(
@@ -28,6 +29,7 @@ pub(crate) async fn run(
     bytes: &mut Bytes,
     attempt: Attempt,
     limit: Duration,
+    record: &mut Record<'_>,
 ) {
     let Attempt { lane, hold, process, .. } = attempt;
     let Some(app) = lane.into_stream() else { return };
@@ -37,7 +39,10 @@ pub(crate) async fn run(
     // The head of the answer.
     let begun = client.stream.write_all(&bytes.to_client).await;
     let ended = match begun {
-        Ok(()) => poll_fn(|cx| tunnel.poll(cx, client, bytes)).await,
+        Ok(()) => {
+            record.sent += bytes.to_client.len() as u64;
+            poll_fn(|cx| tunnel.poll(cx, client, bytes, record)).await
+        }
         Err(e) => Err(e),
     };
     if let Err(e) = ended {
@@ -81,20 +86,23 @@ impl Tunnel {
         cx: &mut Context<'_>,
         client: &mut Connection,
         bytes: &mut Bytes,
+        record: &mut Record<'_>,
     ) -> Poll<io::Result<()>> {
         client.watch.register(cx);
         if client.is_closing() || self.is_overdue(client) {
             self.hold = None;
         }
         // A client that fails is gone. An application that fails may have sent its last bytes before.
-        match self.up.copy(cx, &mut client.stream, &mut bytes.input, &mut self.app) {
+        let Record { received, sent, .. } = record;
+        match self.up.copy(cx, &mut client.stream, &mut bytes.input, &mut self.app, received) {
             Err(Broken::Sender(e)) => return Poll::Ready(Err(e)),
             Err(Broken::Receiver) => self.up.is_done = true,
             Ok(()) => {}
         }
         let is_gone = self.process.endpoint.is_gone();
         loop {
-            match self.down.copy(cx, &mut self.app, &mut bytes.from_app, &mut client.stream) {
+            let (app, waiting) = (&mut self.app, &mut bytes.from_app);
+            match self.down.copy(cx, app, waiting, &mut client.stream, sent) {
                 Err(Broken::Sender(_)) => self.down.has_ended = true,
                 Err(Broken::Receiver) => return Poll::Ready(Ok(())),
                 // Another process may hold the connection of one that is gone.
@@ -124,18 +132,23 @@ impl Tunnel {
 }
 
 impl Way {
-    /// Copies as much as both sides allow without a wait.
+    /// Copies as much as both sides allow without a wait. `copied` counts the bytes.
     fn copy(
         &mut self,
         cx: &mut Context<'_>,
         from: &mut (impl AsyncRead + Unpin),
         waiting: &mut Input,
         mut to: impl AsyncWrite + Unpin,
+        copied: &mut u64,
     ) -> Result<(), Broken> {
         while !self.is_done {
             let step = if !waiting.is_empty() {
                 let written = Pin::new(&mut to).poll_write(cx, waiting.unread());
-                written.map_ok(|count| waiting.consume(count)).map_err(|_| Broken::Receiver)
+                let passed = written.map_ok(|count| {
+                    waiting.consume(count);
+                    *copied += count as u64;
+                });
+                passed.map_err(|_| Broken::Receiver)
             } else if self.has_ended {
                 let ended = Pin::new(&mut to).poll_shutdown(cx);
                 ended.map_ok(|()| self.is_done = true).map_err(|_| Broken::Receiver)

@@ -125,8 +125,10 @@ impl Lane {
 
     /// Notes that the whole request was written.
     pub(crate) fn end_request(&mut self) {
-        if let Wire::Session(session) = &mut self.wire {
-            session.end_request();
+        match &mut self.wire {
+            Wire::Session(session) => session.end_request(),
+            // The end of the body is encoded.
+            Wire::Kept(_) | Wire::Http(_) => {}
         }
     }
 
@@ -175,7 +177,10 @@ impl Lane {
 
     /// Returns whether the application may go on reading the request after its answer, while it takes others.
     pub(crate) fn reads_on(&self) -> bool {
-        matches!(self.wire, Wire::Http(_))
+        match self.wire {
+            Wire::Http(_) => true,
+            Wire::Session(_) | Wire::Kept(_) => false,
+        }
     }
 
     /// Gives the connection back after a whole exchange.
@@ -185,7 +190,8 @@ impl Lane {
         match self.wire {
             Wire::Kept(kept) if is_clean => kept.give_back(),
             Wire::Http(http) if is_clean => http.give_back(reply),
-            _ => {}
+            // The drop closes the connection.
+            Wire::Session(_) | Wire::Kept(_) | Wire::Http(_) => {}
         }
     }
 

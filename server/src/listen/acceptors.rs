@@ -11,7 +11,8 @@ use crate::connection::stream::Stream;
 use crate::connection::sweep::Idle;
 use crate::exchange::serving::Serving;
 use crate::listen::budget::Budget;
-use crate::request::head::AnswerTo;
+use crate::observe::record::{Ended, Record};
+use crate::request::head::{AnswerTo, Head};
 use crate::request::origin::{Peer, Scheme};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
@@ -21,7 +22,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
+
+/// How long the end of the server waits until the cores have dropped their tasks.
+const LAST_TASKS: Duration = Duration::from_secs(1);
 
 /// The acceptors of all cores.
 #[derive(Debug)]
@@ -30,6 +34,10 @@ pub(crate) struct Acceptors {
     stop: Vec<Arc<Notify>>,
     requests: mpsc::Receiver<()>,
     connections: mpsc::Receiver<()>,
+    /// Its drop ends the threads.
+    running: Option<watch::Sender<()>>,
+    /// Disconnected when all threads have dropped their tasks.
+    threads: std::sync::mpsc::Receiver<()>,
 }
 
 /// An accepted connection on its way to its core.
@@ -53,6 +61,8 @@ impl Acceptors {
         let (open, connections) = mpsc::channel(1);
         let (senders, receivers): (Vec<_>, Vec<_>) =
             cores.iter().map(|_| mpsc::unbounded_channel()).unzip();
+        let (running, ended) = watch::channel(());
+        let (runs, threads_run) = std::sync::mpsc::channel();
         let mut stop = Vec::new();
         for (core, receiver) in cores.iter().zip(receivers) {
             let stopped = Arc::new(Notify::new());
@@ -71,11 +81,26 @@ impl Acceptors {
                 .max_blocking_threads(32)
                 .build()?;
             let name = format!("core {}", core.index);
+            let (mut ended, runs) = (ended.clone(), runs.clone());
             std::thread::Builder::new().name(name).spawn(move || {
-                runtime.block_on(acceptor.serve(listener, receiver, &stopped));
+                runtime.block_on(async {
+                    acceptor.serve(listener, receiver, &stopped).await;
+                    // The thread's connections live on until they end, or the server does.
+                    let _ = ended.changed().await;
+                });
+                // Drops the tasks of open connections, and does not wait for work on files.
+                runtime.shutdown_background();
+                drop(runs);
             })?;
         }
-        Ok(Acceptors { cores, stop, requests, connections })
+        Ok(Acceptors {
+            cores,
+            stop,
+            requests,
+            connections,
+            running: Some(running),
+            threads: threads_run,
+        })
     }
 
     /// Stops accepting. Idle connections close. The requests in the listener's backlog are still served.
@@ -95,6 +120,15 @@ impl Acceptors {
     /// Waits until all connections are closed.
     pub(crate) async fn all_closed(&mut self) {
         while self.connections.recv().await.is_some() {}
+    }
+}
+
+impl Drop for Acceptors {
+    /// Drops the tasks of connections that are still open, whose requests end so. A thread that hangs is left behind.
+    fn drop(&mut self) {
+        self.stop();
+        self.running = None;
+        let _ = self.threads.recv_timeout(LAST_TASKS);
     }
 }
 
@@ -150,16 +184,13 @@ impl Acceptor {
         while let Some(accepted) = handed.recv().await {
             rest.take(accepted);
         }
-        drop(rest);
-        // The thread's connections live on until they end, or the server does.
-        std::future::pending::<()>().await;
     }
 
     /// Gives the connection to the core that has the fewest.
     fn distribute(&self, stream: TcpStream, remote: SocketAddr) {
         if self.budget.open() && !self.make_room() {
             self.budget.close();
-            return self.refuse(&stream);
+            return self.refuse(&stream, remote);
         }
         let own = self.core.connections();
         let fewest = self.cores.iter().min_by_key(|core| core.connections());
@@ -201,7 +232,7 @@ impl Acceptor {
     }
 
     /// Answers 503 without waiting for the request.
-    fn refuse(&self, stream: &TcpStream) {
+    fn refuse(&self, stream: &TcpStream, remote: SocketAddr) {
         let budget = &self.budget;
         budget.refusals.log(|left_out| {
             tracing::warn!(
@@ -218,7 +249,10 @@ impl Acceptor {
         let mut out = Vec::new();
         self.protocol.unreadable().push_page(&mut out, &page, AnswerTo::Other, true);
         // A new socket has room for the page. The end of output follows it, before a reset by the close.
-        let _ = rustix::io::write(stream, &out);
+        let sent = rustix::io::write(stream, &out).unwrap_or(0);
+        let unread = Head::default();
+        let mut record = Record::new(&unread, remote.ip().to_canonical());
+        (record.end, record.status, record.sent) = (Ended::Refused, page.status, sent as u64);
         let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
     }
 

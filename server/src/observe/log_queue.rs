@@ -5,7 +5,7 @@
 //! logged as soon as lines go through again.
 //!
 //! `tracing-appender` has such a thread too, but its guard prints to standard output if the queue is
-//! full at the end. With `2>&1` that is the same blocked pipe, and the program would never end.
+//! full at the end. With `2>&1` that is the same blocked pipe, and the server would never end.
 
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -76,7 +76,7 @@ impl Queue {
         }
     }
 
-    /// Adds text that is never dropped: the last message of the program.
+    /// Adds text that is never dropped: the last message of the server.
     pub(crate) fn line_kept(&self, text: &[u8]) {
         self.put(self.state(), text);
     }

@@ -18,7 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 static QUEUE: Queue = Queue::new();
 
-/// The longest time that the program waits at its end for the last lines to be written.
+/// The longest time that the server waits at its end for the last lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Installs the `tracing` subscriber and the panic hook. Call it once.

@@ -19,16 +19,16 @@ pub(crate) struct Record<'a> {
     session: Option<(Instant, u32)>,
     /// The number of sessions.
     attempts: u32,
-    /// The status of the answer or page; 0: the client has got none.
+    /// The status of the answer or page that has begun. It counts only if the client has taken a byte of it.
     pub(crate) status: u16,
-    /// The number of bytes of the body that have arrived.
+    /// The number of bytes that have arrived: of the body, or for the other protocol after an upgrade.
     pub(crate) received: u64,
-    /// The number of bytes of answer or page that the client has taken, the head included.
+    /// The number of bytes that the client has taken: of answer or page, the head included, or of the other protocol.
     pub(crate) sent: u64,
     pub(crate) end: Ended,
 }
 
-/// How a request ended.
+/// How a request ended: an [`End`](crate::exchange::end::End) without its reasons, which allocate. A record outlives its `End`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Its task was dropped: the server has stopped.
@@ -38,6 +38,7 @@ pub(crate) enum Ended {
     Refused,
     /// The application did not finish its answer.
     Cut,
+    /// The client has left, or did not take a page in time.
     Left,
     /// The client was too slow, or sent a malformed body, after the answer had begun.
     GivenUp,
@@ -62,6 +63,11 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// Returns the status that the client has got; 0: none.
+    fn status(&self) -> u16 {
+        if self.sent > 0 { self.status } else { 0 }
+    }
+
     /// Notes that a session with a process has begun.
     pub(crate) fn attempt(&mut self, since: Instant, pid: u32) {
         self.session = Some((since, pid));
@@ -78,12 +84,17 @@ impl Drop for Record<'_> {
 /// Reads a record whose request has ended.
 fn read(record: &Record<'_>) {
     #[cfg(test)]
-    tests::ENDS.with_borrow_mut(|ends| ends.push(record.end));
+    tests::note(record);
     // The clock is read only for a reader.
     if tracing::enabled!(Level::DEBUG) {
         let pid = record.session.map_or(0, |(_, pid)| pid);
         tracing::debug!(pid, "{}", Line { record, took: record.begun.elapsed() });
     }
+}
+
+/// Returns the text as a line shows it. An unreadable head has none.
+fn known(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
 }
 
 /// The line of the log.
@@ -94,9 +105,10 @@ struct Line<'a> {
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Record { head, client, begun, session, attempts, status, received, sent, end } =
+        let Record { head, client, begun, session, attempts, status: _, received, sent, end } =
             self.record;
-        let (method, path) = (head.method(), String::from_utf8_lossy(head.path()));
+        let path = String::from_utf8_lossy(head.path());
+        let (method, path, status) = (known(head.method()), known(&path), self.record.status());
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         write!(f, "{client} {method} {path}: {end:?}, status {status}, {:.1} ms", ms(self.took))?;
         if let Some((since, pid)) = session {
@@ -113,9 +125,24 @@ pub(crate) mod tests {
     use crate::client::http1::parse::parsed;
     use std::cell::RefCell;
 
+    /// What a test sees of a record.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub(crate) struct Facts {
+        pub(crate) end: Ended,
+        pub(crate) status: u16,
+        pub(crate) received: u64,
+        pub(crate) sent: u64,
+    }
+
     thread_local! {
-        /// The ends of the requests of this thread.
-        pub(crate) static ENDS: RefCell<Vec<Ended>> = const { RefCell::new(Vec::new()) };
+        /// The records of this thread whose requests have ended.
+        pub(crate) static READ: RefCell<Vec<Facts>> = const { RefCell::new(Vec::new()) };
+    }
+
+    pub(super) fn note(record: &Record<'_>) {
+        let &Record { end, received, sent, .. } = record;
+        let facts = Facts { end, status: record.status(), received, sent };
+        READ.with_borrow_mut(|all| all.push(facts));
     }
 
     #[test]
@@ -136,8 +163,17 @@ pub(crate) mod tests {
             "192.0.2.1 GET /shop: Answered, status 200, 2.3 ms, of which 1.0 ms before process 8, attempts 2, \
              received 0, sent 95"
         );
-        assert_eq!(ENDS.take(), []);
+        // The client has taken no byte of the answer.
+        (record.sent, record.end) = (0, Ended::Cut);
+        assert!(Line { record: &record, took }.to_string().contains(": Cut, status 0, "));
+        record.end = Ended::Answered;
+        assert_eq!(READ.take(), []);
         drop(record);
-        assert_eq!(ENDS.take(), [Ended::Answered]);
+        let facts = Facts { end: Ended::Answered, status: 0, received: 0, sent: 0 };
+        assert_eq!(READ.take(), [facts]);
+        let unreadable = Head::default();
+        let record = Record::new(&unreadable, [192, 0, 2, 1].into());
+        let line = Line { record: &record, took }.to_string();
+        assert!(line.starts_with("192.0.2.1 - -: Unfinished, status 0, "), "{line}");
     }
 }

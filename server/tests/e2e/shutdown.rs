@@ -38,6 +38,31 @@ fn every_signal_to_stop_lets_a_slow_request_finish() {
     }
 }
 
+/// The debug line of a request is its record.
+#[test]
+fn each_request_has_a_record_also_if_a_stop_cuts_it_off_or_its_head_is_unreadable() {
+    let dir = wsgi("", "return answer('x' * 50_000_000)");
+    let mut server =
+        Server::start(dir.path(), &["--log-level", "debug", "--shutdown-timeout", "0.2"]);
+    let mut unreadable = server.client();
+    unreadable.send(b"no request at all\r\n\r\n").unwrap();
+    assert_eq!(unreadable.reply("GET").unwrap().status, 400);
+    let processed = || {
+        let status = server.status();
+        let is_idle = status["active"] == 0;
+        is_idle.then(|| status["groups"][0]["processes"][0]["processed"].as_u64().unwrap())
+    };
+    let before = processed().unwrap();
+    // It does not read its answer.
+    let mut client = server.client();
+    client.send(b"GET /cut HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("the process has answered", || processed().filter(|&now| now > before));
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    server.logs("127.0.0.1 - -: Refused, status 400");
+    server.logs("127.0.0.1 GET /cut: Unfinished, status 200");
+}
+
 #[test]
 fn a_head_that_never_ends_does_not_delay_the_shutdown() {
     let dir = wsgi("", "return answer('here')");

@@ -6,17 +6,23 @@
 //! A row is played for each protocol that it names, with an answer of a known length and with one of an unknown length. Each
 //! play is repeated with a client that has ended its output (half-close).
 
+mod cases;
+mod held;
 mod play;
 mod rows;
 
-use super::played::{Scene, eventually, read_rest, read_until};
-use crate::observe::record::tests::ENDS;
-use cabrank_spawner::Protocol::{HttpSession, KeptSession, Session};
-use play::{Answer, play};
-use rows::{Framing, ROWS};
-use std::time::Duration;
-use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
+use crate::exchange::played::within_a_play;
+use crate::observe::record::tests::{Facts, READ};
+use play::play;
+use rows::{Got, ROWS, Row};
+use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+
+/// The number of failures after which the rest is not played: each may take until the deadline.
+const MAX_FAILURES: usize = 5;
 
 #[tokio::test(start_paused = true)]
 async fn each_end_in_each_state_of_the_answer() {
@@ -40,7 +46,10 @@ async fn each_end_in_each_state_of_the_answer() {
         for &lane in row.lanes {
             for &framing in row.framings {
                 for half_closes in [false, true] {
-                    if half_closes && !row.cause.allows_half_close() {
+                    if half_closes && !row.cause.allows_half_close(row.state) {
+                        continue;
+                    }
+                    if failures.len() == MAX_FAILURES {
                         continue;
                     }
                     played += 1;
@@ -48,14 +57,16 @@ async fn each_end_in_each_state_of_the_answer() {
                         "{:?} {:?} {lane:?} {framing:?} half-closed: {half_closes}",
                         row.cause, row.state
                     );
-                    if let Err(wrong) = play(row, lane, framing, half_closes).await {
-                        failures.push(format!("{variant}: {wrong}"));
-                    }
-                    // A connection that stays has had another request.
-                    let ends = ENDS.take();
-                    if ends.first() != Some(&row.end) {
-                        failures.push(format!("{variant}: the records end with {ends:?}"));
-                    }
+                    READ.take();
+                    let wrong = match or_panic(within_a_play(play(row, lane, framing, half_closes)))
+                        .await
+                    {
+                        Err(panic) => Some(panic),
+                        // A connection that stays has had another request.
+                        Ok(Ok(())) => READ.with_borrow(|read| wrong_record(row, read.first())),
+                        Ok(Err(wrong)) => Some(wrong),
+                    };
+                    failures.extend(wrong.map(|wrong| format!("{variant}: {wrong}")));
                 }
             }
         }
@@ -64,129 +75,29 @@ async fn each_end_in_each_state_of_the_answer() {
     assert!(failures.is_empty(), "{} of {played}:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A request that is safe to repeat goes to another process once, if its process has sent nothing.
-#[tokio::test(start_paused = true)]
-async fn a_safe_request_is_repeated_once() {
-    for lane in [Session, KeptSession, HttpSession] {
-        for method in ["GET", "POST"] {
-            let mut scene = Scene::new(lane, 1, 2);
-            let request = format!("{method} /mark HTTP/1.1\r\nHost: a\r\n\r\n");
-            scene.client.write_all(request.as_bytes()).await.unwrap();
-            drop(scene.request(0, b"/mark").await);
-            if method == "GET" {
-                let mut app = scene.request(1, b"/mark").await;
-                let answer = Answer { lane, framing: Framing::Length, body: vec![b'x'; 3] };
-                let bytes = [answer.head(), answer.part(b"xxx"), answer.end().to_vec()].concat();
-                app.write_all(&bytes).await.unwrap();
-                drop(app);
-                read_until(&mut scene.client, b"\r\n\r\nxxx").await;
-                assert!(eventually(|| scene.notes.read() == ["ended", "ended"]).await);
-            } else {
-                read_until(&mut scene.client, b"HTTP/1.1 502").await;
-                assert!(eventually(|| scene.notes.read() == ["ended"]).await);
-            }
-        }
-    }
+/// Returns what is wrong with the record of a row.
+fn wrong_record(row: &Row, record: Option<&Facts>) -> Option<String> {
+    let Some(facts) = record else { return Some("there is no record".into()) };
+    let status = match row.got {
+        Got::Nothing => 0,
+        Got::Page(status) => status,
+        Got::Switch => 101,
+        Got::Head | Got::Part | Got::Whole => 200,
+    };
+    let is_so = facts.end == row.end && facts.status == status && (facts.sent > 0) == (status > 0);
+    (!is_so).then(|| format!("the record is {facts:?}"))
 }
 
-/// After an upgrade both sides speak past the server, which goes on until both have ended.
-#[tokio::test(start_paused = true)]
-async fn an_upgraded_connection_passes_bytes_both_ways() {
-    let mut scene = Scene::new(HttpSession, 0, 1);
-    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\nearly";
-    scene.client.write_all(request).await.unwrap();
-    let mut app = scene.request(0, b"Upgrade: echo\r\n\r\n").await;
-    app.write_all(b"HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\nfirst")
-        .await
-        .unwrap();
-    read_until(&mut scene.client, b"\r\n\r\nfirst").await;
-    read_until(&mut app, b"early").await;
-    scene.client.write_all(b"to the application").await.unwrap();
-    read_until(&mut app, b"to the application").await;
-    app.write_all(b"to the client").await.unwrap();
-    read_until(&mut scene.client, b"to the client").await;
-    assert_eq!((scene.notes.read(), scene.idle()), (vec![], 0));
-    drop(app);
-    assert_eq!(read_rest(&mut scene.client).await, b"");
-    scene.client.shutdown().await.unwrap();
-    assert!(eventually(|| scene.notes.read() == ["ended"]).await);
-}
-
-/// A daemon of the process holds the connection open: here, the test.
-#[tokio::test(start_paused = true)]
-async fn an_upgraded_connection_ends_with_its_process_whoever_holds_it() {
-    let mut scene = Scene::new(HttpSession, 0, 1);
-    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
-    scene.client.write_all(request).await.unwrap();
-    let mut held = scene.request(0, b"Upgrade: echo\r\n\r\n").await;
-    held.write_all(b"HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n")
-        .await
-        .unwrap();
-    read_until(&mut scene.client, b"\r\n\r\n").await;
-    held.write_all(b"the last words").await.unwrap();
-    scene.kill(0);
-    scene.notice(0);
-    assert_eq!(read_rest(&mut scene.client).await, b"the last words");
-    assert!(eventually(|| scene.notes.read() == ["ended"]).await);
-}
-
-/// As above. No client waits, but the session would last.
-#[tokio::test(start_paused = true)]
-async fn the_work_for_a_client_that_has_left_ends_with_its_process_whoever_holds_its_connection() {
-    for lane in [Session, KeptSession, HttpSession] {
-        let mut scene = Scene::new(lane, 1, 1);
-        let request =
-            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nthe beginning of a body";
-        scene.client.write_all(request).await.unwrap();
-        let mut held = scene.request(0, b"the beginning").await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let (other, _) = UnixStream::pair().unwrap();
-        drop(std::mem::replace(&mut scene.client, other));
-        read_rest(&mut held).await;
-        assert_eq!(scene.notes.read(), [] as [&str; 0]);
-        scene.kill(0);
-        scene.notice(0);
-        let ended = eventually(|| scene.notes.read() == ["ended"]).await;
-        assert!(ended, "{lane:?}: {:?}", scene.notes.read());
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_a_process_the_client_gets_a_page() {
-    let mut scene = Scene::new(HttpSession, 0, 0);
-    scene.client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-    read_until(&mut scene.client, b"HTTP/1.1 503").await;
-    read_rest(&mut scene.client).await;
-}
-
-/// The future of a request is boxed for each request. It should not grow unnoticed.
-#[tokio::test(start_paused = true)]
-async fn a_request_has_a_small_future() {
-    let size = Scene::new(HttpSession, 0, 0).size_of_a_request();
-    println!("the future of a request: {size} bytes");
-    assert!(size <= 3600, "{size}");
-}
-
-/// A client that reads nothing stops an application that sends interim answers without end.
-#[tokio::test(start_paused = true)]
-async fn interim_answers_wait_for_their_client() {
-    const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nX-A: 0123456789\r\n\r\n";
-    let mut scene = Scene::new(HttpSession, 0, 1);
-    scene.client.write_all(b"GET /mark HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-    let mut app = scene.request(0, b"/mark").await;
-    let hints = HINT.repeat(100);
-    // The kernel and the server take a bounded part of it.
-    let mut sent = 0;
-    while let Ok(written) =
-        tokio::time::timeout(Duration::from_secs(5), app.write_all(&hints)).await
-    {
-        written.unwrap();
-        sent += hints.len();
-        assert!(sent < 16 << 20, "the server takes interim answers without end");
-    }
-    // An answer that ends early leaves a part of an interim answer, behind which no page can stand.
-    drop(app);
-    let seen = read_rest(&mut scene.client).await;
-    assert!(!String::from_utf8_lossy(&seen).contains(" 502 "));
-    assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+/// Returns the outcome, or the text of a panic, so that the other rows are played, too.
+async fn or_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let mut work = pin!(work);
+    let text = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast::<&str>().map_or("a panic".into(), |text| (*text).into()),
+    };
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(text(panic))),
+    })
+    .await
 }

@@ -77,6 +77,7 @@ impl Exchange<'_, '_> {
         let is_uploaded = self.upload.is_done();
         if !is_uploaded && !self.upload.is_refused() && attempt.lane.reads_on() {
             // The application may read on after its answer. Its process is free meanwhile.
+            attempt.process.set_answered();
             attempt.hold = None;
             return moved;
         }

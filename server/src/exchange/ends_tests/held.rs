@@ -1,0 +1,70 @@
+//! Cases of what is held: by another process that has the connection of one that is gone, and for a client that reads nothing.
+
+use crate::exchange::played::{Scene, eventually, read_rest, read_until};
+use cabrank_spawner::Protocol::{HttpSession, KeptSession, Session};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+/// A daemon of the process holds the connection open: here, the test.
+#[tokio::test(start_paused = true)]
+async fn an_upgraded_connection_ends_with_its_process_whoever_holds_it() {
+    let mut scene = Scene::new(HttpSession, 0, 1);
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+    scene.client.write_all(request).await.unwrap();
+    let mut held = scene.request(0, b"Upgrade: echo\r\n\r\n").await;
+    held.write_all(b"HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n")
+        .await
+        .unwrap();
+    read_until(&mut scene.client, b"\r\n\r\n").await;
+    held.write_all(b"the last words").await.unwrap();
+    scene.kill(0);
+    scene.notice(0);
+    assert_eq!(read_rest(&mut scene.client).await, b"the last words");
+    assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+}
+
+/// As above. No client waits, but the session would last.
+#[tokio::test(start_paused = true)]
+async fn the_work_for_a_client_that_has_left_ends_with_its_process_whoever_holds_its_connection() {
+    for lane in [Session, KeptSession, HttpSession] {
+        let mut scene = Scene::new(lane, 1, 1);
+        let request =
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nthe beginning of a body";
+        scene.client.write_all(request).await.unwrap();
+        let mut held = scene.request(0, b"the beginning").await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let (other, _) = UnixStream::pair().unwrap();
+        drop(std::mem::replace(&mut scene.client, other));
+        read_rest(&mut held).await;
+        assert_eq!(scene.notes.read(), [] as [&str; 0]);
+        scene.kill(0);
+        scene.notice(0);
+        let ended = eventually(|| scene.notes.read() == ["ended"]).await;
+        assert!(ended, "{lane:?}: {:?}", scene.notes.read());
+    }
+}
+
+/// A client that reads nothing stops an application that sends interim answers without end.
+#[tokio::test(start_paused = true)]
+async fn interim_answers_wait_for_their_client() {
+    const HINT: &[u8] = b"HTTP/1.1 103 Early Hints\r\nX-A: 0123456789\r\n\r\n";
+    let mut scene = Scene::new(HttpSession, 0, 1);
+    scene.client.write_all(b"GET /mark HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+    let mut app = scene.request(0, b"/mark").await;
+    let hints = HINT.repeat(100);
+    // The kernel and the server take a bounded part of it.
+    let mut sent = 0;
+    while let Ok(written) =
+        tokio::time::timeout(Duration::from_secs(5), app.write_all(&hints)).await
+    {
+        written.unwrap();
+        sent += hints.len();
+        assert!(sent < 16 << 20, "the server takes interim answers without end");
+    }
+    // An answer that ends early leaves a part of an interim answer, behind which no page can stand.
+    drop(app);
+    let seen = read_rest(&mut scene.client).await;
+    assert!(!String::from_utf8_lossy(&seen).contains(" 502 "));
+    assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+}
