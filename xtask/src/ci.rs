@@ -53,7 +53,7 @@ const STEPS: &[Step] = &[
         name: "loaders",
         about: "the server's loaders of Python, Ruby and Node applications",
         is_deep: false,
-        lines: "timeout 180 python3 spawner/loaders/tests
+        lines: "timeout 300 python3 spawner/loaders/tests
             timeout 60 python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py
             timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-rack --startup-file config.ru \
                 ruby spawner/loaders/rack-loader.rb
