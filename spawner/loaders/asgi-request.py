@@ -143,7 +143,7 @@ def comes_from_leaving(error):
 class Request(Task):
     """One request and its answer."""
 
-    __slots__ = ("body", "has_more", "is_given", "state", "head", "declared", "sent", "is_bodyless", "is_chunked")
+    __slots__ = ("body", "has_more", "is_given", "state", "head", "declared", "sent", "is_bodyless", "is_chunked", "is_head")
 
     def __init__(self, connection, scope, has_body):
         super().__init__(connection, scope)
@@ -154,6 +154,7 @@ class Request(Task):
         self.head = b""
         self.declared = None
         self.sent = 0
+        self.is_head = scope["method"] == "HEAD"  # the application may change the scope
         self.is_bodyless = False
         self.is_chunked = False
 
@@ -200,7 +201,7 @@ class Request(Task):
                 raise ValueError(f"invalid status: {status!r}")
             fields, self.declared = encode_fields(message.get("headers", ()))
             self.head = line + fields
-            self.is_bodyless = status in (204, 304) or self.scope["method"] == "HEAD"
+            self.is_bodyless = status in (204, 304) or self.is_head
             self.state = STARTED
         elif kind == "http.response.early_hint" and self.state == AWAITED:
             fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
@@ -271,7 +272,7 @@ class Request(Task):
             return
         body = b"The application failed to answer this request. The server's log has the details.\n"
         connection.transport.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n"
-                                   b"Content-Length: %d\r\n\r\n%s" % (len(body), b"" if self.scope["method"] == "HEAD" else body))
+                                   b"Content-Length: %d\r\n\r\n%s" % (len(body), b"" if self.is_head else body))
         self.state = DONE
         self.wake()
         connection.answered()

@@ -71,11 +71,36 @@ class Hooks(types.ModuleType):
 
     @staticmethod
     def call(functions):
+        pid = os.getpid()
         for function in functions:
             function()
+            if os.getpid() != pid:
+                leave_child()  # forked by the function
 
 
 cabrank = Hooks()
+
+
+def leave_child(error=None):
+    """End a forked child of the application, whose code has returned or raised the error.
+
+    Handlers of `atexit` belong to the parent, and do not run.
+    """
+    code = 0
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif isinstance(error, Terminated):
+        code = 128 + signal.SIGTERM
+    elif error is not None:
+        traceback.print_exception(type(error), error, error.__traceback__)
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass
+    os._exit(code)
+
 
 # --- The server ---------------------------------------------------------------------------------------------------------
 
@@ -85,6 +110,7 @@ class Channel:
 
     LoadError = LoadError
     Terminated = Terminated
+    leave_child = staticmethod(leave_child)
 
     def __init__(self):
         self.pid = os.getpid()
@@ -166,26 +192,6 @@ class Channel:
     def is_own_process(self):
         """Return whether this is the loader's process, and not a child that the application has forked."""
         return os.getpid() == self.pid
-
-    def leave_child(self, error=None):
-        """End a forked child of the application, whose code has returned or raised the error.
-
-        Handlers of `atexit` belong to the parent, and do not run.
-        """
-        code = 0
-        if isinstance(error, SystemExit):
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        elif isinstance(error, Terminated):
-            code = 128 + signal.SIGTERM
-        elif error is not None:
-            traceback.print_exception(type(error), error, error.__traceback__)
-            code = 1
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError):
-                pass
-        os._exit(code)
 
     def remove_sockets(self):
         for _, path, _, _ in self.sockets:
@@ -326,7 +332,7 @@ def load(channel):
     startup_file = channel.options.get("startup_file") or "passenger_wsgi.py"
     application, app_type = load_application(app_root, startup_file, channel.options.get("app_type"))
     if not channel.is_own_process():
-        channel.leave_child()  # forked by the startup file
+        leave_child()  # forked by the startup file
     if app_type == "asgi" and channel.threads > 1:
         raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
                         "threads. Remove --app-threads.")
@@ -343,7 +349,7 @@ def live(channel, work):
         return work()
     except BaseException as error:
         if not channel.is_own_process():
-            channel.leave_child(error)
+            leave_child(error)
         if isinstance(error, Terminated):
             sys.exit(128 + signal.SIGTERM)
         if channel.control is not None:

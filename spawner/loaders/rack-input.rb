@@ -166,7 +166,11 @@ module Cabrank
     def discard(data)
       add(data)
       take while next? && !@has_ended
-      @has_ended ? @data.byteslice(@used..) : ""
+      return "" unless @has_ended
+
+      behind = @data.byteslice(@used..)
+      @data = @data.byteslice(0, @used) # the application may keep this object, and must not find the next request in it
+      behind
     end
 
     # Returns whether the server has closed its side. Reads ahead for it, within a bound.

@@ -13,6 +13,7 @@ answer that breaks off without Content-Length after the request's body was read.
 """
 
 import io
+import mmap
 import os
 import re
 import select
@@ -44,18 +45,31 @@ class ClientGone(ConnectionError):
 
 # --- Forked children ---------------------------------------------------------------------------------------------------
 
-is_child = False  # whether the application has forked this process from the one that serves requests
+MADV_WIPEONFORK = 18
+
+# Its first byte is 1 in the process that serves requests, and 0 in each process that the application forks from it. Linux clears
+# the page at each fork, also at one by a C library, which runs no hook of Python.
+own = bytearray(1)
+
+
+def begin_process():
+    global own
+    own = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        own.madvise(MADV_WIPEONFORK)
+    except OSError:
+        pass  # Linux before 4.14: the hook clears it
+    own[0] = 1
 
 
 def become_child(server):
-    """Close the sockets of the parent. Each send and each receive checks `is_child`, too."""
-    global is_child
-    is_child = True
+    """Close the sockets of the parent. Each send and each receive checks the process, too."""
+    own[0] = 0
     server.close_sockets()
 
 
 def check_process():
-    if is_child:
+    if not own[0]:
         raise ClientGone("a forked child has no client: the request belongs to its parent")
 
 
@@ -230,12 +244,14 @@ class Response:
     def make_lock(self):
         with first_lock:
             if self.lock is None:
-                self.lock = threading.Lock()
+                self.lock = threading.RLock()  # a signal's handler may write within a write
             return self.lock
 
     def write_locked(self, chunk):
-        if not isinstance(chunk, bytes):
-            raise TypeError(f"the body must consist of bytes, not {type(chunk).__name__}")
+        if type(chunk) is not bytes:
+            if not isinstance(chunk, bytes):
+                raise TypeError(f"the body must consist of bytes, not {type(chunk).__name__}")
+            chunk = b"".join((chunk,))  # a subclass may have another length than its bytes
         if self.head is None:
             raise RuntimeError("the body began before start_response was called")
         if self.ended or self.closed:
@@ -298,7 +314,7 @@ class Response:
                     break
             self.end()
         finally:
-            if hasattr(result, "close") and not is_child:
+            if hasattr(result, "close") and own[0]:
                 result.close()
                 check_process()
 
@@ -312,8 +328,8 @@ class Response:
             if self.body is not None:
                 self.body.end()
             self.input.close()
-        except (BufferError, RuntimeError):
-            pass  # the application holds a view of the bytes, or another greenlet of this thread is inside
+        except (BufferError, RuntimeError, ValueError):
+            pass  # the application holds a view of the bytes, has detached them, or is inside in another greenlet
 
 
 # --- The input of a request --------------------------------------------------------------------------------------------
@@ -330,8 +346,8 @@ class Body(io.RawIOBase):
     def __init__(self, conn):
         self.conn = conn  # None after the request
         self.thread = threading.get_ident()
-        self.lock = threading.Lock()
-        self.is_torn = False  # whether an exception has interrupted a read: bytes may be missing
+        self.lock = threading.RLock()
+        self.is_torn = False  # whether a read is in progress, or an exception has interrupted one: bytes may be missing
         self.waker = None  # a pair of sockets; the first becomes readable at the end
         self.waiters = 0
 
@@ -345,6 +361,8 @@ class Body(io.RawIOBase):
             with self.lock:
                 if self.conn is None:
                     raise ClientGone("the request has ended")
+                if self.is_torn:
+                    raise ClientGone("an exception has interrupted a read")
                 try:
                     self.is_torn = True
                     count = self.take(buffer, flags)
@@ -378,14 +396,13 @@ class Body(io.RawIOBase):
                 self.close_waker()
 
     def end(self):
-        """End the input. Return whether each byte that was received is accounted for."""
+        """End the input."""
         with self.lock:
             self.conn = None
             if self.waiters:
                 self.waker[1].close()
             elif self.waker is not None:
                 self.close_waker()
-        return not self.is_torn
 
     def close_waker(self):
         for end in self.waker:
@@ -514,19 +531,26 @@ class Kept:
         conn.settimeout(None)  # the application may have set a default
         self.conn = conn
         self.watch = None  # reports a server that has half-closed; made for the first answer of several parts
-        self.unread = None  # the body of a request that was answered before its body had come
-        self.is_torn = False  # whether a send was interrupted within a frame: nothing can follow
+        self.unread = None  # the frames of a request that was answered before its body had come
+        self.is_torn = False  # whether a step is in progress, or an exception has interrupted one: nothing can follow
 
-    def send(self, data):
-        if is_child:
+    def begin_step(self):
+        """Begin to send, and to note that it was sent. `is_torn = False` ends it."""
+        if not own[0]:
             check_process()
         if self.is_torn:
-            raise ClientGone("an exception has interrupted the answer within a frame")
+            raise ClientGone("an exception has interrupted the answer")
         self.is_torn = True
+
+    def put(self, data):
         try:
             self.conn.sendall(data)
         except ConnectionError as error:
             raise ClientGone(str(error)) from None
+
+    def send(self, data):
+        self.begin_step()
+        self.put(data)
         self.is_torn = False
 
     def check(self):
@@ -555,14 +579,13 @@ class Kept:
 
     def discard(self, data):
         """Discard more of the body that the application did not read. Return the data behind the end of the body."""
-        body = self.unread
-        body.data = body.data[body.at:] + data
-        body.at = 0
-        while body.has_next() and not body.ended:
-            body.skip(len(body.data))
-        if body.ended:
+        frames = self.unread
+        frames.add(data)
+        while frames.has_next() and not frames.ended:
+            frames.skip(len(frames.data))
+        if frames.ended:
             self.unread = None
-        return body.data[body.at:]
+        return frames.data[frames.at:]
 
     def close(self):
         try:
@@ -580,28 +603,20 @@ def checked_size(data):
     return size
 
 
-class KeptBody(Body):
-    """The request's body, in frames."""
+class Frames:
+    """The frames of a request's body, as far as they were received."""
 
-    def __init__(self, conn, data):
-        super().__init__(conn)
+    __slots__ = ("data", "at", "left", "ended")
+
+    def __init__(self, data):
         self.data = data  # bytes that were received
         self.at = 0  # the first of them that was not used
         self.left = 0  # bytes of the current frame
         self.ended = False
 
-    def take(self, buffer, flags):
-        while not self.has_next():
-            more = self.conn.recv(BUFFER, flags)
-            if not more:
-                # End of file would make half an upload look complete.
-                raise ClientGone("the client left before the end of the request's body")
-            self.data = self.data[self.at:] + more
-            self.at = 0
-        at = self.at
-        count = self.skip(len(buffer))
-        buffer[:count] = self.data[at:self.at]
-        return count
+    def add(self, data):
+        self.data = self.data[self.at:] + data
+        self.at = 0
 
     def has_next(self):
         """Go to the next byte of the body. Return whether it, or the end of the body, has been received."""
@@ -618,6 +633,31 @@ class KeptBody(Body):
         self.at += count
         self.left -= count
         return count
+
+
+class KeptBody(Body):
+    """The request's body, in frames."""
+
+    def __init__(self, conn, frames):
+        super().__init__(conn)
+        self.frames = frames
+
+    def take(self, buffer, flags):
+        frames = self.frames
+        while not frames.has_next():
+            more = self.conn.recv(BUFFER, flags)
+            if not more:
+                # End of file would make half an upload look complete.
+                raise ClientGone("the client left before the end of the request's body")
+            frames.add(more)
+        at = frames.at
+        count = frames.skip(len(buffer))
+        buffer[:count] = frames.data[at:frames.at]
+        return count
+
+    def end(self):
+        super().end()
+        self.frames = None  # bytes of the next request will follow
 
 
 class KeptResponse(Response):
@@ -653,27 +693,31 @@ class KeptResponse(Response):
             size = sum(map(len, result))
             if size <= JOINED_MAX and (self.bodyless or self.declared in (None, size)):
                 body = result[0] if len(result) == 1 else b"".join(result)
-                if isinstance(body, bytes):
+                if type(body) is bytes and len(body) == size:
                     if self.bodyless:
                         body = b""
                     else:
                         self.suggest_length(size)
-                    head = self.head
+                    head, conn = self.head, self.conn
+                    conn.begin_step()
                     self.close()
                     if self.head_sent:
                         raise RuntimeError("another thread has begun the answer")
                     self.sent = size
                     self.head_sent = self.ended = self.finished = True
-                    self.conn.send(b"".join((frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
+                    conn.put(b"".join((frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
+                    conn.is_torn = False
                     return
         super().send_body(result)
 
     def finish(self):
         if not self.finished:
+            self.conn.begin_step()
             # The server may send the next request as soon as it sees the end.
             self.close()
             self.finished = True
-            self.conn.send(END)
+            self.conn.put(END)
+            self.conn.is_torn = False
 
     def abort(self):
         self.close()
@@ -699,6 +743,7 @@ class Server:
     """
 
     def __init__(self, application, channel):
+        begin_process()
         self.application = application
         self.channel = channel
         self.threads = channel.threads
@@ -720,6 +765,7 @@ class Server:
             holder.close()
         if self.channel.control is not None:
             os.close(self.channel.control)
+            self.channel.control = None  # a child of the child may have another file of this number
 
     def serve_until_readable(self, control):
         # Without EPOLLONESHOT: the request to leave is for each thread.
@@ -733,7 +779,7 @@ class Server:
         try:
             self.work(control)
         except (OSError, ValueError):
-            if is_child:  # of a signal handler: its poller is closed
+            if not own[0]:  # of a signal handler: its poller is closed
                 leave(self.channel)
             raise
         for thread in others:
@@ -744,7 +790,7 @@ class Server:
         try:
             self.work(control)
         except BaseException as error:
-            if is_child:
+            if not own[0]:
                 leave(self.channel, error)
             traceback.print_exc()
             sys.stdout.flush()
@@ -860,14 +906,16 @@ class Server:
             # Nothing, or one frame with the whole body.
             response.input = io.BytesIO(data[end + 4:count - 4])
         else:
-            body = response.body = KeptBody(kept.conn, bytes(data[end:count]))
+            frames = Frames(bytes(data[end:count]))
+            body = response.body = KeptBody(kept.conn, frames)
             response.input = io.BufferedReader(body, BUFFER)
         environ["wsgi.input"] = response.input
         is_done = self.answer(environ, response) and not kept.is_torn
+        response.conn = None  # the application may keep the response
         if body is not None and is_done:
             if body.is_torn:
                 return False
-            kept.unread = body
+            kept.unread = frames
             # The server waits for the end of the answer before it sends the next request.
             return not kept.discard(b"") or kept.unread is not None
         return is_done
@@ -876,13 +924,13 @@ class Server:
         """Let the application answer, and end the request. Return whether the answer was ended."""
         try:
             result = self.application(environ, response.start)
-            if is_child:
+            if not own[0]:
                 leave(self.channel)
             response.send_body(result)
             response.finish()
             return True
         except BaseException as error:  # sys.exit() in a request fails that request, and does not end the process
-            if is_child:
+            if not own[0]:
                 leave(self.channel, error)
             if isinstance(error, self.channel.Terminated):
                 raise

@@ -152,6 +152,74 @@ class WsgiFork(WsgiLoader):
     def test_a_child_of_a_request_in_the_session_protocol(self):
         self.check("session", "1")
 
+    def test_a_child_of_a_c_library(self):
+        """No hook of Python runs in the child."""
+        loader = self.app("""
+            import ctypes, time
+            libc = ctypes.PyDLL(None)
+            def application(environ, start_response):
+                write = start_response("200 OK", [])
+                if environ["PATH_INFO"] == "/fork":
+                    pid = libc.fork()
+                    if pid == 0:
+                        time.sleep(0.2)
+                        return [b"the child's"]
+                    with open("report", "a") as file: file.write(f"forked {pid}\\n")
+                if environ["PATH_INFO"] == "/slow": time.sleep(0.5)
+                return [environ["QUERY_STRING"].encode()]
+        """)
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        connection.send(PATH_INFO="/fork", QUERY_STRING="alice")
+        self.assertEqual(connection.answer().body, b"alice")
+        connection.send(PATH_INFO="/slow", QUERY_STRING="bob")
+        self.assertEqual(connection.answer().body, b"bob")
+        pid = self.lines(loader)[0].split()[1]
+        self.eventually(lambda: self.state(pid)[0] in "ZX")
+
+    def test_a_child_that_forks_again_closes_no_file_of_its_own(self):
+        loader = self.app("""
+            import os
+            def application(environ, start_response):
+                pid = os.fork()
+                if pid == 0:
+                    files = [os.open("/dev/null", os.O_RDONLY) for _ in range(20)]
+                    if os.fork() == 0:
+                        closed = [fd for fd in files if not os.path.exists(f"/proc/self/fd/{fd}")]
+                        with open("report", "w") as file: file.write(f"closed {closed}\\n")
+                    os._exit(0)
+                os.waitpid(pid, 0)
+                start_response("200 OK", [])
+                return [b"alice"]
+        """)
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        connection.send()
+        self.assertEqual(connection.answer().body, b"alice")
+        self.eventually(lambda: self.lines(loader))
+        self.assertEqual(self.lines(loader), ["closed []"])
+
+    def test_a_child_of_a_hook(self):
+        loader = self.app("""
+            import os, cabrank
+
+            @cabrank.on_start
+            def start():
+                pid = os.fork()
+                if pid:
+                    with open("report", "a") as file: file.write(f"forked {pid}\\n")
+
+            def application(environ, start_response):
+                start_response("200 OK", [])
+                return [str(os.getpid()).encode()]
+        """)
+        pid = self.lines(loader)[0].split()[1]
+        self.eventually(lambda: self.state(pid)[0] in "ZX")
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        connection.send()
+        self.assertEqual(connection.answer().body, str(loader.process.pid).encode())
+
     def test_a_child_outside_of_a_request(self):
         loader = self.app("""
             import os, signal

@@ -201,6 +201,100 @@ class WsgiLate(WsgiLoader):
         self.addCleanup(connection.close)
         self.asks(connection, "bob")
 
+    def test_an_exception_at_any_moment_leaves_no_client_without_an_end(self):
+        loader, connection = self.late("""
+            import random
+            class Late(Exception): pass
+            def ring(*_): raise Late
+            signal.signal(signal.SIGALRM, ring)
+            def application(environ, start_response):
+                start_response("200 OK", [])
+                try:
+                    mark = environ["QUERY_STRING"].encode()
+                    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.000002, 0.00008))
+                    return [mark] if environ["PATH_INFO"] == "/list" else iter([mark])
+                except Late: return [b"late"]
+        """)
+        for number in range(400):
+            mark = f"mark{number}x"
+            try:
+                connection.send(PATH_INFO=("/list", "/iterator")[number % 2], QUERY_STRING=mark)
+                answer = connection.answer()  # not a time-out
+            except (ConnectionError, AssertionError, IndexError):
+                answer = None  # the connection ended, perhaps with the process
+            if answer is not None and not answer.cut:
+                self.assertTrue(answer.body in (mark.encode(), b"late") or "500" in answer.status, answer.raw)
+                continue
+            connection.close()
+            try:
+                connection = KeptConnection(loader)
+            except OSError:
+                break  # an exception outside of the application's code ends the process
+        connection.close()
+
+    def test_a_handler_of_a_signal_may_write_within_a_write(self):
+        loader, connection = self.late("""
+            def application(environ, start_response):
+                if environ["PATH_INFO"] != "/ring": return answer(environ, start_response)
+                write = start_response("200 OK", [])
+                signal.signal(signal.SIGALRM, lambda *_: write(b"."))
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                attempt("write", lambda: write(b"x" * 20_000_000))
+                return []
+        """)
+        connection.send(PATH_INFO="/ring")
+        self.assertEqual(self.reports(loader), ["write: ClientGone"])
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        self.asks(connection, "bob")
+
+    def test_the_objects_of_a_request_hold_nothing_of_the_next(self):
+        loader, connection = self.late("""
+            kept = []
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/keep":
+                    kept.extend((environ["wsgi.input"].raw, start_response.__self__))
+                elif kept:
+                    import gc
+                    held, seen = list(kept), set()
+                    while held:
+                        one = held.pop()
+                        if id(one) in seen or isinstance(one, type) or type(one).__module__ in ("builtins", "threading", "_thread") \
+                                and not isinstance(one, (bytes, bytearray, tuple, list, dict)): continue
+                        seen.add(id(one))
+                        if isinstance(one, (bytes, bytearray)) and b"secret" in one: report("LEAK")
+                        held += [getattr(one, name, None) for name in getattr(type(one), "__slots__", ())] + list(getattr(one, "__dict__", {}).values())
+                    report("looked")
+                return answer(environ, start_response)
+        """)
+        connection.conn.sendall(head(PATH_INFO="/keep", QUERY_STRING="alice") + frame(b"part"))
+        self.assertEqual(connection.answer().body, b"alice")
+        connection.conn.sendall(frame(b"") + head(HTTP_COOKIE="secret", QUERY_STRING="bob") + frame(b""))
+        self.assertEqual(connection.answer().body, b"bob")
+        self.assertEqual(self.reports(loader), ["looked"])
+
+    def test_a_detached_input_and_a_body_of_a_wrong_length_harm_no_one(self):
+        loader, connection = self.late("""
+            class Liar(bytes):
+                def __len__(self): return 2
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/detach": environ["wsgi.input"].detach()
+                if environ["PATH_INFO"] == "/liar":
+                    start_response("200 OK", [])
+                    return [Liar(b"alice")]
+                if environ["PATH_INFO"] == "/liars":
+                    write = start_response("200 OK", [])
+                    write(Liar(b"ali"))
+                    return [Liar(b"ce"), b""]
+                return answer(environ, start_response)
+        """)
+        for path in ("/liar", "/liars", "/detach"):
+            connection.send(b"x" * 1000, pieces=2, PATH_INFO=path, QUERY_STRING="alice")
+            got = connection.answer()
+            if path != "/liar":
+                self.assertEqual(got.body, b"alice", path)
+            self.asks(connection, "bob")
+
     def test_the_body_is_left_alone_after_its_end(self):
         loader, connection = self.late("""
             kept = []
