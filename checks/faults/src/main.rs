@@ -8,12 +8,15 @@ mod app;
 mod channels;
 mod crashes;
 mod descriptors;
+mod disk;
 mod fault;
 mod healthy;
 mod interpreter;
+mod kept;
 mod kind;
 mod limits;
 mod peers;
+mod places;
 mod samples;
 mod server;
 mod setup;
@@ -103,8 +106,9 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
 }
 
 fn faults() -> Vec<Fault> {
-    [slow::faults(), limits::faults(), crashes::faults(), channels::faults(), stops::faults()]
-        .concat()
+    let rows = [slow::faults(), limits::faults(), crashes::faults(), channels::faults()];
+    let more = [kept::faults(), places::faults()];
+    [rows.concat(), stops::faults(), more.concat()].concat()
 }
 
 fn main() -> ExitCode {
@@ -143,6 +147,15 @@ fn trials(all: Vec<(&Fault, App, Kind)>, options: &Options) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
+/// Returns whether this machine can run the row, and says why not.
+fn can_run(fault: &Fault) -> bool {
+    let missing = fault.setup.is_missing();
+    if let Some(reason) = missing {
+        println!("skipped: {}: {reason}", fault.name);
+    }
+    missing.is_none()
+}
+
 fn run(options: &Options) -> ExitCode {
     if let Err(message) = descriptors::raise_limit() {
         eprintln!("the limit of descriptors stays: {message}");
@@ -151,7 +164,7 @@ fn run(options: &Options) -> ExitCode {
         .into_iter()
         .filter(|f| options.only.is_empty() || options.only.iter().any(|o| f.name.contains(o)))
         .filter(|f| !options.quick || f.quick)
-        .filter(|f| !f.setup.limits_processes || rustix::process::geteuid().is_root())
+        .filter(can_run)
         .collect();
     let begun = Instant::now();
     let own = chosen.iter().flat_map(|f| f.apps.iter().map(move |app| (f, *app, Kind::Cabrank)));

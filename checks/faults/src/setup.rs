@@ -1,5 +1,7 @@
 //! The options and the limits that a row starts its server with.
 
+use crate::disk::Disk;
+
 /// The number of processes of each sample application.
 pub(crate) const PROCESSES: usize = 3;
 
@@ -13,11 +15,21 @@ pub(crate) struct Setup {
     pub(crate) options: &'static [&'static str],
     /// The hard limit of descriptors.
     pub(crate) descriptors: Option<fn() -> usize>,
-    /// The server's directory is on a disk of 1 MB.
-    pub(crate) tiny_disk: bool,
+    /// The file system of the server's directory.
+    pub(crate) disk: Disk,
     /// The processes run as the user `nobody`, who may have [`USER_PROCESSES`].
     /// Only root can do this.
     pub(crate) limits_processes: bool,
     /// The interpreter is a script that may misbehave: see [`crate::interpreter`].
     pub(crate) own_interpreter: bool,
+}
+
+impl Setup {
+    /// Returns the reason why this machine cannot start such a server.
+    pub(crate) fn is_missing(&self) -> Option<&'static str> {
+        if self.limits_processes && !rustix::process::geteuid().is_root() {
+            return Some("it needs root");
+        }
+        self.disk.is_missing()
+    }
 }
