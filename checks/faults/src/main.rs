@@ -15,6 +15,8 @@ mod interpreter;
 mod kept;
 mod kind;
 mod limits;
+mod memory;
+mod pauses;
 mod peers;
 mod places;
 mod samples;
@@ -107,7 +109,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
 
 fn faults() -> Vec<Fault> {
     let rows = [slow::faults(), limits::faults(), crashes::faults(), channels::faults()];
-    let more = [kept::faults(), places::faults()];
+    let more = [pauses::faults(), memory::faults(), kept::faults(), places::faults()];
     [rows.concat(), stops::faults(), more.concat()].concat()
 }
 
