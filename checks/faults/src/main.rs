@@ -6,6 +6,7 @@
 
 mod app;
 mod channels;
+mod clock;
 mod crashes;
 mod descriptors;
 mod disk;
@@ -16,6 +17,7 @@ mod kept;
 mod kind;
 mod limits;
 mod memory;
+mod own_clock;
 mod pauses;
 mod peers;
 mod places;
@@ -109,7 +111,8 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
 
 fn faults() -> Vec<Fault> {
     let rows = [slow::faults(), limits::faults(), crashes::faults(), channels::faults()];
-    let more = [pauses::faults(), memory::faults(), kept::faults(), places::faults()];
+    let more =
+        [pauses::faults(), memory::faults(), clock::faults(), kept::faults(), places::faults()];
     [rows.concat(), stops::faults(), more.concat()].concat()
 }
 

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::disk::{Disk, Mounted};
 use crate::kind::Kind;
 use crate::setup::{PROCESSES, Setup, USER_PROCESSES};
-use crate::{interpreter, peers, samples};
+use crate::{interpreter, own_clock, peers, samples};
 use cabrank_checks_harness::binary::{set_environment, through};
 use cabrank_checks_harness::http::Client;
 use cabrank_checks_harness::server::{free_address, runtime};
@@ -76,10 +76,14 @@ impl Server {
         if setup.disk == Disk::Freezable && mounted.is_none() {
             return Err("no file system that can be frozen".to_owned());
         }
+        let own_clock = match setup.own_clock {
+            true => own_clock::give(app_dir.path()).map_err(failed("clock"))?,
+            false => String::new(),
+        };
         let limited = |command: &Command| {
             let mut shell = Command::new("sh");
             let limits = limits(setup, mounted.is_some());
-            shell.args(["-c", &format!("{limits}exec \"$@\""), "sh"]);
+            shell.args(["-c", &format!("{limits}{own_clock}exec \"$@\""), "sh"]);
             // A signal to this program's group, such as Ctrl-C, is not part of the fault.
             shell.process_group(0);
             let mut shell = through(shell, command);

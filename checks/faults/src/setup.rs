@@ -1,6 +1,7 @@
 //! The options and the limits that a row starts its server with.
 
 use crate::disk::Disk;
+use crate::own_clock;
 
 /// The number of processes of each sample application.
 pub(crate) const PROCESSES: usize = 3;
@@ -22,6 +23,8 @@ pub(crate) struct Setup {
     pub(crate) limits_processes: bool,
     /// The interpreter is a script that may misbehave: see [`crate::interpreter`].
     pub(crate) own_interpreter: bool,
+    /// The server and its processes have a clock that the row sets: see [`crate::own_clock`].
+    pub(crate) own_clock: bool,
 }
 
 impl Setup {
@@ -29,6 +32,9 @@ impl Setup {
     pub(crate) fn is_missing(&self) -> Option<&'static str> {
         if self.limits_processes && !rustix::process::geteuid().is_root() {
             return Some("it needs root");
+        }
+        if self.own_clock && own_clock::library().is_none() {
+            return Some("it needs Debian's package faketime");
         }
         self.disk.is_missing()
     }
