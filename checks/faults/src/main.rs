@@ -44,7 +44,7 @@ use trial::Row;
 const USAGE: &str = "cargo xtask checks-faults [OPTION…]
 
   --only NAME       only the rows whose name contains NAME
-  --quick           shorter rows, four at a time: about a minute
+  --quick           shorter rows, four at a time: about two minutes
   --jobs N          runs N rows at a time; stalls may be longer then [default: 1]
   --server PATH     judges this binary [default: target/debug/cabrank]
   --against NAME…   also the rows that make sense for gunicorn, uwsgi, puma or passenger
