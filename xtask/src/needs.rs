@@ -1,4 +1,4 @@
-//! The programs that the tests need besides Rust's: where Debian has them, and whether they are there.
+//! The programs that the tests and checks need besides Rust's: where Debian has them, and whether they are there.
 //!
 //! `.ci/run` and `cargo xtask test` install them from this list. `tests/needs.txt` says which tests need which.
 
@@ -16,7 +16,7 @@ pub(crate) struct Program {
     probe: &'static str,
 }
 
-pub(crate) const PROGRAMS: [Program; 8] = [
+pub(crate) const PROGRAMS: [Program; 9] = [
     Program {
         name: "python3",
         about: "Python 3.10 or newer",
@@ -55,6 +55,12 @@ pub(crate) const PROGRAMS: [Program; 8] = [
         about: "Redis",
         packages: "redis-server",
         probe: "test -x /usr/bin/redis-server",
+    },
+    Program {
+        name: "faketime",
+        about: "faketime, for a row of `cargo xtask checks-faults`",
+        packages: "faketime",
+        probe: "ls /usr/lib/*/faketime/libfaketimeMT.so.1",
     },
 ];
 

@@ -75,7 +75,7 @@ pub(crate) fn faults() -> Vec<Fault> {
 }
 
 /// Returns the pid of the last preloader.
-fn preloader(scene: &Scene<'_>) -> Option<u32> {
+pub(crate) fn preloader(scene: &Scene<'_>) -> Option<u32> {
     let log = scene.server.log();
     let (before, _) = log.rsplit_once(" has loaded the application")?;
     before.rsplit(' ').next()?.parse().ok()

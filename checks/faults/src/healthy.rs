@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 const CLIENTS: usize = 4;
 const PACE: Duration = Duration::from_millis(20);
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than the longest pause that a row makes.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 #[derive(Default)]
 struct Shared {
@@ -92,7 +93,9 @@ fn one(to: SocketAddr, shared: &Shared) {
                 kept = (!reply.closes()).then_some(client);
             }
             Ok((client, reply)) => {
-                seen.errors.push(reply.status.to_string());
+                let is_foreign = reply.status == 200;
+                let error = reply.status.to_string();
+                seen.errors.push(if is_foreign { "another's answer".to_owned() } else { error });
                 kept = (!reply.closes()).then_some(client);
             }
             Err(_) if shared.is_killed.load(SeqCst) => return,

@@ -1,6 +1,7 @@
 //! The machine's limits: descriptors, disk, files that somebody removes.
 
 use crate::app::{BOTH, WSGI};
+use crate::disk::Disk;
 use crate::fault::{Fault, Scene, Seen};
 use crate::setup::Setup;
 use crate::words::{status_of, tally};
@@ -29,7 +30,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             apps: BOTH,
             quick: true,
             peers: false,
-            setup: Setup { tiny_disk: true, ..Setup::default() },
+            setup: Setup { disk: Disk::Tiny, ..Setup::default() },
             plant: fill,
         },
         Fault {

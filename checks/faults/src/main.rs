@@ -6,14 +6,21 @@
 
 mod app;
 mod channels;
+mod clock;
 mod crashes;
 mod descriptors;
+mod disk;
 mod fault;
 mod healthy;
 mod interpreter;
+mod kept;
 mod kind;
 mod limits;
+mod memory;
+mod own_clock;
+mod pauses;
 mod peers;
+mod places;
 mod samples;
 mod server;
 mod setup;
@@ -37,7 +44,7 @@ use trial::Row;
 const USAGE: &str = "cargo xtask checks-faults [OPTION…]
 
   --only NAME       only the rows whose name contains NAME
-  --quick           shorter rows, four at a time: about a minute
+  --quick           shorter rows, four at a time: about two minutes
   --jobs N          runs N rows at a time; stalls may be longer then [default: 1]
   --server PATH     judges this binary [default: target/debug/cabrank]
   --against NAME…   also the rows that make sense for gunicorn, uwsgi, puma or passenger
@@ -103,8 +110,10 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Options>, Stri
 }
 
 fn faults() -> Vec<Fault> {
-    [slow::faults(), limits::faults(), crashes::faults(), channels::faults(), stops::faults()]
-        .concat()
+    let rows = [slow::faults(), limits::faults(), crashes::faults(), channels::faults()];
+    let more =
+        [pauses::faults(), memory::faults(), clock::faults(), kept::faults(), places::faults()];
+    [rows.concat(), stops::faults(), more.concat()].concat()
 }
 
 fn main() -> ExitCode {
@@ -143,6 +152,15 @@ fn trials(all: Vec<(&Fault, App, Kind)>, options: &Options) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
+/// Returns whether this machine can run the row, and says why not.
+fn can_run(fault: &Fault) -> bool {
+    let missing = fault.setup.is_missing();
+    if let Some(reason) = missing {
+        println!("skipped: {}: {reason}", fault.name);
+    }
+    missing.is_none()
+}
+
 fn run(options: &Options) -> ExitCode {
     if let Err(message) = descriptors::raise_limit() {
         eprintln!("the limit of descriptors stays: {message}");
@@ -151,7 +169,7 @@ fn run(options: &Options) -> ExitCode {
         .into_iter()
         .filter(|f| options.only.is_empty() || options.only.iter().any(|o| f.name.contains(o)))
         .filter(|f| !options.quick || f.quick)
-        .filter(|f| !f.setup.limits_processes || rustix::process::geteuid().is_root())
+        .filter(can_run)
         .collect();
     let begun = Instant::now();
     let own = chosen.iter().flat_map(|f| f.apps.iter().map(move |app| (f, *app, Kind::Cabrank)));

@@ -1,9 +1,10 @@
 //! The server of a row: cabrank or a peer with a sample application, and what it has open.
 
 use crate::app::App;
+use crate::disk::{Disk, Mounted};
 use crate::kind::Kind;
 use crate::setup::{PROCESSES, Setup, USER_PROCESSES};
-use crate::{interpreter, peers, samples};
+use crate::{interpreter, own_clock, peers, samples};
 use cabrank_checks_harness::binary::{set_environment, through};
 use cabrank_checks_harness::http::Client;
 use cabrank_checks_harness::server::{free_address, runtime};
@@ -25,7 +26,7 @@ pub(crate) struct Server {
     pub(crate) kind: Kind,
     /// The application.
     pub(crate) app_dir: TempDir,
-    is_mounted: bool,
+    mounted: Option<Mounted>,
 }
 
 /// The processes, descriptors and files of a server.
@@ -71,11 +72,18 @@ impl Server {
                     .map_err(failed("temporary directory"))?;
             }
         }
-        let is_mounted = setup.tiny_disk && mount(runtime.path());
+        let mounted = setup.disk.mount(runtime.path());
+        if setup.disk == Disk::Freezable && mounted.is_none() {
+            return Err("no file system that can be frozen".to_owned());
+        }
+        let own_clock = match setup.own_clock {
+            true => own_clock::give(app_dir.path()).map_err(failed("clock"))?,
+            false => String::new(),
+        };
         let limited = |command: &Command| {
             let mut shell = Command::new("sh");
-            let limits = limits(setup, is_mounted);
-            shell.args(["-c", &format!("{limits}exec \"$@\""), "sh"]);
+            let limits = limits(setup, mounted.is_some());
+            shell.args(["-c", &format!("{limits}{own_clock}exec \"$@\""), "sh"]);
             // A signal to this program's group, such as Ctrl-C, is not part of the fault.
             shell.process_group(0);
             let mut shell = through(shell, command);
@@ -83,7 +91,7 @@ impl Server {
             shell
         };
         let started = if kind == Kind::Cabrank {
-            let options = options(binary, app_dir.path(), setup);
+            let options = options(binary, app, app_dir.path(), setup);
             let command = binary.start_command(runtime.path(), app_dir.path(), options);
             server::Server::start_with(binary, limited(&command), runtime)
         } else {
@@ -93,7 +101,7 @@ impl Server {
             server::Server::start_peer(limited(&command), runtime, address)
         };
         let binary = binary.clone();
-        let mut server = Server { server: started?, binary, kind, app_dir, is_mounted };
+        let mut server = Server { server: started?, binary, kind, app_dir, mounted };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -167,7 +175,7 @@ impl Server {
     /// Starts the same server once more and stops it: a start cleans up after one that was killed.
     pub(crate) fn start_another(&self, app: App) -> Result<(), String> {
         let dir = self.app_dir.path();
-        let options = options(&self.binary, dir, &Setup::default());
+        let options = options(&self.binary, app, dir, &Setup::default());
         let command = self.binary.start_command(self.runtime.path(), dir, options);
         let mut timed = Command::new("timeout");
         timed.args(["-s", "TERM", "3"]);
@@ -183,10 +191,10 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.is_mounted {
+        if self.mounted.is_some() {
             // The server removes its files first.
             self.server.end();
-            let _ = Command::new("umount").arg("-l").arg(self.server.runtime.path()).status();
+            self.mounted = None;
         }
     }
 }
@@ -198,7 +206,7 @@ fn limits(setup: &Setup, is_mounted: bool) -> String {
         let limit = limit();
         lines += &format!("ulimit -Sn {}; ulimit -Hn {limit}; ", limit.min(1024));
     }
-    if setup.tiny_disk && !is_mounted {
+    if setup.disk == Disk::Tiny && !is_mounted {
         // Without the right to mount, a limit of 512 KB a file.
         lines += "trap '' XFSZ; ulimit -f 1024; ";
     }
@@ -210,10 +218,11 @@ fn limits(setup: &Setup, is_mounted: bool) -> String {
 }
 
 /// Returns the options of `cabrank start`.
-fn options(binary: &Binary, app_dir: &Path, setup: &Setup) -> Vec<String> {
+fn options(binary: &Binary, app: App, app_dir: &Path, setup: &Setup) -> Vec<String> {
     let mut words = vec!["--shutdown-timeout=5".to_owned(), "--environment=production".to_owned()];
     words.push(format!("--max-pool-size={PROCESSES}"));
     words.push(format!("--min-instances={PROCESSES}"));
+    words.extend(app.options().iter().map(|o| o.to_string()));
     words.extend(setup.options.iter().filter(|o| binary.knows(o)).map(|o| o.to_string()));
     if setup.limits_processes {
         words.push("--user=nobody".into());
@@ -222,11 +231,4 @@ fn options(binary: &Binary, app_dir: &Path, setup: &Setup) -> Vec<String> {
         words.push(format!("--python={}", interpreter::path(app_dir).display()));
     }
     words
-}
-
-/// Mounts a disk of 1 MB, if this user may.
-fn mount(dir: &Path) -> bool {
-    let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", "size=1m,mode=700", "checks-faults"]).arg(dir);
-    command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }

@@ -15,14 +15,6 @@ use std::time::{Duration, Instant};
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-const PLAIN: Setup = Setup {
-    options: &[],
-    descriptors: None,
-    tiny_disk: false,
-    limits_processes: false,
-    own_interpreter: false,
-};
-
 pub(crate) fn faults() -> Vec<Fault> {
     vec![
         Fault {
@@ -32,7 +24,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             apps: BOTH,
             quick: true,
             peers: true,
-            setup: PLAIN,
+            setup: Setup::default(),
             plant: |scene| drip(scene, 200, "GET / HTTP/1.1\r\nHost: test\r\nX-Slow: ".into()),
         },
         Fault {
@@ -42,7 +34,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             apps: BOTH,
             quick: true,
             peers: true,
-            setup: PLAIN,
+            setup: Setup::default(),
             plant: |scene| {
                 let head = "POST /length HTTP/1.1\r\nHost: test\r\nContent-Length: 5000\r\n\r\n";
                 drip(scene, 30, head.into())
@@ -55,7 +47,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             apps: BOTH,
             quick: true,
             peers: true,
-            setup: PLAIN,
+            setup: Setup::default(),
             plant: slow_readers,
         },
         Fault {
@@ -65,7 +57,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             apps: BOTH,
             quick: false,
             peers: true,
-            setup: PLAIN,
+            setup: Setup::default(),
             plant: |scene| abandon(scene, 2, 6),
         },
         Fault {
@@ -75,7 +67,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             apps: BOTH,
             quick: true,
             peers: true,
-            setup: PLAIN,
+            setup: Setup::default(),
             plant: |scene| abandon(scene, 30, 3),
         },
         Fault {
@@ -85,7 +77,7 @@ pub(crate) fn faults() -> Vec<Fault> {
             apps: WSGI,
             quick: false,
             peers: false,
-            setup: Setup { descriptors: Some(|| idle_clients() + SPARE), ..PLAIN },
+            setup: Setup { descriptors: Some(|| idle_clients() + SPARE), ..Setup::default() },
             plant: idle,
         },
     ]
@@ -164,7 +156,7 @@ fn slow_readers(scene: &mut Scene<'_>) -> Result<Seen, String> {
 }
 
 /// Connects with a receive buffer that holds little.
-fn connect_small(to: SocketAddr) -> std::io::Result<TcpStream> {
+pub(crate) fn connect_small(to: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
     socket.set_recv_buffer_size(4096)?;
     socket.connect(&to.into())?;
