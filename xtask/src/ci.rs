@@ -53,14 +53,19 @@ const STEPS: &[Step] = &[
         name: "loaders",
         about: "the server's loaders of Python, Ruby and Node applications",
         is_deep: false,
-        lines: "timeout 300 python3 spawner/loaders/tests
-            timeout 60 python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py
+        lines: "
+            timeout 300 python3 spawner/loaders/tests -p 'test_[a-q]*' &
+            timeout 300 python3 spawner/loaders/tests -p 'test_[r-z]*'
+            wait $!
+            timeout 60 python3 spawner/loaders/conformance.py python3 spawner/loaders/python-loader.py &
             timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-rack --startup-file config.ru \
                 ruby spawner/loaders/rack-loader.rb
+            wait $!
             timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-asgi --startup-file asgi.py \
-                python3 spawner/loaders/python-loader.py
+                python3 spawner/loaders/python-loader.py &
             timeout 60 python3 spawner/loaders/conformance.py --app spawner/loaders/reference-node --startup-file app.js \
-                node spawner/loaders/node-loader.js",
+                node spawner/loaders/node-loader.js
+            wait $!",
     },
     Step {
         name: "loom",
