@@ -12,7 +12,7 @@
 //! A connection that the process has closed meanwhile shows by its readiness, without a system call, or by a
 //! write that fails. The exchange then takes another one.
 //!
-//! A process whose HTTP is not ours may send more than its answer declares. So a connection to it first [rests](resting),
+//! A process whose HTTP is not ours may send more than its answer declares. So a connection to it first rests (`resting`),
 //! and any byte that comes meanwhile, or while it is idle, ends it.
 //!
 //! The pool does not limit the number of borrowed connections. Each belongs to a session, and the
