@@ -8,24 +8,44 @@
 //   - A body never has more bytes than its Content-Length: the rest would begin the next client's answer. A body with fewer
 //     bytes ends the connection, for the next answer would complete it.
 //   - The application cannot write to the socket, which carries the answers of all clients. A write ends the connection.
+//   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
+//     the application makes itself, or a request that it sends over the socket, ends the connection.
 //   - An application that reads the socket would read the next client's request. The connection ends with the present answer.
+//   - The application cannot pause the socket: `request.pause()` pauses its own request. When it ends the socket, the
+//     connection is closed at once, before another request comes.
+//   - Timeouts of a request end with its answer: the socket has again the timeout that it had as a new connection.
 //
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
 
 const net = require('net');
-const { OutgoingMessage, ServerResponse } = require('http');
+const { IncomingMessage, OutgoingMessage, ServerResponse } = require('http');
 
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
 const SENT = Symbol('bytes of the body');
+const ANSWERED = Symbol('has its response');
+const TIMEOUT = Symbol('the timeout of the connection');
+const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
+const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeInformation'];
 
 let isAnswering = false; // a response writes to its socket
 
+// A client request has these methods, too. Only those of a response may write to a socket that is kept.
 const { _writeRaw, _flushOutput, _send } = OutgoingMessage.prototype;
-const { _finish } = ServerResponse.prototype;
+const { _finish, assignSocket, detachSocket } = ServerResponse.prototype;
 
-OutgoingMessage.prototype._writeRaw = function writeRaw(data, encoding, callback, size) {
+function isKept(message) {
+  // An answer that waits for the one before has no socket yet.
+  const socket = message.socket || (message.req && message.req.socket);
+  return Boolean(socket) && socket[KEPT] === true;
+}
+
+ServerResponse.prototype._writeRaw = function writeRaw(data, encoding, callback, size) {
+  if (this.finished && isKept(this)) { // the socket may carry the next answer
+    if (typeof callback === 'function') process.nextTick(callback);
+    return false;
+  }
   const before = isAnswering;
   isAnswering = true;
   try {
@@ -35,7 +55,7 @@ OutgoingMessage.prototype._writeRaw = function writeRaw(data, encoding, callback
   }
 };
 
-OutgoingMessage.prototype._flushOutput = function flushOutput(socket) {
+ServerResponse.prototype._flushOutput = function flushOutput(socket) {
   const before = isAnswering;
   isAnswering = true;
   try {
@@ -45,16 +65,74 @@ OutgoingMessage.prototype._flushOutput = function flushOutput(socket) {
   }
 };
 
+// Behind the head an interim answer would be a part of the body, which the declared length does not count.
+for (const name of INTERIM) {
+  const interim = ServerResponse.prototype[name];
+  if (typeof interim !== 'function') continue;
+  ServerResponse.prototype[name] = function interimBeforeHead(...args) {
+    if (!this._headerSent || !isKept(this)) return interim.apply(this, args);
+    const callback = args[args.length - 1];
+    if (typeof callback === 'function') process.nextTick(callback);
+    return undefined;
+  };
+}
+
+// The server gives each request one response. Another one for it would answer the next request.
+ServerResponse.prototype.assignSocket = function assignOnce(socket) {
+  if (socket[KEPT] === true) {
+    const { req } = this; // old versions have none
+    if (req && (req.socket !== socket || req[ANSWERED] === true)) close(socket, 'assigned another response to');
+    else if (req) req[ANSWERED] = true;
+  }
+  return assignSocket.call(this, socket);
+};
+
+ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
+  detachSocket.call(this, socket);
+  if (socket[KEPT] === true) settle(socket);
+};
+
+// Takes back the timeouts that a request has set.
+function settle(socket) {
+  if ((socket.timeout || 0) !== socket[TIMEOUT]) socket.setTimeout(socket[TIMEOUT]);
+  if (socket.listenerCount('timeout') === socket[LISTENERS].length) return;
+  for (const listener of socket.rawListeners('timeout')) {
+    if (!socket[LISTENERS].includes(listener)) socket.removeListener('timeout', listener);
+  }
+}
+
+const setTimeoutOfRequest = IncomingMessage.prototype.setTimeout;
+
+IncomingMessage.prototype.setTimeout = function setTimeoutUntilAnswered(milliseconds, callback) {
+  const { socket } = this;
+  if (socket && socket[KEPT] === true) {
+    const answer = socket._httpMessage;
+    if (!answer || answer.finished || (answer.req && answer.req !== this)) return this; // it is answered
+  }
+  return setTimeoutOfRequest.call(this, milliseconds, callback);
+};
+
 // Returns the declared length of the body of an answer to the server, or undefined.
 function declaredOf(message) {
-  // An answer that waits for the one before has no socket yet.
-  const socket = message.socket || (message.req && message.req.socket);
-  if (!socket || socket[KEPT] !== true) return undefined;
+  if (!isKept(message)) return undefined;
   if (!message._hasBody || message.chunkedEncoding || typeof message._contentLength !== 'number') return undefined;
   return message._contentLength;
 }
 
-OutgoingMessage.prototype._send = function send(data, encoding, callback, size) {
+// Returns the bytes of a text whose length Node has only estimated: Buffer.byteLength is an upper bound for base64 and hex.
+function decode(message, text, encoding) {
+  const data = Buffer.from(text, encoding);
+  // Its chunk is too short, and the next answer would complete it.
+  if (message.chunkedEncoding && data.length !== Buffer.byteLength(text, encoding)) message[LAST] = true;
+  return data;
+}
+
+ServerResponse.prototype._send = function send(data, encoding, callback, size) {
+  if (encoding && encoding !== 'utf8' && encoding !== 'latin1' && typeof data === 'string' && /^(base64|base64url|hex)$/i.test(encoding)) {
+    data = decode(this, data, encoding);
+    encoding = undefined;
+    size = data.length;
+  }
   const declared = data.length > 0 ? declaredOf(this) : undefined;
   if (declared === undefined) return _send.call(this, data, encoding, callback, size);
   const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.byteLength;
@@ -73,7 +151,7 @@ ServerResponse.prototype._finish = function finish() {
   const declared = declaredOf(this);
   _finish.call(this);
   if (!socket || socket[KEPT] !== true) return;
-  if (socket[LAST] || (declared !== undefined && (this[SENT] || 0) < declared)) socket.destroySoon();
+  if (socket[LAST] || this[LAST] || (declared !== undefined && (this[SENT] || 0) < declared)) socket.destroySoon();
 };
 
 function close(socket, what) {
@@ -94,7 +172,9 @@ function endWithAnswer(socket) {
 function guard(socket) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
   socket[KEPT] = true;
-  const { write, end } = socket;
+  socket[TIMEOUT] = socket.timeout || 0;
+  socket[LISTENERS] = socket.rawListeners('timeout');
+  const { write, end, pause } = socket;
   socket.write = function writeOfAnswer(data, encoding, callback) {
     if (isAnswering || this[KEPT] !== true) return write.call(this, data, encoding, callback);
     close(this, 'wrote to');
@@ -102,9 +182,20 @@ function guard(socket) {
   };
   socket.end = function endOfConnection(data, encoding, callback) {
     const hasData = data !== undefined && data !== null && typeof data !== 'function';
-    if (!hasData || isAnswering || this[KEPT] !== true) return end.call(this, data, encoding, callback);
-    close(this, 'wrote to');
+    if (isAnswering || this[KEPT] !== true) return end.call(this, data, encoding, callback);
+    if (hasData) {
+      close(this, 'wrote to');
+      return this;
+    }
+    end.call(this, data, encoding, callback);
+    // A connection that is half closed would take another request and could not answer it.
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', this.destroy);
     return this;
+  };
+  // Node sets `_paused` before it pauses a socket. The application would stop the next request.
+  socket.pause = function pauseOfNode() {
+    return this._paused || this[KEPT] !== true ? pause.call(this) : this;
   };
   for (const name of ['on', 'addListener', 'prependListener']) {
     const add = socket[name];
@@ -115,9 +206,14 @@ function guard(socket) {
   }
 }
 
+// Begins a request, whose socket an earlier one may have kept.
+function begin({ socket }, response) {
+  if (socket[KEPT] === true && socket._httpMessage === response) settle(socket);
+}
+
 // Gives a socket to the application, because of this event.
 function release(event, socket) {
   if (OWN.has(event) && socket) socket[KEPT] = false;
 }
 
-module.exports = { guard, release };
+module.exports = { begin, guard, release };

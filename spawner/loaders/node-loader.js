@@ -45,7 +45,7 @@ const path = require('path');
 const { EventEmitter } = require('events');
 const { randomBytes } = require('crypto');
 const { inspect } = require('util');
-const { guard, release } = require('./node-kept.js');
+const { begin, guard, release } = require('./node-kept.js');
 
 const PROTOCOL_VERSION = '1.0';
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
@@ -263,6 +263,7 @@ function noteRequests(server) {
   server.emit = function emitAndNote(event, first, ...rest) {
     if (first instanceof http.IncomingMessage) {
       release(event, first.socket);
+      begin(first, rest[0]);
       first.socket[LATEST] = first;
       first.socket[SINCE] = Date.now();
     } else if (event === 'connection') {

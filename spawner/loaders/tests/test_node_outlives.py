@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 from common import NodeLoader
 
@@ -200,6 +201,169 @@ class NodeOutlives(NodeLoader):
     def sockets(self, loader):
         links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{loader.process.pid}/fd")]
         return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
+
+    def rest(self, conn, file, path, body=None):
+        """Send a request and return all bytes until the end of the connection."""
+        try:
+            self.send(conn, path, body)
+            return file.read()
+        except OSError:
+            return b""  # the loader has closed it
+
+    def test_no_interim_answer_after_the_end(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/next') return s.end('next');
+              const told = (name) => () => console.log(name);
+              const interim = () => {
+                s.writeContinue(told('continue'));
+                s.writeProcessing(told('processing'));
+                if (s.writeEarlyHints) s.writeEarlyHints({ link: '</mark>; rel=preload' }, told('hints'));
+              };
+              if (q.url === '/before') { interim(); return s.end('first'); }
+              s.setHeader('Content-Length', 5);
+              if (q.url === '/within') { s.write('fi'); interim(); return s.end('rst'); }
+              s.end('first');
+              interim();
+              s._writeRaw('mark');
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/end", "/within", "/end"):
+            with self.subTest(path):
+                self.send(conn, path)
+                self.assertEqual(self.read(file, 5), b"first")
+                self.send(conn, "/next")
+                self.assertEqual(file.readline(), b"HTTP/1.1 200 OK\r\n")
+                self.assertEqual(self.read(file, 4), b"next")
+                self.assertEqual(loader.lines.readline(), b"continue\n")
+                while loader.lines.readline() != b"hints\n":
+                    pass
+        self.send(conn, "/before")
+        self.assertEqual(file.readline(), b"HTTP/1.1 100 Continue\r\n")
+        conn, file = self.raw(loader)
+        conn.sendall(b"POST /next HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n")
+        self.assertEqual(file.readline(), b"HTTP/1.1 100 Continue\r\n")
+
+    def test_another_message_on_the_socket_ends_the_connection(self):
+        loader = self.app("""
+            const http = require('http');
+            let kept;
+            http.createServer((q, s) => {
+              if (q.url === '/keep') { kept = q; return s.end('kept'); }
+              if (q.url === '/wait') return console.log('waits');
+              const { socket } = kept;
+              if (q.url === '/response' || q.url === '/taken') {
+                const other = new http.ServerResponse(q.url === '/taken' ? q : kept);
+                socket._httpMessage = null;
+                other.assignSocket(socket);
+                other.end('forged');
+              }
+              if (q.url === '/client') {
+                const other = http.request({ createConnection: () => socket, method: 'POST' });
+                other.on('error', () => {});
+                other.end('forged');
+              }
+              setTimeout(() => s.end('used'), 20);
+            }).listen(0);
+        """)
+        for use in ("/response", "/taken", "/client"):
+            for path in (None, "/wait"):  # an idle connection, and one that carries the next request
+                with self.subTest(use, path=path):
+                    conn, file = self.raw(loader)
+                    self.send(conn, "/keep")
+                    self.assertEqual(self.read(file, 4), b"kept")
+                    if path:
+                        self.send(conn, path)
+                        self.assertEqual(loader.lines.readline(), b"waits\n")
+                    self.assertEqual(self.ask(self.http(loader), use), (200, b"used"))
+                    self.assertEqual(file.read(), b"")
+
+    def test_a_timeout_ends_with_its_request(self):
+        loader = self.app("""
+            let kept;
+            require('http').createServer((q, s) => {
+              const late = () => { console.log('late'); q.socket.destroy(); };
+              if (q.url === '/request') q.setTimeout(50, late);
+              if (q.url === '/response') s.setTimeout(50, late);
+              if (q.url === '/socket') q.socket.setTimeout(50, late);
+              if (q.url === '/own') return q.setTimeout(50) && s.setTimeout(50, () => s.end('own!!'));
+              if (q.url === '/next') {
+                if (kept) { kept.setTimeout(50); }
+                return setTimeout(() => s.end('next!'), 200);
+              }
+              kept = q;
+              s.end('first');
+              if (q.url === '/after') { q.setTimeout(50, late); s.setTimeout(50, late); }
+              if (q.url === '/later') setTimeout(() => q.setTimeout(50, late), 5);
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/request", "/response", "/socket", "/after", "/later"):
+            with self.subTest(path):
+                for one, body in ((path, b"first"), ("/next", b"next!")):
+                    self.send(conn, one, b"body")
+                    self.assertEqual(self.read(file, 5), body)
+                time.sleep(0.1)
+        self.send(conn, "/own")
+        self.assertEqual(self.read(file, 5), b"own!!")
+        loader.process.kill()
+        self.assertEqual(loader.lines.read(), b"")
+
+    def test_a_late_pause_or_end_of_the_socket(self):
+        loader = self.app("""
+            let kept;
+            require('http').createServer((q, s) => {
+              const { socket } = q;
+              if (q.url === '/pause') { socket.pause(); return s.end('first'); }
+              if (q.url === '/late') {
+                kept = socket;
+                setTimeout(() => { socket.pause(); console.log('paused'); }, 20);
+                return s.end('first');
+              }
+              if (q.url === '/end') { setTimeout(() => { socket.end(); console.log('ended'); }, 20); return s.end('first'); }
+              if (kept) kept.pause();
+              let size = 0;
+              q.on('data', (d) => { size += d.length; q.pause(); setTimeout(() => q.resume(), 1); });
+              q.on('end', () => s.end(String(size)));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/pause", "/late"):
+            self.send(conn, path)
+            self.assertEqual(self.read(file, 5), b"first")
+            if path == "/late":
+                self.assertEqual(loader.lines.readline(), b"paused\n")
+            self.send(conn, "/next", b"x" * 300000)
+            self.assertEqual(self.read(file, 6), b"300000")
+        self.send(conn, "/end")
+        self.assertEqual(self.read(file, 5), b"first")
+        self.assertEqual(loader.lines.readline(), b"ended\n")
+        self.assertEqual(self.rest(conn, file, "/next", b"x"), b"")  # the request has not run
+        self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"0"))
+
+    def test_a_text_whose_length_was_estimated(self):
+        loader = self.app("""
+            const mime = 'YWJj\\r\\nYWJj\\r\\nYWJj\\r\\n';
+            require('http').createServer((q, s) => {
+              if (q.url === '/end') return s.end(mime, 'base64');
+              if (q.url === '/hex') return s.end('6162zz63', 'hex');
+              if (q.url === '/chunk') { s.write(mime, 'BASE64'); return s.end(); }
+              if (q.url === '/right') { s.setHeader('Content-Length', 9); return s.end(mime, 'base64'); }
+              if (q.url === '/whole') { s.write('YWJj', 'base64'); return s.end('YWJjYWJj', 'base64'); }
+            }).listen(0);
+        """)
+        for path, body in (("/end", b"abcabcabc"), ("/hex", b"ab"), ("/chunk", b"d\r\nabcabcabc\r\n0\r\n\r\n")):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                self.assertEqual(self.read(file, -1), body)
+        conn, file = self.raw(loader)
+        for _ in range(2):
+            self.send(conn, "/right")
+            self.assertEqual(self.read(file, 9), b"abcabcabc")
+            self.send(conn, "/whole")
+            self.assertEqual(self.read(file, 24), b"3\r\nabc\r\n6\r\nabcabc\r\n0\r\n\r\n")
 
     def test_a_socket_that_the_application_owns(self):
         loader = self.app("""
