@@ -324,9 +324,9 @@ class Response:
         if self.lock is not None:
             with self.lock:
                 pass  # a write in progress has come to its end
+        if self.body is not None:
+            self.body.end()  # outside of `try`: an exception that interrupts it is the application's, and ends the connection
         try:
-            if self.body is not None:
-                self.body.end()
             self.input.close()
         except (BufferError, RuntimeError, ValueError):
             pass  # the application holds a view of the bytes, has detached them, or is inside in another greenlet
