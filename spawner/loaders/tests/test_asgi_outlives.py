@@ -251,6 +251,25 @@ print((await receive())["type"], flush=True)
         self.check_fork(loader)
         self.assertEqual(self.lines(loader, 2), ["http.disconnect", "this is a forked child, which has no client"])
 
+    def test_a_hook_that_the_application_registers_for_its_children(self):
+        loader = self.app(self.ANSWER + """
+        def hook():
+            try: kept["send"]({"type": "http.response.body", "body": b"of the child", "more_body": True}).send(None)
+            except OSError as error: print(error, flush=True)
+        os.register_at_fork(after_in_child=hook)  # while the application is loaded
+        async def app(scope, receive, send):
+            if scope["type"] == "lifespan": return
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": b"al", "more_body": True})
+            kept["send"] = send
+            pid = os.fork()
+            if pid == 0: os._exit(0)
+            os.waitpid(pid, 0)
+            await send({"type": "http.response.body", "body": b"ice"})
+        """)
+        self.assertEqual(self.ask(self.http(loader)), (200, b"alice"))
+        self.assertEqual(self.lines(loader, 1), ["this is a forked child, which has no client"])
+
     def test_a_forked_child_has_no_socket_of_its_parent(self):
         loader = self.fork_app("""
 for name in sorted(os.listdir("/proc/self/fd"), key=int):
