@@ -12,6 +12,9 @@ would wait on the epoll of both. Therefore
 
 The loop or thread goes on to other work without asking, so that the interpreter reports the end of the application's
 outermost frame. A child of `multiprocessing` leaves by itself.
+
+A fork by a C library runs no hook of Python. `check_process` (asgi-request.py) finds such a child when its code sends, receives,
+returns or awaits.
 """
 
 import opcode

@@ -251,6 +251,38 @@ print((await receive())["type"], flush=True)
         self.check_fork(loader)
         self.assertEqual(self.lines(loader, 2), ["http.disconnect", "this is a forked child, which has no client"])
 
+    def test_a_child_of_a_c_library(self):
+        """No hook of Python runs in the child."""
+        for act, printed in (("await send({'type': 'http.response.body', 'body': b'of the child'})", "child"),
+                             ("await receive()", "child"), ("return", "child"), ("await asyncio.sleep(0)", "child"),
+                             ("await asyncio.sleep(0.05)", "child"), ("raise KeyError", "child"), ("sys.exit(3)", "child")):
+            with self.subTest(act):
+                loader = self.outliving(f"""
+import ctypes
+await send({{"type": "http.response.start", "status": 200}})
+if path == "/fork":
+    pid = ctypes.PyDLL(None).fork()
+    if not pid:
+        print("child", flush=True)
+        {act}
+        print("goes on", flush=True)
+        return await send({{"type": "http.response.body", "body": b"of the child"}})
+    kept["pid"] = pid
+    await asyncio.sleep(0.1)
+if path == "/slow":
+    os.waitpid(kept["pid"], 0)
+await send({{"type": "http.response.body", "body": path.encode()}})
+""")
+                other, conn = self.http(loader), self.http(loader)
+                self.assertEqual(self.ask(other), (200, b"/"))
+                conn.request("GET", "/fork")
+                self.assertEqual(self.lines(loader, 1), ["child"])
+                other.request("POST", "/other", b"body")
+                self.assertEqual(other.getresponse().read(), b"/other")
+                self.assertEqual(conn.getresponse().read(), b"/fork")
+                self.assertEqual(self.ask(conn, "/slow"), (200, b"/slow"))
+                self.assertEqual(loader.read_stderr().count("KeyError"), 2 * ("KeyError" in act))
+
     def test_a_hook_that_the_application_registers_for_its_children(self):
         loader = self.app(self.ANSWER + """
         def hook():
