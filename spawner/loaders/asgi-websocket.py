@@ -74,7 +74,7 @@ class WebSocket(Task):
         self.unsent = 0  # the bytes that the peer had to read at the last tick
 
     def describe(self):
-        return f"WebSocket {self.scope['path']}"
+        return f"WebSocket {self.path}"
 
     # From the server
 

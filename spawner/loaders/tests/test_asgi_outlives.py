@@ -135,6 +135,41 @@ for body, more in {"/short": [(b"12345", False)], "/again": [(b"12345", False), 
                 # The application has not answered, as far as the server is concerned.
                 self.assertTrue(answer == body if body else answer.startswith(b"The application failed"), answer)
 
+    def test_a_send_that_an_exception_has_interrupted(self):
+        """The client would wait for bytes that were counted, and never written."""
+        loader = self.outliving("""
+class Late(Exception): pass
+def tracer(frame, event, argument):
+    if frame.f_code.co_name == "write" and "asyncio" in frame.f_code.co_filename:
+        sys.settrace(None)
+        raise Late
+await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"10")]})
+await send({"type": "http.response.body", "body": b"", "more_body": True})
+sys.settrace(tracer)
+try: await send({"type": "http.response.body", "body": b"12345", "more_body": True})
+except Late: print("late", flush=True)
+if path == "/on": await send({"type": "http.response.body", "body": b"67890"})
+""")
+        for path in (b"/on", b"/return"):
+            with loader.connect() as conn, conn.makefile("rb") as answers:
+                conn.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+                self.assertEqual(answers.read().partition(b"\r\n\r\n")[2], b"")  # the connection has ended
+            self.assertEqual(self.lines(loader, 1), ["late"])
+
+    def test_a_scope_that_the_application_empties(self):
+        loader = self.outliving("""
+if path == "/pop":
+    del scope["method"], scope["path"]
+    raise KeyError
+if path == "/clear": return scope.clear()
+await answer(send, path.encode())
+""")
+        conn = self.http(loader)
+        for path in ("/pop", "/clear"):
+            self.assertEqual(self.ask(conn, path)[0], 500)
+        self.assertEqual(self.ask(conn, "/next"), (200, b"/next"))
+        self.assertIn("the end of its answer to GET /clear", loader.read_stderr())
+
     def test_a_body_whose_items_are_not_bytes(self):
         loader = self.outliving("""
 numbers = array.array("I", [1, 2, 3])
