@@ -113,7 +113,7 @@ module Cabrank
     def daemon(*)
       generation = Cabrank.generation
       result = super
-      Cabrank.become_child if Cabrank.generation == generation
+      Cabrank.become_child if [generation, 0].include?(Cabrank.generation)
       result
     end
   end
