@@ -12,7 +12,7 @@ import asyncio
 import sys
 from urllib.parse import unquote
 
-from cabrank.asgi_request import DONE, Request
+from cabrank.asgi_request import DONE, Request, check_process, own
 from cabrank.asgi_websocket import WebSocket
 
 HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
@@ -46,6 +46,8 @@ class Connection(asyncio.Protocol):
         self.can_write = None  # an event, while the server does not take what was written
 
     def connection_made(self, transport):
+        if not own[0]:
+            check_process(self.server)
         self.transport = transport
         self.server.connections.add(self)
 
@@ -82,6 +84,8 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def data_received(self, data):
+        if not own[0]:
+            check_process(self.server)
         if self.websocket is not None:
             self.websocket.feed(data)
             return

@@ -12,6 +12,9 @@ would wait on the epoll of both. Therefore
 
 The loop or thread goes on to other work without asking, so that the interpreter reports the end of the application's
 outermost frame. A child of `multiprocessing` leaves by itself.
+
+A fork by a C library runs no hook of Python. `check_process` (asgi-request.py) finds such a child when its code sends, receives,
+returns or awaits.
 """
 
 import opcode
@@ -54,7 +57,7 @@ class Forks:
         self.null = os.open(os.devnull, os.O_RDWR)  # a child at the limit of descriptors could not open it
         # A signal that comes at once waits until the child has handlers of its own. It would go to the parent's loop.
         self.masks = threading.local()
-        os.register_at_fork(before=self.block_signals, after_in_parent=self.restore_signals, after_in_child=self.become_child)
+        server.channel.watch_forks(before=self.block_signals, after_in_parent=self.restore_signals, after_in_child=self.become_child)
 
     def block_signals(self):
         self.masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -80,7 +83,7 @@ class Forks:
         # The loop's handlers only write to the wake-up descriptor, so that the signal would do nothing.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        frame = sys._getframe(2)  # the caller of `os.fork`
+        frame = sys._getframe(3)  # the caller of `os.fork`
         if not name_of(frame).startswith("multiprocessing."):
             leave_after(frame)
 

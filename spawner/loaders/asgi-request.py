@@ -5,6 +5,7 @@ An application that sends after its client has left gets an OSError, as ASGI rec
 """
 
 import asyncio
+import mmap
 import re
 import sys
 import time
@@ -25,6 +26,27 @@ DISCONNECT = "http.disconnect"
 
 class ClientGone(ConnectionError):
     """The server closed the connection, so the answer has no reader."""
+
+
+MADV_WIPEONFORK = 18
+
+# Its first byte is 1 in the process that serves requests, and 0 in each process that the application forks from it. Linux clears
+# the page at each fork, also at one by a C library, which runs no hook of Python.
+own = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def begin_process():
+    try:
+        own.madvise(MADV_WIPEONFORK)
+    except OSError:
+        pass  # Linux before 4.14
+    own[0] = 1
+
+
+def check_process(server, error=None):
+    """End a forked child that no hook has separated from its parent."""
+    if not own[0] and not server.is_child:
+        server.channel.leave_child(error)
 
 
 AWAITED, STARTED, BEGUN, DONE = range(4)
@@ -69,11 +91,12 @@ def encode_fields(headers):
 class Task:
     """The run of the application for one request or WebSocket."""
 
-    __slots__ = ("connection", "scope", "event", "is_gone", "task", "since")
+    __slots__ = ("connection", "scope", "path", "event", "is_gone", "task", "since")
 
     def __init__(self, connection, scope):
         self.connection = connection
         self.scope = scope
+        self.path = scope["path"]  # the application may change the scope
         self.event = None  # set when `receive` may have something to return; made for the first wait
         self.is_gone = False
         self.task = None
@@ -89,7 +112,11 @@ class Task:
         server = self.connection.server
         try:
             await server.application(self.scope, self.receive, self.send)
+            if not own[0]:
+                check_process(server)
         except BaseException as error:  # sys.exit() in a request fails that request, and does not end the process
+            if not own[0]:
+                check_process(server, error)
             if server.is_terminating:
                 raise
             if not (self.is_gone and comes_from_leaving(error)):
@@ -119,11 +146,16 @@ class Task:
         if connection.transport.is_closing():
             raise ClientGone("the client has left")
         connection.transport.write(data)
-        if connection.can_write is not None:
-            await connection.drain()
+        await self.drain()
+
+    async def drain(self):
+        if self.connection.can_write is not None:
+            await self.connection.drain()
             self.check_client()
 
     def check_client(self):
+        if not own[0]:
+            check_process(self.connection.server)
         if self.is_gone:
             is_child = self.connection.server.is_child
             raise ClientGone("this is a forked child, which has no client" if is_child else "the client has left")
@@ -143,7 +175,8 @@ def comes_from_leaving(error):
 class Request(Task):
     """One request and its answer."""
 
-    __slots__ = ("body", "has_more", "is_given", "state", "head", "declared", "sent", "is_bodyless", "is_chunked", "is_head")
+    __slots__ = ("method", "body", "has_more", "is_given", "state", "head", "declared", "sent", "is_torn", "is_bodyless", "is_chunked",
+                 "is_head")
 
     def __init__(self, connection, scope, has_body):
         super().__init__(connection, scope)
@@ -154,7 +187,9 @@ class Request(Task):
         self.head = b""
         self.declared = None
         self.sent = 0
-        self.is_head = scope["method"] == "HEAD"  # the application may change the scope
+        self.is_torn = False  # whether a part is being written, or an exception has interrupted that: nothing can follow
+        self.method = scope["method"]
+        self.is_head = self.method == "HEAD"
         self.is_bodyless = False
         self.is_chunked = False
 
@@ -178,6 +213,8 @@ class Request(Task):
 
     async def receive(self):
         while True:
+            if not own[0]:
+                check_process(self.connection.server)
             if self.is_gone or self.state == DONE:
                 return {"type": DISCONNECT}
             if self.body or not (self.has_more or self.is_given):
@@ -215,6 +252,7 @@ class Request(Task):
             body = bytes(memoryview(body))  # the length of other buffers is not that of their bytes
         size = len(body)
         first = self.state == STARTED
+        sent = self.sent
         if not self.is_bodyless:
             if first and self.declared is None:
                 if more:
@@ -223,14 +261,16 @@ class Request(Task):
                 else:
                     self.declared = size
                     self.head += b"Content-Length: %d\r\n" % size
-            sent = self.sent + size
+            sent += size
             if self.declared is not None and (sent > self.declared or not more and sent < self.declared):
                 raise RuntimeError(f"the body has {sent} bytes, but its Content-Length is {self.declared}")
-            self.sent = sent  # an application may catch the error and send another body
         else:
             size = 0
         if self.connection.transport.is_closing():  # after `fail`, or because the client has left
             raise ClientGone("the client has left")
+        if self.is_torn:
+            self.connection.transport.close()
+            raise ClientGone("an exception has interrupted the answer")
         parts = [self.head, b"\r\n"] if first else []
         if size:
             if self.is_chunked:
@@ -240,6 +280,7 @@ class Request(Task):
         if self.is_chunked and not more:
             parts.append(b"0\r\n\r\n")
         self.state = BEGUN
+        self.is_torn = True
         if size <= JOINED_MAX:
             data = b"".join(parts)
         else:
@@ -247,10 +288,12 @@ class Request(Task):
             self.connection.transport.write(b"".join(parts[:at]))
             self.connection.transport.write(body)
             data = b"".join(parts[at + 1:])
-        if more:
-            await self.write(data)
-            return
         self.connection.transport.write(data)
+        self.sent = sent
+        if more:
+            self.is_torn = False
+            await self.drain()
+            return
         # The application is free before the server has taken the last part.
         self.state = DONE
         self.wake()
@@ -259,7 +302,7 @@ class Request(Task):
     def returned(self):
         if self.state != DONE and not self.is_gone:
             print("asgi-server: the application returned before the end of its answer to "
-                  f"{self.scope['method']} {self.scope['path']}", file=sys.stderr)
+                  f"{self.describe()}", file=sys.stderr)
             self.fail()
 
     def fail(self):
@@ -278,4 +321,4 @@ class Request(Task):
         connection.answered()
 
     def describe(self):
-        return f"{self.scope['method']} {self.scope['path']}"
+        return f"{self.method} {self.path}"

@@ -18,7 +18,7 @@ import traceback
 
 from cabrank.asgi_connection import SPEC, Connection
 from cabrank.asgi_fork import Forks, open_descriptors
-from cabrank.asgi_request import MEMORY_MAX
+from cabrank.asgi_request import MEMORY_MAX, begin_process, check_process, own
 from cabrank.asgi_websocket import MESSAGE_MAX
 
 # --- Lifespan ----------------------------------------------------------------------------------------------------------
@@ -105,6 +105,8 @@ class Server:
     async def main(self, before):
         """Serve. `before` are the descriptors that the process had before the loop."""
         channel, loop = self.channel, self.loop
+        begin_process()
+        self.watch_turns()
         # A running loop has all of its descriptors.
         Forks(self, open_descriptors() - before)
         lifespan = Lifespan(self)
@@ -129,6 +131,22 @@ class Server:
             self.idle = loop.create_future()
             await self.idle
         await lifespan.stop()
+
+    def watch_turns(self):
+        """End a child that awaits before it waits for the parent's sockets and reads from them.
+
+        Each turn of a loop of `asyncio` begins here. A loop of uvloop has no such place: `data_received` ends its child.
+        """
+        turn = getattr(self.loop, "_run_once", None)
+        if turn is None:
+            return
+
+        def run_once():
+            if not own[0]:
+                check_process(self)
+            turn()
+
+        self.loop._run_once = run_once
 
     def check_idle(self):
         if not self.running and self.idle is not None and not self.idle.done():

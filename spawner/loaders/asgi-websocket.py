@@ -12,7 +12,7 @@ import base64
 import hashlib
 from collections import deque
 
-from cabrank.asgi_request import BUFFER, ClientGone, DONE, Task, encode_fields
+from cabrank.asgi_request import BUFFER, ClientGone, DONE, Task, check_process, encode_fields, own
 
 MESSAGE_MAX = 16 << 20  # without the option
 MESSAGE_COST = 512  # of an empty message: its dictionary, and its place in the queue
@@ -74,7 +74,7 @@ class WebSocket(Task):
         self.unsent = 0  # the bytes that the peer had to read at the last tick
 
     def describe(self):
-        return f"WebSocket {self.scope['path']}"
+        return f"WebSocket {self.path}"
 
     # From the server
 
@@ -265,6 +265,8 @@ class WebSocket(Task):
 
     async def receive(self):
         while True:
+            if not own[0]:
+                check_process(self.connection.server)
             if self.messages:
                 message, cost = self.messages.popleft()
                 self.waiting -= cost

@@ -102,6 +102,25 @@ def leave_child(error=None):
     os._exit(code)
 
 
+fork_hooks = {}  # of the server in this process, by the names of `os.register_at_fork`
+
+
+def register_fork_hooks():
+    """Let the server's hooks run in each process that the application forks.
+
+    Hooks of a child run in the order of their registration. So this comes before the application is loaded: a hook of the
+    application must find the sockets closed.
+    """
+    def caller(name):
+        def call():
+            hook = fork_hooks.get(name)
+            if hook is not None:
+                hook()
+        return call
+
+    os.register_at_fork(**{name: caller(name) for name in ("before", "after_in_parent", "after_in_child")})
+
+
 # --- The server ---------------------------------------------------------------------------------------------------------
 
 
@@ -111,6 +130,7 @@ class Channel:
     LoadError = LoadError
     Terminated = Terminated
     leave_child = staticmethod(leave_child)
+    watch_forks = staticmethod(fork_hooks.update)
 
     def __init__(self):
         self.pid = os.getpid()
@@ -324,6 +344,7 @@ def set_up_process():
     os.set_blocking(0, True)
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     sys.modules["cabrank"] = cabrank
+    register_fork_hooks()
 
 
 def load(channel):

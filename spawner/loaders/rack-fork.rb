@@ -9,12 +9,42 @@
 
 module Cabrank
   # Counts the forks between this process and its first ancestor that had loaded this file.
+  #
+  # The count is in a page that Linux clears at each fork. So it is 0 in a child that Ruby does not know of, because a C
+  # library or a system call has forked it.
   class Forks
-    attr_accessor :count
+    PAGE = 1 << 16 # a multiple of the size of a page on each architecture: no more is cleared
+    MADV_WIPEONFORK = 18
+    MADVISE = { "x86_64" => 28, "aarch64" => 233 }.freeze # the system call, by architecture
+    private_constant :PAGE, :MADV_WIPEONFORK, :MADVISE
+
+    def initialize
+      @next = 0
+      @bytes = "\0".b * (2 * PAGE) # contain a page, and stay where they are
+      address = [@bytes].pack("P").unpack1("J")
+      @at = -address % PAGE
+      clear_at_fork(address + @at)
+      increase
+    end
+
+    def count = @bytes.getbyte(@at)
+
+    def increase = @bytes.setbyte(@at, @next = @next % 255 + 1)
+
+    private
+
+    def clear_at_fork(page)
+      verbose, $VERBOSE = $VERBOSE, nil # `syscall` warns of itself
+      number = MADVISE[RbConfig::CONFIG["host_cpu"]]
+      syscall(number, page, PAGE, MADV_WIPEONFORK) if number
+    rescue SystemCallError, NotImplementedError, NameError
+      # Linux before 4.14, or a Ruby without `syscall`. Ruby's own forks increase the count.
+    ensure
+      $VERBOSE = verbose
+    end
   end
 
   FORKS = Forks.new # each request reads it: an attribute of a module would cost more
-  FORKS.count = 0
   @owned = {}.compare_by_identity
 
   class << self
@@ -31,7 +61,7 @@ module Cabrank
 
     # Separates this process, a child of the application, from its parent.
     def become_child
-      FORKS.count += 1
+      FORKS.increase
       owned = @owned.keys
       @owned = {}.compare_by_identity
       owned.each do |io|
@@ -83,7 +113,7 @@ module Cabrank
     def daemon(*)
       generation = Cabrank.generation
       result = super
-      Cabrank.become_child if Cabrank.generation == generation
+      Cabrank.become_child if [generation, 0].include?(Cabrank.generation)
       result
     end
   end

@@ -324,9 +324,9 @@ class Response:
         if self.lock is not None:
             with self.lock:
                 pass  # a write in progress has come to its end
+        if self.body is not None:
+            self.body.end()  # outside of `try`: an exception that interrupts it is the application's, and ends the connection
         try:
-            if self.body is not None:
-                self.body.end()
             self.input.close()
         except (BufferError, RuntimeError, ValueError):
             pass  # the application holds a view of the bytes, has detached them, or is inside in another greenlet
@@ -755,7 +755,7 @@ class Server:
         self.events = select.EPOLLIN | (select.EPOLLONESHOT if self.threads > 1 else 0)
         self.main_listener = channel.listen("main", "wsgi", "session", self.threads)
         self.kept_listener = channel.listen("kept", "kept", "kept_session", self.threads)
-        os.register_at_fork(after_in_child=lambda: become_child(self))
+        channel.watch_forks(after_in_child=lambda: become_child(self))
 
     def close_sockets(self):
         """Close the sockets, in a forked child. A shutdown would reach the parent."""

@@ -135,6 +135,41 @@ for body, more in {"/short": [(b"12345", False)], "/again": [(b"12345", False), 
                 # The application has not answered, as far as the server is concerned.
                 self.assertTrue(answer == body if body else answer.startswith(b"The application failed"), answer)
 
+    def test_a_send_that_an_exception_has_interrupted(self):
+        """The client would wait for bytes that were counted, and never written."""
+        loader = self.outliving("""
+class Late(Exception): pass
+def tracer(frame, event, argument):
+    if frame.f_code.co_name == "write" and "asyncio" in frame.f_code.co_filename:
+        sys.settrace(None)
+        raise Late
+await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"10")]})
+await send({"type": "http.response.body", "body": b"", "more_body": True})
+sys.settrace(tracer)
+try: await send({"type": "http.response.body", "body": b"12345", "more_body": True})
+except Late: print("late", flush=True)
+if path == "/on": await send({"type": "http.response.body", "body": b"67890"})
+""")
+        for path in (b"/on", b"/return"):
+            with loader.connect() as conn, conn.makefile("rb") as answers:
+                conn.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+                self.assertEqual(answers.read().partition(b"\r\n\r\n")[2], b"")  # the connection has ended
+            self.assertEqual(self.lines(loader, 1), ["late"])
+
+    def test_a_scope_that_the_application_empties(self):
+        loader = self.outliving("""
+if path == "/pop":
+    del scope["method"], scope["path"]
+    raise KeyError
+if path == "/clear": return scope.clear()
+await answer(send, path.encode())
+""")
+        conn = self.http(loader)
+        for path in ("/pop", "/clear"):
+            self.assertEqual(self.ask(conn, path)[0], 500)
+        self.assertEqual(self.ask(conn, "/next"), (200, b"/next"))
+        self.assertIn("the end of its answer to GET /clear", loader.read_stderr())
+
     def test_a_body_whose_items_are_not_bytes(self):
         loader = self.outliving("""
 numbers = array.array("I", [1, 2, 3])
@@ -250,6 +285,57 @@ print((await receive())["type"], flush=True)
 """)
         self.check_fork(loader)
         self.assertEqual(self.lines(loader, 2), ["http.disconnect", "this is a forked child, which has no client"])
+
+    def test_a_child_of_a_c_library(self):
+        """No hook of Python runs in the child."""
+        for act, printed in (("await send({'type': 'http.response.body', 'body': b'of the child'})", "child"),
+                             ("await receive()", "child"), ("return", "child"), ("await asyncio.sleep(0)", "child"),
+                             ("await asyncio.sleep(0.05)", "child"), ("raise KeyError", "child"), ("sys.exit(3)", "child")):
+            with self.subTest(act):
+                loader = self.outliving(f"""
+import ctypes
+await send({{"type": "http.response.start", "status": 200}})
+if path == "/fork":
+    pid = ctypes.PyDLL(None).fork()
+    if not pid:
+        print("child", flush=True)
+        {act}
+        print("goes on", flush=True)
+        return await send({{"type": "http.response.body", "body": b"of the child"}})
+    kept["pid"] = pid
+    await asyncio.sleep(0.1)
+if path == "/slow":
+    os.waitpid(kept["pid"], 0)
+await send({{"type": "http.response.body", "body": path.encode()}})
+""")
+                other, conn = self.http(loader), self.http(loader)
+                self.assertEqual(self.ask(other), (200, b"/"))
+                conn.request("GET", "/fork")
+                self.assertEqual(self.lines(loader, 1), ["child"])
+                other.request("POST", "/other", b"body")
+                self.assertEqual(other.getresponse().read(), b"/other")
+                self.assertEqual(conn.getresponse().read(), b"/fork")
+                self.assertEqual(self.ask(conn, "/slow"), (200, b"/slow"))
+                self.assertEqual(loader.read_stderr().count("KeyError"), 2 * ("KeyError" in act))
+
+    def test_a_hook_that_the_application_registers_for_its_children(self):
+        loader = self.app(self.ANSWER + """
+        def hook():
+            try: kept["send"]({"type": "http.response.body", "body": b"of the child", "more_body": True}).send(None)
+            except OSError as error: print(error, flush=True)
+        os.register_at_fork(after_in_child=hook)  # while the application is loaded
+        async def app(scope, receive, send):
+            if scope["type"] == "lifespan": return
+            await send({"type": "http.response.start", "status": 200})
+            await send({"type": "http.response.body", "body": b"al", "more_body": True})
+            kept["send"] = send
+            pid = os.fork()
+            if pid == 0: os._exit(0)
+            os.waitpid(pid, 0)
+            await send({"type": "http.response.body", "body": b"ice"})
+        """)
+        self.assertEqual(self.ask(self.http(loader)), (200, b"alice"))
+        self.assertEqual(self.lines(loader, 1), ["this is a forked child, which has no client"])
 
     def test_a_forked_child_has_no_socket_of_its_parent(self):
         loader = self.fork_app("""

@@ -294,6 +294,41 @@ class Fork(RackLoader):
         self.eventually(lambda: os.path.exists(os.path.join(loader.app_root, "pid")))
         self.eventually(lambda: not self.is_alive(loader))
 
+    def test_a_child_of_a_system_call(self):
+        """Ruby does not know that it is a child."""
+        number = {"x86_64": "57", "aarch64": "220, 17, 0, 0, 0, 0"}.get(os.uname().machine)  # fork; clone with SIGCHLD
+        if number is None:
+            self.skipTest("the number of the system call is unknown")
+        for act in ("next [200, {}, ['of the child']]", "raise 'of the child'", "throw :elsewhere", "env['rack.input'].read", "exit",
+                    "next [200, {}, ->(stream) { stream << 'of the child' }]"):
+            with self.subTest(act):
+                loader = self.app(f"""
+                    run ->(env) {{
+                      if env["HTTP_AT"] == "fork"
+                        if (pid = syscall({number})).zero?
+                          sleep 0.05 until File.exist?(File.join(__dir__, "go"))
+                          {act}
+                          next [200, {{}}, ["of the child"]]
+                        end
+                        Thread.new {{ Process.wait(pid); puts "left" }}
+                      elsif env["HTTP_AT"] == "slow"
+                        puts "slow"
+                        sleep 0.005 until File.exist?(File.join(__dir__, "end"))
+                      end
+                      [200, {{}}, [env["HTTP_COOKIE"]]]
+                    }}
+                """)
+                connection = KeptConnection(loader)
+                self.addCleanup(connection.close)
+                connection.send(HTTP_AT="fork", HTTP_COOKIE="alice")
+                self.assertEqual(connection.answer().body, b"alice")
+                connection.send(HTTP_AT="slow", HTTP_COOKIE="bob")
+                self.assertEqual(loader.lines.readline(), b"slow\n")
+                open(os.path.join(loader.app_root, "go"), "w").close()
+                self.assertEqual(loader.lines.readline(), b"left\n")
+                open(os.path.join(loader.app_root, "end"), "w").close()
+                self.assertEqual(connection.answer().body, b"bob")
+
     def test_a_child_of_a_signal_handler(self):
         loader = self.app("""
             at_exit { File.write(File.join(__dir__, "at_exit.#{Process.pid}"), "") }

@@ -177,6 +177,34 @@ class WsgiFork(WsgiLoader):
         pid = self.lines(loader)[0].split()[1]
         self.eventually(lambda: self.state(pid)[0] in "ZX")
 
+    def test_a_hook_that_the_application_registers_for_its_children(self):
+        loader = self.app("""
+            import os
+            kept = []
+            def hook():
+                if kept:
+                    names = (f"/proc/self/fd/{fd}" for fd in range(3, 100))
+                    sockets = sum(os.readlink(name).startswith("socket:") for name in names if os.path.islink(name))
+                    with open("report", "a") as file: file.write(f"sockets: {sockets}\\n")
+                for write in kept: write(b"the child's")
+            os.register_at_fork(after_in_child=hook)
+            def application(environ, start_response):
+                write = start_response("200 OK", [])
+                write(b"al")
+                kept.append(write)
+                pid = os.fork()
+                if pid == 0: os._exit(0)
+                os.waitpid(pid, 0)
+                kept.clear()
+                return [b"ice"]
+        """)
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        for _ in range(2):
+            connection.send()
+            self.assertEqual(connection.answer().body, b"alice")
+        self.assertEqual(self.lines(loader), ["sockets: 0"] * 2)
+
     def test_a_child_that_forks_again_closes_no_file_of_its_own(self):
         loader = self.app("""
             import os

@@ -232,6 +232,22 @@ class WsgiLate(WsgiLoader):
                 break  # an exception outside of the application's code ends the process
         connection.close()
 
+    def test_a_runtime_error_that_interrupts_the_end_of_the_input_ends_the_connection(self):
+        loader, connection = self.late("""
+            import sys
+            class Late(RuntimeError): pass
+            def tracer(frame, event, arg):
+                if frame.f_code.co_name == "end" and "readinto" in dir(frame.f_locals.get("self")):
+                    sys.settrace(None)
+                    raise Late
+            def application(environ, start_response):
+                start_response("200 OK", [])
+                sys.settrace(tracer)
+                return [b"own"]
+        """)
+        connection.conn.sendall(head(REQUEST_METHOD="POST") + frame(b"half"))  # the rest of the body has not come
+        self.assertIsNone(connection.frame())
+
     def test_a_handler_of_a_signal_may_write_within_a_write(self):
         loader, connection = self.late("""
             def application(environ, start_response):
