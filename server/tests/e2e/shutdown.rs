@@ -185,6 +185,19 @@ fn a_process_that_ignores_sigterm_is_killed() {
     server.logs("most recent call first");
 }
 
+/// The time counts from the beginning of the stop. It was 0.0 s once.
+#[test]
+fn the_log_says_how_long_a_request_has_gone_on_that_is_cut_at_a_stop() {
+    let dir = wsgi("", "time.sleep(60)\nreturn answer('ok')");
+    let mut server = Server::start(dir.path(), &["--shutdown-timeout", "2"]);
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("the request", || (server.status()["active"].as_u64()? == 1).then_some(()));
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    server.logs("does not exit: killing it. Its work has gone on for 2.");
+}
+
 /// An ASGI application that works for 7 s after each answer. Its file `done` says that the work has ended.
 fn with_background_work() -> TempDir {
     app(
