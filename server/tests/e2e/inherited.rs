@@ -164,7 +164,8 @@ fn no_signal_is_blocked_that_the_parent_of_the_server_blocks() {
     for method in ["direct", "smart"] {
         let (dir, runtime) = (answers(mask), tempfile::tempdir().unwrap());
         let command = start_command(runtime.path(), dir.path(), &["--spawn-method", method]);
-        let block = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())";
+        let block =
+            "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())";
         let server = Server::start_with(after(block, &command), runtime);
         let own = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
         assert!(!own.contains("SigBlk:\t0000000000000000"), "the test passes no mask on");
