@@ -735,6 +735,24 @@ def serve(application, channel):
     server.serve_until_readable(channel.control)
 
 
+class RequestThread(threading.Thread):
+    """A thread that serves requests. The process leaves without it, but waits for the threads that it starts.
+
+    A thread inherits the flag `daemon` of the one that starts it. So the flag changes once this thread runs: a thread that
+    the application starts is the same whichever thread serves its request.
+    """
+
+    has_begun = False
+
+    @property
+    def daemon(self):
+        return not self.has_begun
+
+    def run(self):
+        self.has_begun = True
+        super().run()
+
+
 class Server:
     """The loop of each thread that serves requests.
 
@@ -772,7 +790,7 @@ class Server:
         self.poller.register(control, select.EPOLLIN)
         for listener in (self.main_listener, self.kept_listener):
             self.poller.register(listener, self.events)
-        others = [threading.Thread(target=self.run_thread, args=(control,), name=f"request thread {number}", daemon=True)
+        others = [RequestThread(target=self.run_thread, args=(control,), name=f"request thread {number}")
                   for number in range(2, self.threads + 1)]
         for thread in others:
             thread.start()

@@ -21,6 +21,7 @@
 use crate::backends::{Backends, make_dir, open_dir};
 use crate::error::Error;
 use crate::random;
+use crate::removal::remove_tree;
 use crate::user::User;
 use rustix::fs::{FlockOperation, Mode};
 use std::fs::{OpenOptions, Permissions};
@@ -121,7 +122,7 @@ impl InstanceDir {
         };
         // The lock is held until the directory is gone, so that no other server takes it for stale.
         if lock.is_some()
-            && let Err(e) = std::fs::remove_dir_all(&path)
+            && let Err(e) = remove_tree(&path)
             && e.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!("cannot remove the instance directory {}: {e}", path.display());
@@ -374,7 +375,7 @@ fn remove_stale(name: &str, base: &Path) {
             .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
         let alive = Path::new("/proc").join(pid.to_string()).exists() && pid != std::process::id();
         if !(young && alive) {
-            let _ = std::fs::remove_dir_all(&path);
+            let _ = remove_tree(&path);
         }
     }
 }

@@ -23,13 +23,20 @@ pub(crate) struct Leaving {
 #[derive(Debug)]
 struct State {
     drain_time: Duration,
-    stop_by: Option<Instant>,
+    stop: Option<Stop>,
     drains: HashMap<Identifier, Instant>,
+}
+
+/// The end of the program.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    begun: Instant,
+    by: Instant,
 }
 
 impl Leaving {
     pub(crate) fn new() -> Self {
-        let state = State { drain_time: DRAIN_TIME, stop_by: None, drains: HashMap::new() };
+        let state = State { drain_time: DRAIN_TIME, stop: None, drains: HashMap::new() };
         Leaving { state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -43,19 +50,28 @@ impl Leaving {
     }
 
     pub(crate) fn stop_by(&self, deadline: Instant) {
-        self.state().stop_by = Some(deadline);
+        let mut state = self.state();
+        let begun = state.stop.map_or_else(Instant::now, |stop| stop.begun);
+        state.stop = Some(Stop { begun, by: deadline });
+        drop(state);
         self.changed.notify_waiters();
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.state().stop_by.is_some()
+        self.state().stop.is_some()
     }
 
     /// Notes that a process drains. The first note counts.
-    pub(crate) fn drains(&self, process: Identifier) -> Instant {
-        let since = *self.state().drains.entry(process).or_insert_with(Instant::now);
+    pub(crate) fn drains(&self, process: Identifier) {
+        self.state().drains.entry(process).or_insert_with(Instant::now);
         self.changed.notify_waiters();
-        since
+    }
+
+    /// Returns the time since which a process is to leave: since it drains, or since the program's stop has begun.
+    pub(crate) fn leaves_since(&self, process: Identifier) -> Option<Instant> {
+        let state = self.state();
+        let stop = state.stop.map(|stop| stop.begun);
+        state.drains.get(&process).copied().into_iter().chain(stop).min()
     }
 
     pub(crate) fn drains_since(&self, process: Identifier) -> Option<Instant> {
@@ -71,16 +87,16 @@ impl Leaving {
     pub(crate) fn deadline(&self, process: Identifier) -> Option<Instant> {
         let state = self.state();
         let drained = state.drains.get(&process).map(|since| *since + state.drain_time);
-        drained.into_iter().chain(state.stop_by).min()
+        drained.into_iter().chain(state.stop.map(|stop| stop.by)).min()
     }
 
     /// Waits until the program should have stopped.
     pub(crate) async fn overdue_at_stop(&self) {
         loop {
             let changed = self.changed.notified();
-            let stop_by = self.state().stop_by;
-            match stop_by {
-                Some(deadline) => return tokio::time::sleep_until(deadline.into()).await,
+            let stop = self.state().stop;
+            match stop {
+                Some(stop) => return tokio::time::sleep_until(stop.by.into()).await,
                 None => changed.await,
             }
         }

@@ -151,6 +151,7 @@ mod process_group;
 pub mod properties;
 mod random;
 mod reaper;
+mod removal;
 mod reports;
 mod running;
 mod spawner;

@@ -94,7 +94,7 @@ pub(crate) async fn hold(
 /// Until its deadline the process may finish what it does: a task in the background, a thread, a hook.
 async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
     let (pid, process, leaving) = (info.pid, info.endpoint.identifier, &info.connections.leaving);
-    let since = leaving.drains(process);
+    leaving.drains(process);
     let has_loader = info.control.is_some();
     if !has_loader {
         // Only a signal asks this process to leave, so it comes at once.
@@ -105,11 +105,13 @@ async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
         () = exit.done() => return !has_loader,
         () = leaving.overdue(process) => {}
     }
+    // A process that has a request at the end of a stop drains only now, but was to leave all the time.
+    let since = leaving.leaves_since(process).map_or(Duration::ZERO, |since| since.elapsed());
     tracing::warn!(
         pid,
         "App {pid} does not exit: killing it. Its work has gone on for {:.1} s since the process was to leave \
          (--drain-timeout, and --shutdown-timeout at a stop)",
-        since.elapsed().as_secs_f64()
+        since.as_secs_f64()
     );
     if has_loader {
         // The loaders write what the process does on its log.

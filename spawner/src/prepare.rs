@@ -6,14 +6,15 @@
 //! 1. It begins a session, and so a process group, of its own. The session has no terminal, so the application cannot
 //!    type into the terminal of the server.
 //! 2. It closes all descriptors except the standard ones. The server's parent may have left others open.
-//! 3. It takes on the user of `--user`, if there is one, and then enters the application's directory. The user may have put
+//! 3. It unblocks all signals. The server's parent may have blocked some, and the application could not be asked to leave.
+//! 4. It takes on the user of `--user`, if there is one, and then enters the application's directory. The user may have put
 //!    a link to another directory there, which only the server may enter.
-//! 4. It gives up new privileges, with `--no-new-privileges`.
-//! 5. It restores the limit of open files, which the server raises for itself. Programs that use `select`, or close
+//! 5. It gives up new privileges, with `--no-new-privileges`.
+//! 6. It restores the limit of open files, which the server raises for itself. Programs that use `select`, or close
 //!    each possible descriptor, suffer from a high one.
-//! 6. It asks the kernel to kill this process as soon as the server ends, however the server ends. The
-//!    request comes after step 3, because a change of the user cancels it, and an exec keeps it.
-//! 7. It executes the interpreter.
+//! 7. It asks the kernel to kill this process as soon as the server ends, however the server ends. The
+//!    request comes after step 4, because a change of the user cancels it, and an exec keeps it.
+//! 8. It executes the interpreter.
 //!
 //! The kernel takes the end of the *thread* that forked for the server's end, so
 //! [`Forker`](crate::forker::Forker) forks on a thread that never ends. The request covers this process
@@ -91,6 +92,9 @@ fn prepare_and_execute(
     let [directory, name, uid, gid, program] = [next()?, next()?, next()?, next()?, next()?];
     rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
     close_descriptors().map_err(|e| format!("cannot close inherited descriptors: {e}"))?;
+    nix::sys::signal::SigSet::empty()
+        .thread_set_mask()
+        .map_err(|e| format!("cannot unblock signals: {e}"))?;
     if !name.is_empty() {
         let change = || User::assume(name.to_str()?, uid.to_str()?, gid.to_str()?);
         change()

@@ -14,6 +14,7 @@
 use crate::instance_dir::Instance;
 use crate::leftovers::{self, Ticks};
 use crate::prepare;
+use crate::removal::remove_tree;
 use rustix::fs::OFlags;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -207,8 +208,8 @@ fn outlast(pipe: impl BufRead, dir: &mut PathBuf) -> BTreeSet<u32> {
 /// Removes the instance directory. Processes that are being killed may still add files.
 fn remove(dir: &Path) {
     for _ in 0..50 {
-        match std::fs::remove_dir_all(dir) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+        match remove_tree(dir) {
+            Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::TimedOut) => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             _ => return,

@@ -5,7 +5,8 @@
 //! The connection compares the times itself: a wake-up only makes it look.
 //!
 //! The table also lists the idle connections, the oldest first: they close first when descriptors run out. A connection
-//! that owes the head of a request closes before one that has finished a request.
+//! that owes the head of a request closes before one that has finished a request. Before both closes a connection that
+//! has its last answer, and whose client need not send anything more.
 
 use atomic_waker::AtomicWaker;
 use cabrank_spawner::connections::Connections;
@@ -46,7 +47,7 @@ struct Table {
     entries: Vec<Entry>,
     free: Vec<usize>,
     /// The idle connections of each kind: lists through `entries`.
-    idle: [List; 2],
+    idle: [List; 3],
 }
 
 /// The ends of a list.
@@ -59,6 +60,8 @@ struct List {
 /// The kind of an idle connection, in the order in which they close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Idle {
+    /// It has its answer, and the server reads the rest of the input only to throw it away.
+    Answered,
     /// It has sent no request yet, or a part of the head.
     Owing,
     /// It has finished a request.
@@ -83,7 +86,7 @@ struct Slot {
 impl Sweep {
     /// Creates a sweep that runs every `pause`.
     pub(crate) fn new(pause: Duration) -> Self {
-        let idle = [List { oldest: NONE, newest: NONE }; 2];
+        let idle = [List { oldest: NONE, newest: NONE }; 3];
         let table = Table { entries: Vec::new(), free: Vec::new(), idle };
         Sweep {
             begun: Instant::now(),

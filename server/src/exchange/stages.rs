@@ -4,6 +4,7 @@ use crate::client::{Page, Side};
 use crate::connection::core::{Bytes, Core};
 use crate::connection::input::Input;
 use crate::connection::pace::Pace;
+use crate::connection::sweep::{Idle, Watch};
 use crate::connection::watched::{Connection, Left};
 use crate::exchange::attempts;
 use crate::exchange::end::{End, Refusal};
@@ -176,10 +177,34 @@ pub(crate) async fn respond(
     Ok(())
 }
 
+/// Lists a connection among the idle ones while the server only waits for input that it throws away.
+///
+/// Its client has the answer. Otherwise clients that send nothing more would keep the places of others.
+#[derive(Debug, Default)]
+struct Waiting {
+    is_listed: bool,
+}
+
+impl Waiting {
+    /// Bytes have come. So other connections make room before this one.
+    fn moved(&mut self, watch: &Watch) {
+        if std::mem::take(&mut self.is_listed) {
+            watch.set_busy();
+        }
+    }
+
+    fn wait(&mut self, watch: &Watch) {
+        if !std::mem::replace(&mut self.is_listed, true) {
+            watch.set_idle(Idle::Answered);
+        }
+    }
+}
+
 /// Reads the rest of the body and throws it away. Returns whether its end has come.
 async fn discard(client: &mut Connection, input: &mut Input, body: &mut Body) -> bool {
     let begun = client.watch.now();
-    poll_fn(|cx| {
+    let mut waiting = Waiting::default();
+    let is_received = poll_fn(|cx| {
         client.watch.register(cx);
         loop {
             if body.discard(input).is_err() {
@@ -190,34 +215,55 @@ async fn discard(client: &mut Connection, input: &mut Input, body: &mut Body) ->
             }
             match client.poll_read(cx, input) {
                 Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => return Poll::Ready(false),
-                Poll::Ready(Ok(_)) if !client.watch.has_passed(LEFTOVER, begun) => {}
+                Poll::Ready(Ok(_)) if !client.watch.has_passed(LEFTOVER, begun) => {
+                    waiting.moved(&client.watch);
+                }
                 Poll::Ready(Ok(_)) => return Poll::Ready(false),
-                Poll::Pending if client.watch.has_passed(LEFTOVER, begun) => {
+                Poll::Pending
+                    if client.watch.is_evicted() || client.watch.has_passed(LEFTOVER, begun) =>
+                {
                     return Poll::Ready(false);
                 }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    waiting.wait(&client.watch);
+                    return Poll::Pending;
+                }
             }
         }
     })
-    .await
+    .await;
+    waiting.moved(&client.watch);
+    // A connection that makes room carries no other request.
+    is_received && !client.watch.is_evicted()
 }
 
 /// Ends the server's output, and reads what the client still sends.
 pub(crate) async fn linger(client: &mut Connection, bytes: &mut Bytes) {
     let _ = client.stream.shut_write();
     let begun = client.watch.now();
+    let mut waiting = Waiting::default();
     poll_fn(|cx| {
         client.watch.register(cx);
         loop {
             bytes.input.clear();
             match client.poll_read(cx, &mut bytes.input) {
                 Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Ready(Ok(_)) if !client.watch.has_passed(LINGER, begun) => {}
+                Poll::Ready(Ok(_)) if !client.watch.has_passed(LINGER, begun) => {
+                    waiting.moved(&client.watch);
+                }
                 Poll::Ready(Ok(_)) => return Poll::Ready(()),
-                Poll::Pending if client.watch.has_passed(LINGER, begun) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending
+                    if client.watch.is_evicted() || client.watch.has_passed(LINGER, begun) =>
+                {
+                    return Poll::Ready(());
+                }
+                Poll::Pending => {
+                    waiting.wait(&client.watch);
+                    return Poll::Pending;
+                }
             }
         }
     })
     .await;
+    waiting.moved(&client.watch);
 }

@@ -218,7 +218,7 @@ impl Acceptor {
         let others = self.cores.iter().filter(|core| core.index != self.core.index);
         let all = std::iter::once(&self.core).chain(others);
         let evict = |kind| all.clone().any(|core| core.sweep.evict_oldest(kind));
-        if !evict(Idle::Owing) && !evict(Idle::Between) {
+        if ![Idle::Answered, Idle::Owing, Idle::Between].into_iter().any(evict) {
             return false;
         }
         let budget = &self.budget;

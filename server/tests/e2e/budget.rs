@@ -53,6 +53,42 @@ fn connections_that_send_no_request_make_room_first() {
     }
 }
 
+/// Clients that have their last answer, and send neither the rest nor an end, keep no place.
+#[test]
+fn connections_that_have_their_last_answer_make_room_first() {
+    let dir = wsgi("", "return answer('served')");
+    let options = ["--max-connections", "20", "--threads", "1", "--max-body", "1000"];
+    let refused = [
+        (413, &b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\nx"[..]),
+        (400, b"\x16\x03\x01\x02\0\x01\0\r\n\r\n"),
+    ];
+    for (status, request) in refused {
+        let server = Server::start(dir.path(), &options);
+        let mut used = server.client();
+        assert_eq!(used.get("/").unwrap().status, 200);
+        let mut owing = server.client();
+        owing.send(b"GET / HTTP/1.1\r\n").unwrap();
+        let answered: Vec<Client> = (0..18)
+            .map(|_| {
+                let mut client = server.client();
+                client.send(request).unwrap();
+                assert_eq!(client.reply("POST").unwrap().status, status);
+                client
+            })
+            .collect();
+        // The last of them may not wait for input yet.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let mut healthy: Vec<Client> = (0..18).map(|_| server.client()).collect();
+        for client in &mut healthy {
+            assert_eq!(client.get("/").unwrap().status, 200, "{status}");
+        }
+        assert_eq!(used.get("/").unwrap().status, 200, "{status}");
+        owing.send(b"Host: a\r\n\r\n").unwrap();
+        assert_eq!(owing.reply("GET").unwrap().status, 200, "{status}");
+        drop(answered);
+    }
+}
+
 #[test]
 fn a_connection_beyond_the_limit_is_refused_at_once_if_all_are_busy() {
     let dir = wsgi("", "time.sleep(1)\nreturn answer('done')");

@@ -1,6 +1,6 @@
 //! The state in which the process of an application begins.
 
-use crate::server::{Server, after, app, eventually, start_command, through};
+use crate::server::{Server, Signal, after, app, eventually, start_command, through};
 use crate::users::{OPTIONS, is_root, open_to_all, runtime};
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -154,6 +154,23 @@ fn no_new_privileges_are_gained_by_any_process() {
             let server = Server::start(dir.path(), &options);
             assert_eq!(server.get("/"), value, "{method}");
         }
+    }
+}
+
+/// A shell unblocks signals itself, so it shows no mask. Python does not.
+#[test]
+fn no_signal_is_blocked_that_the_parent_of_the_server_blocks() {
+    let mask = "[l.split()[1] for l in open('/proc/self/status') if l.startswith('SigBlk')]";
+    for method in ["direct", "smart"] {
+        let (dir, runtime) = (answers(mask), tempfile::tempdir().unwrap());
+        let command = start_command(runtime.path(), dir.path(), &["--spawn-method", method]);
+        let block =
+            "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())";
+        let server = Server::start_with(after(block, &command), runtime);
+        let own = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+        assert!(!own.contains("SigBlk:\t0000000000000000"), "the test passes no mask on");
+        assert_eq!(server.get("/"), "['0000000000000000']", "{method}");
+        server.signal(Signal::KILL); // it blocks the others
     }
 }
 

@@ -185,6 +185,19 @@ fn a_process_that_ignores_sigterm_is_killed() {
     server.logs("most recent call first");
 }
 
+/// The time counts from the beginning of the stop. It was 0.0 s once.
+#[test]
+fn the_log_says_how_long_a_request_has_gone_on_that_is_cut_at_a_stop() {
+    let dir = wsgi("", "time.sleep(60)\nreturn answer('ok')");
+    let mut server = Server::start(dir.path(), &["--shutdown-timeout", "2"]);
+    let mut client = server.client();
+    client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    eventually("the request", || (server.status()["active"].as_u64()? == 1).then_some(()));
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    server.logs("does not exit: killing it. Its work has gone on for 2.");
+}
+
 /// An ASGI application that works for 7 s after each answer. Its file `done` says that the work has ended.
 fn with_background_work() -> TempDir {
     app(
@@ -238,6 +251,79 @@ fn work_in_the_background_is_cut_at_the_deadline_and_named() {
         server.logs("GET /work");
         assert!(!dir.path().join("done").exists(), "{how}");
     }
+}
+
+/// What the pages of each language say of work that a request has begun: `/work` takes 2 s and then writes the file `done`.
+#[test]
+fn a_stop_waits_for_work_in_the_background_that_the_application_waits_for() {
+    let python = "import threading, time\n\
+         def work():\n    time.sleep(2)\n    open('done', 'w').close()\n\
+         def application(environ, start_response):\n    \
+             if environ['PATH_INFO'] == '/work': threading.Thread(target=work).start()\n    \
+             time.sleep(0.1)\n    \
+             start_response('200 OK', [])\n    return [b'ok']\n";
+    let tasks = "import asyncio\n\
+         tasks = set()\n\
+         async def work():\n    await asyncio.sleep(2)\n    open('done', 'w').close()\n\
+         async def application(scope, receive, send):\n    \
+             if scope['type'] == 'lifespan':\n        \
+                 await receive()\n        await send({'type': 'lifespan.startup.complete'})\n        \
+                 await receive()\n        await asyncio.gather(*tasks)\n        \
+                 return await send({'type': 'lifespan.shutdown.complete'})\n    \
+             if scope['path'] == '/work': tasks.add(asyncio.create_task(work()))\n    \
+             await send({'type': 'http.response.start', 'status': 200, 'headers': []})\n    \
+             await send({'type': 'http.response.body', 'body': b'ok'})\n";
+    let direct = ["--spawn-method", "direct"];
+    let smart = ["--spawn-method", "smart"];
+    let cases: [(&str, &str, &[&str]); 4] = [
+        ("passenger_wsgi.py", python, &direct),
+        ("passenger_wsgi.py", python, &smart),
+        ("passenger_wsgi.py", python, &["--app-threads", "4"]),
+        ("asgi.py", tasks, &direct),
+    ];
+    for (file, text, options) in cases {
+        let dir = app(file, text);
+        let mut server = Server::start(dir.path(), &[options, &["--max-pool-size", "1"]].concat());
+        // With threads, each has a request, and a thread other than the first one begins the work, too.
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(|| server.get("/work"))));
+        });
+        server.signal(Signal::TERM);
+        assert!(server.ended().success());
+        assert!(dir.path().join("done").exists(), "{file} {options:?}: the work was cut");
+        assert!(!server.log().contains("does not exit"), "{}", server.log());
+    }
+}
+
+#[test]
+fn a_stop_waits_for_threads_of_rack_that_at_exit_joins() {
+    let text = "work = []\nat_exit { work.each(&:join) }\n\
+         run lambda { |env|\n  \
+           work << Thread.new { sleep 2; File.write('done', '') } if env['PATH_INFO'] == '/work'\n  \
+           [200, {}, ['ok']]\n}\n";
+    for method in ["direct", "smart"] {
+        let dir = app("config.ru", text);
+        let mut server = Server::start(dir.path(), &["--spawn-method", method]);
+        server.get("/work");
+        server.signal(Signal::TERM);
+        assert!(server.ended().success());
+        assert!(dir.path().join("done").exists(), "{method}: the work was cut");
+    }
+}
+
+#[test]
+fn a_stop_waits_for_timers_of_node_that_has_a_handler() {
+    let dir = node(
+        "process.on('SIGTERM', () => {});\n\
+         http.createServer((q, s) => {\n\
+           if (q.url === '/work') setTimeout(() => require('fs').writeFileSync('done', ''), 2000);\n\
+           s.end('ok'); }).listen(0);",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    server.get("/work");
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    assert!(dir.path().join("done").exists(), "the work was cut");
 }
 
 /// A restart gives WebSockets half of `--drain-timeout`. `status` lists their old process until then, and `detach` finds it.

@@ -100,6 +100,22 @@ class WsgiThreads(Threads, WsgiLoader):
             return [b"finished"]
     """
 
+    def test_the_process_waits_for_a_thread_whichever_thread_begins_it(self):
+        loader = self.app("""
+            import threading
+            meet = threading.Barrier(3)
+            def application(environ, start_response):
+                meet.wait()
+                flag = threading.Thread(target=print).daemon
+                start_response("200 OK", [])
+                return [str(flag).encode()]
+        """, app_threads=3)
+        connections = [KeptConnection(loader) for _ in range(3)]
+        for connection in connections:
+            self.addCleanup(connection.close)
+            connection.send()
+        self.assertEqual([connection.answer().body for connection in connections], [b"False"] * 3)
+
     def test_an_asgi_application_has_none(self):
         loader = self.app("async def app(scope, receive, send): pass", app_threads=3)
         self.assertIn("Remove --app-threads", loader.error)
