@@ -162,18 +162,10 @@ fn is_named(names: &[String], test: &str) -> bool {
     names.iter().any(|name| name == test || (name.ends_with("::") && test.starts_with(name)))
 }
 
-/// The variable with the number of tests that run at a time.
-const THREADS: &str = "RUST_TEST_THREADS";
-
 /// Returns a command whose tests find the programs of `path` alone.
 fn command(args: &[String], path: &Option<PathBuf>) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.args(args).envs(path.iter().map(|path| ("PATH", path)));
-    if std::env::var_os(THREADS).is_none() {
-        // The slow tests wait for processes, and need less than a core each.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        cargo.env(THREADS, (2 * cores).to_string());
-    }
     cargo
 }
 
