@@ -26,7 +26,7 @@ pub(crate) async fn more(
     limit: Duration,
     begun: Tick,
 ) -> More {
-    let (mut stops_since, mut is_listed) = (None, false);
+    let mut stops_since = None;
     let more = poll_fn(|cx| {
         client.watch.register(cx);
         match client.poll_read(cx, input) {
@@ -37,9 +37,7 @@ pub(crate) async fn more(
         if client.watch.is_evicted() {
             return Poll::Ready(More::Ended);
         }
-        if !std::mem::replace(&mut is_listed, true) {
-            client.watch.set_idle(Idle::Owing);
-        }
+        client.watch.set_idle(Idle::Owing);
         if client.is_closing() {
             let since = *stops_since.get_or_insert(client.watch.now());
             if client.watch.has_passed(LAST_HEAD, since) {

@@ -233,6 +233,10 @@ impl Table {
     }
 
     fn link(&mut self, index: usize, kind: Idle) {
+        if self.entries[index].idle == Some(kind) {
+            return;
+        }
+        self.unlink(index);
         let list = &mut self.idle[kind as usize];
         let newest = std::mem::replace(&mut list.newest, index);
         let entry = &mut self.entries[index];
@@ -302,7 +306,7 @@ impl Watch {
         self.sweep.is_closing.load(Ordering::Acquire)
     }
 
-    /// Lists the connection as idle.
+    /// Lists the connection as idle, unless it is listed so already.
     pub(crate) fn set_idle(&self, kind: Idle) {
         self.sweep.table().link(self.index, kind);
     }

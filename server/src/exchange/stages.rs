@@ -4,7 +4,7 @@ use crate::client::{Page, Side};
 use crate::connection::core::{Bytes, Core};
 use crate::connection::input::Input;
 use crate::connection::pace::Pace;
-use crate::connection::sweep::{Idle, Watch};
+use crate::connection::sweep::Idle;
 use crate::connection::watched::{Connection, Left};
 use crate::exchange::attempts;
 use crate::exchange::end::{End, Refusal};
@@ -177,33 +177,12 @@ pub(crate) async fn respond(
     Ok(())
 }
 
-/// Lists a connection among the idle ones while the server only waits for input that it throws away.
-///
-/// Its client has the answer. Otherwise clients that send nothing more would keep the places of others.
-#[derive(Debug, Default)]
-struct Waiting {
-    is_listed: bool,
-}
-
-impl Waiting {
-    /// Bytes have come. So other connections make room before this one.
-    fn moved(&mut self, watch: &Watch) {
-        if std::mem::take(&mut self.is_listed) {
-            watch.set_busy();
-        }
-    }
-
-    fn wait(&mut self, watch: &Watch) {
-        if !std::mem::replace(&mut self.is_listed, true) {
-            watch.set_idle(Idle::Answered);
-        }
-    }
-}
-
 /// Reads the rest of the body and throws it away. Returns whether its end has come.
+///
+/// The client has its answer. While it sends nothing, the connection counts as idle: otherwise clients that send nothing
+/// more would keep the places of others.
 async fn discard(client: &mut Connection, input: &mut Input, body: &mut Body) -> bool {
     let begun = client.watch.now();
-    let mut waiting = Waiting::default();
     let is_received = poll_fn(|cx| {
         client.watch.register(cx);
         loop {
@@ -216,7 +195,7 @@ async fn discard(client: &mut Connection, input: &mut Input, body: &mut Body) ->
             match client.poll_read(cx, input) {
                 Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => return Poll::Ready(false),
                 Poll::Ready(Ok(_)) if !client.watch.has_passed(LEFTOVER, begun) => {
-                    waiting.moved(&client.watch);
+                    client.watch.set_busy();
                 }
                 Poll::Ready(Ok(_)) => return Poll::Ready(false),
                 Poll::Pending
@@ -225,23 +204,23 @@ async fn discard(client: &mut Connection, input: &mut Input, body: &mut Body) ->
                     return Poll::Ready(false);
                 }
                 Poll::Pending => {
-                    waiting.wait(&client.watch);
+                    client.watch.set_idle(Idle::Answered);
                     return Poll::Pending;
                 }
             }
         }
     })
     .await;
-    waiting.moved(&client.watch);
+    client.watch.set_busy();
     // A connection that makes room carries no other request.
     is_received && !client.watch.is_evicted()
 }
 
-/// Ends the server's output, and reads what the client still sends.
+/// Ends the server's output, and reads the bytes that the client still sends. Meanwhile the connection may count as idle, as
+/// in [`discard`].
 pub(crate) async fn linger(client: &mut Connection, bytes: &mut Bytes) {
     let _ = client.stream.shut_write();
     let begun = client.watch.now();
-    let mut waiting = Waiting::default();
     poll_fn(|cx| {
         client.watch.register(cx);
         loop {
@@ -249,7 +228,7 @@ pub(crate) async fn linger(client: &mut Connection, bytes: &mut Bytes) {
             match client.poll_read(cx, &mut bytes.input) {
                 Poll::Ready(Ok(0)) | Poll::Ready(Err(_)) => return Poll::Ready(()),
                 Poll::Ready(Ok(_)) if !client.watch.has_passed(LINGER, begun) => {
-                    waiting.moved(&client.watch);
+                    client.watch.set_busy();
                 }
                 Poll::Ready(Ok(_)) => return Poll::Ready(()),
                 Poll::Pending
@@ -258,12 +237,12 @@ pub(crate) async fn linger(client: &mut Connection, bytes: &mut Bytes) {
                     return Poll::Ready(());
                 }
                 Poll::Pending => {
-                    waiting.wait(&client.watch);
+                    client.watch.set_idle(Idle::Answered);
                     return Poll::Pending;
                 }
             }
         }
     })
     .await;
-    waiting.moved(&client.watch);
+    client.watch.set_busy();
 }
