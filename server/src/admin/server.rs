@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
 
 /// The longest time for one dialogue.
@@ -58,32 +58,22 @@ pub(crate) fn listen(path: &Path) -> io::Result<StdUnixListener> {
     Ok(socket.into())
 }
 
-/// Answers tools until the server ends. Replaces an instance directory or socket that vanishes.
+/// Answers tools until the server ends.
 pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin: Arc<Admin>) {
     let ours = rustix::process::geteuid().as_raw();
-    let mut look = tokio::time::interval(LOOK_INTERVAL);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut reported: Option<Instant> = None;
+    let (replace, mut replaced) = mpsc::channel(1);
+    // A task of its own: a look may hang with the file system of the directory, and the tools get their answers meanwhile.
+    tokio::spawn(look_after(instance, replace));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = look.tick() => {
-                match relisten(Arc::clone(&instance)).await {
-                    Ok(Look::Intact) => {}
-                    Ok(Look::Replaced(new)) => listener = new,
-                    Ok(Look::Removed) => return,
-                    Err(e) if reported.is_none_or(|then| then.elapsed() > REPORT_INTERVAL) => {
-                        tracing::error!(
-                            "the instance directory {} is gone, and no other can be created: {e}. \
-                             No process can start, and the tools cannot find this server.",
-                            instance.path().display()
-                        );
-                        reported = Some(Instant::now());
-                    }
-                    Err(_) => {}
+            new = replaced.recv() => match new {
+                Some(new) => {
+                    listener = new;
+                    continue;
                 }
-                continue;
-            }
+                None => return,
+            },
         };
         let Ok((stream, _)) = accepted else {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -100,7 +90,33 @@ pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin:
     }
 }
 
-/// What a look at the instance directory has found.
+/// Replaces an instance directory or socket that vanishes, until the server ends.
+async fn look_after(instance: Instance, replace: mpsc::Sender<UnixListener>) {
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut reported: Option<Instant> = None;
+    loop {
+        look.tick().await;
+        match relisten(Arc::clone(&instance)).await {
+            Ok(Look::Intact) => {}
+            Ok(Look::Replaced(new)) => {
+                let _ = replace.send(new).await;
+            }
+            Ok(Look::Removed) => return,
+            Err(e) if reported.is_none_or(|then| then.elapsed() > REPORT_INTERVAL) => {
+                tracing::error!(
+                    "the instance directory {} is gone, and no other can be created: {e}. \
+                     No process can start, and the tools cannot find this server.",
+                    instance.path().display()
+                );
+                reported = Some(Instant::now());
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// The result of a look at the instance directory.
 enum Look {
     Intact,
     /// The old socket is gone. This one takes its place.
@@ -122,7 +138,11 @@ async fn relisten(instance: Instance) -> io::Result<Look> {
         let replaced = (!is_there).then(|| listen(&socket)).transpose();
         replaced.map(Some)
     });
-    let restored: io::Result<Option<Option<StdUnixListener>>> = restored.await?;
+    let restored: io::Result<Option<Option<StdUnixListener>>> = match restored.await {
+        // The program ends while a look hangs.
+        Err(e) if e.is_cancelled() => return Ok(Look::Removed),
+        joined => joined?,
+    };
     match restored? {
         None => Ok(Look::Removed),
         Some(None) => Ok(Look::Intact),

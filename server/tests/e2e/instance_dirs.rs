@@ -321,10 +321,12 @@ fn requests_that_need_no_file_go_on_while_the_file_system_of_the_directory_hangs
         reply.map(|reply| reply.text()).map_err(|e| e.to_string())
     };
     let replies = [0, 3, 60_000].map(ask);
+    let status = run(server.runtime.path(), &["status"]);
     // Before the test can fail: no process that waits for the file system ends.
     frozen.thaw();
     assert!(hangs, "the server does not look at its directory");
     assert_eq!(replies, ["0", "3", "60000"].map(|text| Ok(text.to_owned())));
+    assert!(status.status.success(), "{status:?}");
     server.signal(Signal::TERM);
     assert!(server.ended().success());
 }
