@@ -230,7 +230,8 @@ impl Shared {
         let Some(lock) = lock else { return Ok(Restored::Removed) };
         if is_at(&lock, &path) {
             let backends = furnish(&path, self.user.as_ref())?;
-            self.current().backends = backends;
+            // The old descriptor is closed without the lock.
+            let _old = std::mem::replace(&mut self.current().backends, backends);
             return Ok(Restored::Intact);
         }
         let old = path.parent().map(Path::to_owned);
