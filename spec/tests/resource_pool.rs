@@ -11,8 +11,7 @@ use cabrank_spec::resource_pool::configurations::{all, named};
 use cabrank_spec::resource_pool::defects::{shown, story};
 use cabrank_spec::resource_pool::machine::{Action, Config};
 use cabrank_spec::resource_pool::rules::{Defect, Planted, Rules};
-use common::{Pinned, assert_mended, checked, compare_story, note};
-use std::collections::BTreeMap;
+use common::{Pinned, all_hold, assert_mended, compare_story, note};
 
 const PINNED: &[Pinned] = &[
     ("rp-one", 108, 415, 8),
@@ -111,18 +110,7 @@ fn pool(name: &str) -> Config {
 
 #[test]
 fn every_pool_holds_as_mended() {
-    let mut counts = vec![];
-    let mut applied: BTreeMap<&str, usize> = BTreeMap::new();
-    for config in all() {
-        let (count, found) = checked(config.name, config.about, &config);
-        counts.push(count);
-        for (name, times) in found.applied {
-            *applied.entry(name).or_default() += times;
-        }
-    }
-    let never: Vec<_> = applied.iter().filter(|(_, times)| **times == 0).collect();
-    assert!(never.is_empty(), "these properties never apply: {never:?}");
-    assert_eq!(counts, PINNED, "the counts have changed");
+    all_hold(all().into_iter().map(|config| (config.name, config.about, config)), PINNED);
 }
 
 #[test]

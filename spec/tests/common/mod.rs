@@ -1,6 +1,7 @@
 //! Helpers of the tests of the load interlock and of the resource pool.
 
 use cabrank_spec::check::{Promises, Report, check, counterexample};
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// A name with its pinned numbers of states and steps, and its depth.
@@ -38,4 +39,23 @@ pub(crate) fn checked<M: Promises>(
     let Report { states, steps, depth, .. } = found;
     note(&format!("{name}: {states} states, {steps} steps, depth {depth} ({about})"));
     ((name, states, steps, depth), found)
+}
+
+/// Checks every promise of each machine, that each promise applies somewhere, and the pinned counts.
+#[allow(dead_code, reason = "the interlock's scenarios have outcomes of their own")]
+pub(crate) fn all_hold<M: Promises>(
+    machines: impl IntoIterator<Item = (&'static str, &'static str, M)>,
+    pinned: &[Pinned],
+) {
+    let (mut counts, mut applied) = (vec![], BTreeMap::<&str, usize>::new());
+    for (name, about, machine) in machines {
+        let (count, found) = checked(name, about, &machine);
+        counts.push(count);
+        for (name, times) in found.applied {
+            *applied.entry(name).or_default() += times;
+        }
+    }
+    let never: Vec<_> = applied.iter().filter(|(_, times)| **times == 0).collect();
+    assert!(never.is_empty(), "these properties never apply: {never:?}");
+    assert_eq!(counts, pinned, "the counts have changed");
 }
