@@ -12,8 +12,9 @@
 //! 5. It gives up new privileges, with `--no-new-privileges`.
 //! 6. It restores the limit of open files, which the server raises for itself. Programs that use `select`, or close
 //!    each possible descriptor, suffer from a high one.
-//! 7. It asks the kernel to kill this process as soon as the server ends, however the server ends. The
-//!    request comes after step 4, because a change of the user cancels it, and an exec keeps it.
+//! 7. It asks the kernel to kill this process as soon as the server ends, however the server ends (`PR_SET_PDEATHSIG`).
+//!    The request comes after step 4, because a change of the user cancels it. An exec keeps it, unless the program has
+//!    file capabilities or the set-user-ID bit.
 //! 8. It executes the interpreter.
 //!
 //! The kernel takes the end of the *thread* that forked for the server's end, so
