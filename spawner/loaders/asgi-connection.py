@@ -2,7 +2,7 @@
 
 The parser is this file's own. The server has checked each request, and writes it in one form, so that parsing is `split`
 and `partition`; that costs less than the callbacks of a general parser, and needs no package in the application's
-environment. What the server never sends (obsolete line folding, two lengths) is refused.
+environment. It refuses heads that the server never sends, such as obsolete line folding or two lengths.
 
 The client's address is the last one of X-Forwarded-For, and the scheme the last one of X-Forwarded-Proto: the server
 writes both, or has checked them. The client's port is 0, because the server does not pass it on.

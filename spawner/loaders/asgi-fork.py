@@ -49,7 +49,7 @@ def local_address(descriptor):
 
 
 class Forks:
-    """What a forked child does at once."""
+    """The steps that a forked child takes at once."""
 
     def __init__(self, server, loop_descriptors):
         self.server = server

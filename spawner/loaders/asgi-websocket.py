@@ -3,7 +3,7 @@
 They follow RFC 6455, without compression. A peer that is silent for 20 s gets a ping, and loses its connection if it stays
 silent for 20 s more.
 
-What a peer sends takes a bounded memory: one message of `--max-websocket-message`, however many frames it has, and BUFFER
+The bytes of a peer take a bounded memory: one message of `--max-websocket-message`, however many frames it has, and BUFFER
 bytes of messages that the application has not taken. A WebSocket at this bound is *full*: its frames wait in the buffer, and
 the connection is not read. It is full, too, while its peer does not read, because each ping needs an answer.
 """

@@ -1,6 +1,6 @@
 'use strict';
 
-// What outlives an answer on the connections to the server.
+// Guards of the connections to the server: nothing of a request outlives its answer.
 //
 // A connection carries the requests of one client after another, and the application can keep hold of each object of a
 // request. Node itself stops a response after its end, and a request gets no byte of the next one. These rules are added:

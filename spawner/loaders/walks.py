@@ -1,7 +1,7 @@
 """Plays walks of the state machine of kept sessions (spec/src/kept) against a real loader.
 
-A walk in walks.txt is a sequence of actions. The player is the server: it sends requests, half-closes and reads answers. What the
-application does, the player commands. The reference application answers the path /steps step by step: it connects to the Unix
+A walk in walks.txt is a sequence of actions. The player is the server: it sends requests, half-closes and reads answers. It also
+commands each step of the application. The reference application answers the path /steps step by step: it connects to the Unix
 socket that the header `Control` names, and so does each thread and each child that it leaves behind. Each sends one line, its kind
 (`request`, `reader`, `writer` or `child`), a space and the mark. It then obeys one command a line, with one line as the reply:
 

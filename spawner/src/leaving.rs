@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// The time of a drain, unless the program sets another one.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
 
-/// What processes and their requests need to know of each other's ends.
+/// The ends of processes and of their requests, as far as the others need to know them.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     state: Mutex<State>,

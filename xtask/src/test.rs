@@ -87,7 +87,7 @@ impl LeftOut {
         Ok(left_out)
     }
 
-    /// Returns the arguments of cargo that run all other tests. Those of the tests' own follow `--`.
+    /// Returns the arguments of cargo that run all other tests. Arguments for the tests follow `--`.
     fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["test", "--workspace"];
         for package in self.packages.values().flatten().collect::<BTreeSet<_>>() {

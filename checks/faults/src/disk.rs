@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// The kind of the file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Disk {
-    /// That of temporary directories.
+    /// The file system of temporary directories.
     #[default]
     Shared,
     /// A file system of 1 MB.

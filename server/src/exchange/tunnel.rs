@@ -1,8 +1,8 @@
 //! The connection between client and application after an upgrade to another protocol, such as WebSocket.
 //!
-//! A tunnel holds its session until the server stops, or until its process has been leaving for a time. Then it gives the session up, so that the pool asks the
-//! process to leave, and goes on: the application may say farewell (WebSocket: close code 1012). So a tunnel
-//! ends with its process, within the process's own time to leave.
+//! A tunnel holds its session until the server stops, or until its process has been leaving for a time. Then it gives
+//! the session up, so that the pool asks the process to leave, and goes on: the application may say farewell (WebSocket:
+//! close code 1012). So a tunnel ends with its process, within the process's own time to leave.
 
 use crate::connection::core::Bytes;
 use crate::connection::input::Input;

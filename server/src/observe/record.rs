@@ -125,7 +125,7 @@ pub(crate) mod tests {
     use crate::client::http1::parse::parsed;
     use std::cell::RefCell;
 
-    /// What a test sees of a record.
+    /// The facts of a record, for tests.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub(crate) struct Facts {
         pub(crate) end: Ended,

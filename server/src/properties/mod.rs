@@ -1,4 +1,4 @@
-//! What each parser promises for all bytes.
+//! Promises of each parser that hold for all bytes.
 //!
 //! Each function takes bytes and panics if the promise is broken. The fuzz targets in `server/fuzz` search for such bytes;
 //! tests try a few inputs and all their parts.

@@ -253,7 +253,7 @@ fn work_in_the_background_is_cut_at_the_deadline_and_named() {
     }
 }
 
-/// What the pages of each language say of work that a request has begun: `/work` takes 2 s and then writes the file `done`.
+/// Work that a request has begun, as the pages of each language describe it: `/work` takes 2 s and then writes the file `done`.
 #[test]
 fn a_stop_waits_for_work_in_the_background_that_the_application_waits_for() {
     let python = "import threading, time\n\

@@ -1,4 +1,4 @@
-"""What an application shows when it dumps a request: no password, no object of another request, and little text."""
+"""Dumps of a request by an application: no password, no object of another request, and little text."""
 
 import json
 import os

@@ -5,7 +5,7 @@ use crate::kept::rules::Planted::{InputEndsLate, RestStays};
 use crate::kept::state::{Child, KeptSession, Kind, Left, Remnant, Request, Serving};
 
 impl KeptSession {
-    /// The loader takes the head of the next request. What is not a head ends the connection.
+    /// The loader takes the head of the next request. Any other item ends the connection.
     pub fn take_head(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         let item = connection.requests.remove(0);

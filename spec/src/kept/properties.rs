@@ -52,7 +52,7 @@ impl Promises for Config {
     const STEP_PROPERTIES: &'static [StepProperty<Self>] = STEP_PROPERTIES;
     const LIVENESS: &'static [Liveness<Self>] = LIVENESS;
 
-    /// The server, the loader and the end of each answer are fair. What the application may do beside is not.
+    /// The server, the loader and the end of each answer are fair. The other actions of the application are not.
     fn kind_and_class(_: &KeptSession, action: &Action) -> (u8, u8) {
         let class = match action {
             Action::Connect | Action::Begin => 0,

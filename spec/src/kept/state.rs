@@ -12,7 +12,7 @@ pub struct Item {
     pub request: Request,
     /// The attempt: a request that is sent again has a second one.
     pub attempt: u8,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
 }
 
@@ -58,7 +58,7 @@ pub struct Connection {
     pub answers: Vec<Item>,
     /// Whether the server has ended its output: the client of the request has left.
     pub is_half_closed: bool,
-    /// Whether the loader has ended the connection. What it has sent before still arrives.
+    /// Whether the loader has ended the connection. Items that it has sent before still arrive.
     pub is_ended: bool,
 }
 
@@ -102,7 +102,7 @@ pub enum Child {
     Left,
 }
 
-/// What the application has left behind of one request.
+/// The remnants of one request, which the application has left behind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Left {
     /// The attempt that has left it behind.
@@ -139,7 +139,7 @@ pub struct KeptSession {
     pub clients: Vec<Client>,
     /// The request whose answer the server awaits.
     pub awaited: Option<Request>,
-    /// What the server has still to send of its last request.
+    /// The items of its last request that the server has still to send.
     pub to_send: Vec<Item>,
     /// The connection.
     pub connection: Option<Connection>,
@@ -149,7 +149,7 @@ pub struct KeptSession {
     pub serving: Option<Serving>,
     /// The request whose rest the loader discards.
     pub unread: Option<Request>,
-    /// What was left behind, for each request.
+    /// The remnants of each request.
     pub left: Vec<Left>,
     /// The first byte that came to the wrong place.
     pub foreign: Option<Foreign>,

@@ -57,7 +57,7 @@ async fn an_upgraded_connection_passes_bytes_both_ways() {
     assert_eq!(read_rest(&mut scene.client).await, b"");
     scene.client.shutdown().await.unwrap();
     assert!(eventually(|| scene.notes.read() == ["ended"]).await);
-    // What came with the request counts, too.
+    // The bytes that came with the request count, too.
     let received = b"earlyto the application".len() as u64;
     let sent = "HTTP/1.1 101 Switching Protocols\r\n".len() as u64;
     assert!(eventually(|| !READ.with_borrow(Vec::is_empty)).await);
