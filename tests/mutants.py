@@ -61,15 +61,15 @@ OTHERS = {
     "src/resource_pool/": ([RESOURCES, UNIT, REFINEMENTS[1]], "resource_pool::"),
 }
 # Files that every system uses: the tests of all of them run.
-SHARED = {"section", "wait_queue", "slab_list", "indexed_heap", "user_code", "clock", "native", "native_signals"}
+SHARED = {"section", "wait_queue", "list", "arena", "indexed_heap", "user_code", "clock", "native", "native_signals"}
 # Layers that search, or let time pass, get three times as long.
 SEARCHES = [UNIT, REST, STRESS, REAL, *REFINEMENTS]
 # Files whose unit tests are the likeliest to fail.
-BY_UNIT_TESTS = {"slab_list", "rank_list", "indexed_heap", "wait_queue", "clock", "restart_files", "options", "error"}
+BY_UNIT_TESTS = {"list", "rank_list", "indexed_heap", "wait_queue", "clock", "restart_files", "options", "error"}
 # Lists, queues and locks come first, messages come last.
 ORDER = [
     "section", "wait_queue", "session", "checkout", "capacity", "spawning", "detach", "state", "group", "get_async",
-    "effects", "cleaner", "slab_list", "rank_list", "indexed_heap", "restart_files", "process_info", "mod", "clock",
+    "effects", "cleaner", "list", "rank_list", "indexed_heap", "restart_files", "process_info", "mod", "clock",
     "options", "snapshot", "user_code", "spawner", "builder", "error", "event", "native",
 ]
 

@@ -5,32 +5,38 @@
 //! compare with the standard library's collections.
 
 // The library's own sources: its lists are private. The test uses a part of them.
-#[path = "../../src/collections/slab_list.rs"]
+#[path = "../../src/collections/arena.rs"]
 #[allow(dead_code, reason = "only a part of the file is used here")]
-mod slab_list;
+mod arena;
+#[path = "../../src/collections/list.rs"]
+#[allow(dead_code, reason = "only a part of the file is used here")]
+mod list;
 mod steps;
 mod collections {
-    pub(crate) use crate::slab_list;
+    pub(crate) use crate::{arena, list};
 }
 
+use arena::{Arena, Key};
 use intrusive_collections::{LinkedList, LinkedListLink, intrusive_adapter};
+use list::{Links, List, linked};
 use proptest::prelude::*;
-use slab::Slab;
-use slab_list::{Key, Links, List, linked};
+
+#[derive(Debug)]
+pub(crate) enum Elements {}
 
 #[derive(Default)]
 struct Element {
-    links: Links,
+    links: Links<Elements>,
 }
 linked!(
     /// The list under test.
-    Tested, Element, links
+    Tested: Elements, Element, links
 );
 
-/// The oracle's element, which carries the key of the same element in the slab.
+/// The oracle's element, which carries the key of the same element in the arena.
 struct Node {
     link: LinkedListLink,
-    key: Key,
+    key: Key<Elements>,
 }
 intrusive_adapter!(NodeAdapter = Box<Node>: Node { link => LinkedListLink });
 
@@ -60,38 +66,38 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 /// Both lists, and the address of each node by its element's key.
 #[derive(Default)]
 struct SideBySide {
-    slab: Slab<Element>,
+    arena: Arena<Element, Elements>,
     list: List<Tested>,
     oracle: LinkedList<NodeAdapter>,
-    nodes: Vec<(Key, *const Node)>,
+    nodes: Vec<(Key<Elements>, *const Node)>,
 }
 
 impl SideBySide {
     /// A new element, which is in neither list yet.
-    fn new_element(&mut self) -> (Key, Box<Node>) {
-        let key = Key::new(self.slab.insert(Element::default()));
+    fn new_element(&mut self) -> (Key<Elements>, Box<Node>) {
+        let key = self.arena.insert(Element::default());
         let node = Box::new(Node { link: LinkedListLink::new(), key });
         self.nodes.push((key, &raw const *node));
         (key, node)
     }
-    fn forget_element(&mut self, key: Key) {
-        self.slab.remove(key.index());
+    fn forget_element(&mut self, key: Key<Elements>) {
+        self.arena.remove(key);
         self.nodes.retain(|(other, _)| *other != key);
     }
     /// Removes an element that the index picks, from both lists.
-    fn remove(&mut self, index: prop::sample::Index) -> Option<(Key, Box<Node>)> {
+    fn remove(&mut self, index: prop::sample::Index) -> Option<(Key<Elements>, Box<Node>)> {
         let (key, node) = *self.nodes.get(index.index(self.nodes.len().max(1)))?;
-        self.list.remove(&mut self.slab, key);
+        self.list.remove(&mut self.arena, key);
         // SAFETY: `nodes` holds the nodes of this list's elements only.
         let node = unsafe { self.oracle.cursor_mut_from_ptr(node) }.remove();
         Some((key, node.expect("the cursor is at the element")))
     }
-    fn push_front(&mut self, (key, node): (Key, Box<Node>)) {
-        self.list.push_front(&mut self.slab, key);
+    fn push_front(&mut self, (key, node): (Key<Elements>, Box<Node>)) {
+        self.list.push_front(&mut self.arena, key);
         self.oracle.push_front(node);
     }
-    fn push_back(&mut self, (key, node): (Key, Box<Node>)) {
-        self.list.push_back(&mut self.slab, key);
+    fn push_back(&mut self, (key, node): (Key<Elements>, Box<Node>)) {
+        self.list.push_back(&mut self.arena, key);
         self.oracle.push_back(node);
     }
     fn apply(&mut self, op: Op) {
@@ -105,7 +111,7 @@ impl SideBySide {
                 self.push_back(element);
             }
             Op::PopFront => {
-                let key = self.list.pop_front(&mut self.slab);
+                let key = self.list.pop_front(&mut self.arena);
                 let node = self.oracle.pop_front();
                 assert_eq!(key, node.map(|node| node.key));
                 if let Some(key) = key {
@@ -130,17 +136,17 @@ impl SideBySide {
         }
     }
     fn compare(&self) {
-        let forwards: Vec<Key> = self.oracle.iter().map(|node| node.key).collect();
-        assert_eq!(self.list.iter(&self.slab).collect::<Vec<_>>(), forwards);
-        let before = |key: &Key| List::<Tested>::before(&self.slab, *key);
+        let forwards: Vec<Key<Elements>> = self.oracle.iter().map(|node| node.key).collect();
+        assert_eq!(self.list.iter(&self.arena).collect::<Vec<_>>(), forwards);
+        let before = |key: &Key<Elements>| List::<Tested>::before(&self.arena, *key);
         let backwards = std::iter::successors(self.list.back(), before);
         assert!(backwards.eq(forwards.iter().rev().copied()), "backwards: not {forwards:?}");
         assert_eq!(self.list.len(), forwards.len());
         assert_eq!(self.list.is_empty(), self.oracle.is_empty());
         assert_eq!(self.list.front(), forwards.first().copied());
-        for (key, element) in &self.slab {
-            let listed = forwards.contains(&Key::new(key));
-            assert_eq!(element.links.is_linked(), listed, "element {key}");
+        for (key, element) in self.arena.iter() {
+            let listed = forwards.contains(&key);
+            assert_eq!(element.links.is_linked(), listed, "element {key:?}");
         }
     }
 }

@@ -4,24 +4,28 @@
 //! `cargo bench` in this folder prints nanoseconds for each such pair, at 10, 10,000 and 1,000,000 elements, and
 //! the ratio to the library's list. The contenders take turns in short rounds; medians are compared.
 //!
-//! - `slab_list`: the library's. Links are slab keys inside the entry; the caller names an element by its key.
+//! - `list`: the library's. Links are keys inside the entry; the caller names an element by its key.
 //! - `pointers`: intrusive-collections at its best. The elements lie in one allocation that never moves; the caller
 //!   names an element by its address, which is unsafe.
 //! - `pointers, by key`: intrusive-collections as a pool would use it. A slab of `Rc`s turns a key into an
 //!   address. The elements must not lie in the slab itself, which moves them when it grows.
 
 // The library's own source: its lists are private. The benchmark uses a part of it.
-#[path = "../../src/collections/slab_list.rs"]
+#[path = "../../src/collections/arena.rs"]
 #[allow(dead_code, reason = "only a part of the file is used here")]
-mod slab_list;
+mod arena;
+#[path = "../../src/collections/list.rs"]
+#[allow(dead_code, reason = "only a part of the file is used here")]
+mod list;
 mod collections {
-    pub(crate) use crate::slab_list;
+    pub(crate) use crate::{arena, list};
 }
 mod steps;
 
+use arena::{Arena, Key};
 use intrusive_collections::{LinkedList, LinkedListLink, UnsafeRef, intrusive_adapter};
+use list::{Links, List, linked};
 use slab::Slab;
-use slab_list::{Key, Links, List, linked};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
@@ -29,14 +33,17 @@ use std::time::Instant;
 /// An entry carries this besides its links: together about a cache line.
 type Payload = [u64; 5];
 
+#[derive(Debug)]
+pub(crate) enum Elements {}
+
 #[derive(Default)]
 struct Element {
-    links: Links,
+    links: Links<Elements>,
     _payload: Payload,
 }
 linked!(
     /// The library's list.
-    Measured, Element, links
+    Measured: Elements, Element, links
 );
 
 #[derive(Default)]
@@ -47,32 +54,32 @@ struct Node {
 intrusive_adapter!(InPlace = UnsafeRef<Node>: Node { link => LinkedListLink });
 intrusive_adapter!(Counted = Rc<Node>: Node { link => LinkedListLink });
 
-/// A list of elements. The slab of a new list gives the `nth` element the `nth` key.
+/// A list of elements. The arena of a new list gives the `nth` element the `nth` key.
 trait Lists {
     fn move_to_front(&mut self, nth: usize);
 }
 
-struct SlabList {
-    slab: Slab<Element>,
+struct ArenaList {
+    arena: Arena<Element, Elements>,
     list: List<Measured>,
 }
 
-impl SlabList {
+impl ArenaList {
     fn new(n: usize) -> Self {
-        let (mut slab, mut list) = (Slab::with_capacity(n), List::new());
+        let (mut arena, mut list) = (Arena::new(), List::new());
         for _ in 0..n {
-            let key = Key::new(slab.insert(Element::default()));
-            list.push_back(&mut slab, key);
+            let key = arena.insert(Element::default());
+            list.push_back(&mut arena, key);
         }
-        SlabList { slab, list }
+        ArenaList { arena, list }
     }
 }
 
-impl Lists for SlabList {
+impl Lists for ArenaList {
     fn move_to_front(&mut self, nth: usize) {
         let key = Key::new(nth);
-        self.list.remove(&mut self.slab, key);
-        self.list.push_front(&mut self.slab, key);
+        self.list.remove(&mut self.arena, key);
+        self.list.push_front(&mut self.arena, key);
     }
 }
 
@@ -121,7 +128,7 @@ impl PointersByKey {
 
 impl Lists for PointersByKey {
     fn move_to_front(&mut self, nth: usize) {
-        let node = Rc::as_ptr(&self.slab[Key::new(nth).index()]);
+        let node = Rc::as_ptr(&self.slab[nth]);
         // SAFETY: each of the nodes is in this list.
         let node = unsafe { self.list.cursor_mut_from_ptr(node) }.remove();
         self.list.push_front(node.expect("the cursor is at the element"));
@@ -159,9 +166,9 @@ fn main() {
     // CI runs each once, to see that it runs.
     let trial = std::env::args().any(|arg| arg == "--test");
     let (rounds, each) = if trial { (1, 100) } else { (101, 50_000) };
-    println!("{:>9} {:>14} {:>20} {:>26}", "elements", "slab_list", "pointers", "pointers, by key");
+    println!("{:>9} {:>14} {:>20} {:>26}", "elements", "list", "pointers", "pointers, by key");
     for n in [10, 10_000, 1_000_000] {
-        let mut lists = (SlabList::new(n), Pointers::new(n), PointersByKey::new(n));
+        let mut lists = (ArenaList::new(n), Pointers::new(n), PointersByKey::new(n));
         let mut times = [const { Vec::new() }; 3];
         for nth in 0..rounds {
             let seed = 0x9e37_79b9_7f4a_7c15 + nth;

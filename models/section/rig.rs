@@ -1,8 +1,7 @@
 //! A counter of permits, which callers take, wait for and give back.
 
 use crate::clock::{Clock, ClockListener, Deadline, ManualClock};
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::{Queue, Waiters, Wake};
+use crate::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
 use crate::models::rig::{Counter, Reentry};
 use crate::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
 use crate::user_code::{contain, drop_contained};
@@ -69,7 +68,7 @@ fn exact_wake_up(state: &State) -> bool {
 }
 
 /// Counts each look for its permit, if it has a counter.
-pub(super) struct WaitForPermit(Key, Option<Counter>);
+pub(super) struct WaitForPermit(WaiterKey, Option<Counter>);
 
 impl Wait<Permits> for WaitForPermit {
     type Outcome = ();

@@ -12,11 +12,11 @@
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
-use super::process_info::ProcessInfo;
+use super::group::GroupKey;
+use super::process_info::{ProcessInfo, ProcessKey};
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
 use crate::clock::Time;
-use crate::collections::slab_list::Key;
 use std::time::Duration;
 
 /// A shorter back-off would keep a processor busy with spawns that fail at once.
@@ -31,18 +31,23 @@ fn back_off((first, cap): (Duration, Duration), failures: u32) -> Duration {
 impl<S: Spawner> State<S> {
     /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). If the group has no
     /// process, the next `settle` fails its waiting gets with the error.
-    pub(crate) fn spawn_has_failed(&mut self, key: Key, error: SpawnError, fx: &mut Effects<S>) {
+    pub(crate) fn spawn_has_failed(
+        &mut self,
+        key: GroupKey,
+        error: SpawnError,
+        fx: &mut Effects<S>,
+    ) {
         self.totals.spawns_failed += 1;
         let group = self.group_mut(key);
         group.failures = group.failures.saturating_add(1);
         let retry_in = self.back_off(key, error.clone(), fx);
-        let name = &self.groups[key.index()].name;
+        let name = &self.groups[key].name;
         fx.event(|| Event::SpawnFailed { group: name.clone(), error: error.clone(), retry_in });
         fx.push(Effect::DropError(error));
     }
 
     /// Begins the group's back-off, and returns its length.
-    fn back_off(&mut self, key: Key, error: SpawnError, fx: &mut Effects<S>) -> Duration {
+    fn back_off(&mut self, key: GroupKey, error: SpawnError, fx: &mut Effects<S>) -> Duration {
         let failures = self.group(key).failures;
         let length = back_off(self.limits.back_off, failures);
         let until = self.clock.now().plus(length);
@@ -58,19 +63,19 @@ impl<S: Spawner> State<S> {
         length
     }
 
-    pub(crate) fn end_back_off(&mut self, key: Key) {
+    pub(crate) fn end_back_off(&mut self, key: GroupKey) {
         self.group_mut(key).back_off_until = None;
         self.backing_off.set(&mut self.groups, key, None);
     }
 
     /// Returns the group whose back-off ends next, and when.
-    pub(crate) fn next_back_off(&self) -> Option<(Time, Key)> {
+    pub(crate) fn next_back_off(&self) -> Option<(Time, GroupKey)> {
         self.backing_off.first().map(|((until, ..), key)| (until, key))
     }
 
     /// Detaches an attached process that has failed. An early death counts as a failed spawn (PROP-EARLY-DEATH).
     /// The caller settles the group.
-    pub(crate) fn detach_failed(&mut self, key: Key, fx: &mut Effects<S>) {
+    pub(crate) fn detach_failed(&mut self, key: ProcessKey, fx: &mut Effects<S>) {
         let (age, limits) =
             (self.clock.now().since(self.process(key).start_time), self.limits.back_off);
         let info = self.process(key);
@@ -83,7 +88,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// A process of the group has died early, after this number of failures in a row.
-    pub(crate) fn died_early(&mut self, key: Key, failures: u32, fx: &mut Effects<S>) {
+    pub(crate) fn died_early(&mut self, key: GroupKey, failures: u32, fx: &mut Effects<S>) {
         let group = self.group_mut(key);
         group.failures = group.failures.max(failures).saturating_add(1);
         if group.failures > 1 {

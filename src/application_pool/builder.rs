@@ -10,14 +10,14 @@ use super::spawner::Spawner;
 use super::state::{Limits, State};
 use super::totals::Totals;
 use crate::clock::{Clock, ClockListener, Span};
+use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
+use crate::collections::list::List;
 use crate::collections::rank_list::RankList;
-use crate::collections::slab_list::List;
 use crate::collections::wait_queue::Waiters;
 use crate::section::Lock;
 use crate::user_code::UserValue;
 use foldhash::HashMap;
-use slab::Slab;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -259,7 +259,7 @@ impl<S: Spawner> State<S> {
         State {
             clock,
             limits,
-            groups: Slab::new(),
+            groups: Arena::new(),
             group_by_name: HashMap::default(),
             max: 0,
             max_per_app: None,
@@ -270,7 +270,7 @@ impl<S: Spawner> State<S> {
             waiters: Waiters::default(),
             max_idle_time: None,
             looking: HashMap::default(),
-            processes: Slab::new(),
+            processes: Arena::new(),
             by_identifier: HashMap::default(),
             next_identifier: 0,
             in_flight: HashMap::default(),

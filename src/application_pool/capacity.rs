@@ -21,13 +21,14 @@
 
 use super::effects::{Effect, Effects};
 use super::event::DetachReason;
-use super::group::{End, Group, Want, Wanting};
+use super::group::{End, Group, GroupKey, Groups, Want, Wanting};
+use super::process_info::ProcessKey;
 use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::{Outcome, State};
 use crate::clock::Time;
-use crate::collections::slab_list::{Key, List};
-use slab::Slab;
+use crate::collections::arena::Arena;
+use crate::collections::list::List;
 
 impl<S: Spawner> State<S> {
     /// The pseudocode's condition. It also counts reservations (erratum E3: INV-CAPACITY), and bounds the processes
@@ -46,7 +47,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Returns what the group needs and does not have under way.
-    pub(crate) fn wants(&self, key: Key) -> Want {
+    pub(crate) fn wants(&self, key: GroupKey) -> Want {
         let group = self.group(key);
         // A group that backs off stands in no line, so no process is evicted for it (PROP-BACK-OFF-SPARES).
         if self.closed || group.spawning.is_some() || group.back_off_until.is_some() {
@@ -72,7 +73,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Moves the group to the list of what it now wants.
-    pub(crate) fn reconsider(&mut self, key: Key, fx: &mut Effects<S>) {
+    pub(crate) fn reconsider(&mut self, key: GroupKey, fx: &mut Effects<S>) {
         let group = self.group(key);
         if group.is_out_of_order() && !group.queue.is_empty() {
             // A group that backs off without a process or spawn can serve no get (erratum E27: INV-BACK-OFF).
@@ -88,14 +89,14 @@ impl<S: Spawner> State<S> {
     }
 
     /// Moves the group behind those whose gets have waited longer for one more process (erratum E37: INV-LAST-SERVED).
-    pub(crate) fn was_served(&mut self, key: Key) {
+    pub(crate) fn was_served(&mut self, key: GroupKey) {
         if self.group(key).want == Want::More {
             self.leave_want(key);
             self.enter(Want::More, key);
         }
     }
 
-    fn enter(&mut self, want: Want, key: Key) {
+    fn enter(&mut self, want: Want, key: GroupKey) {
         self.group_mut(key).want = want;
         if matches!(want, Want::First | Want::More) {
             self.group_mut(key).room_due = self.clock.now().plus(self.limits.drain_timeout);
@@ -105,14 +106,17 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    pub(crate) fn leave_want(&mut self, key: Key) {
+    pub(crate) fn leave_want(&mut self, key: GroupKey) {
         let want = std::mem::take(&mut self.group_mut(key).want);
         if let Some((list, groups)) = Self::list_of(want, self) {
             list.remove(groups, key);
         }
     }
 
-    fn list_of(want: Want, state: &mut State<S>) -> Option<(&mut List<Wanting>, &mut Slab<Group>)> {
+    fn list_of(
+        want: Want,
+        state: &mut State<S>,
+    ) -> Option<(&mut List<Wanting>, &mut Arena<Group, Groups>)> {
         let list = match want {
             Want::Nothing => return None,
             Want::First => &mut state.first,
@@ -177,7 +181,7 @@ impl<S: Spawner> State<S> {
     /// Returns the group for which a process of another group is evicted. A group that starves comes before those that
     /// have waited less long for their first process. Otherwise the process that it gets would be evicted for the group
     /// that has just lost its place, and so on (erratum E37: PROP-ENDLESS-SESSIONS).
-    fn most_urgent(&self, now: Time) -> Option<Key> {
+    fn most_urgent(&self, now: Time) -> Option<GroupKey> {
         let first = self.first.front();
         let has_waited = first.is_some_and(|group| now >= self.group(group).room_due);
         self.starving(now).filter(|_| !has_waited).or(first)
@@ -194,24 +198,24 @@ impl<S: Spawner> State<S> {
 
     /// Returns the idle process to evict: the longest idle of a group above its minimum, or else the longest idle
     /// (erratum E29: PROP-VICTIM).
-    fn victim(&self) -> Option<Key> {
+    fn victim(&self) -> Option<ProcessKey> {
         self.longest_idle().or_else(|| {
             let group = self.inactive_apps.first_protected(&self.groups)?;
             self.group(group).processes.longest_idle()
         })
     }
     /// Returns the longest idle process of a group above its minimum.
-    pub(crate) fn longest_idle(&self) -> Option<Key> {
+    pub(crate) fn longest_idle(&self) -> Option<ProcessKey> {
         let group = self.inactive_apps.first_evictable(&self.groups)?;
         self.group(group).processes.longest_idle()
     }
 
     /// Whether a process of this group makes room as soon as it is idle: a group waits for its first process, or another
     /// group starves. A group at its minimum makes room only if no third one is above its own (errata E29, E37).
-    pub(crate) fn makes_room(&self, group: Key, now: Time) -> bool {
+    pub(crate) fn makes_room(&self, group: GroupKey, now: Time) -> bool {
         // Otherwise gets of the process's own group could keep the place for ever (PROP-ENDLESS-SESSIONS).
         let Some(urgent) = self.most_urgent(now) else { return false };
-        let above = |group: Key| self.group(group).surplus > Some(0);
+        let above = |group: GroupKey| self.group(group).surplus > Some(0);
         let third = self.by_surplus.first_of_highest().filter(|third| *third != urgent);
         let starves = self.group(urgent).want == Want::More;
         !(starves && urgent == group) && (above(group) || !third.is_some_and(above))
@@ -219,7 +223,7 @@ impl<S: Spawner> State<S> {
 
     /// Returns the group whose gets wait for one more process, and none of whose gets was served for as long as a drain
     /// may take (erratum E37).
-    fn starving(&self, now: Time) -> Option<Key> {
+    fn starving(&self, now: Time) -> Option<GroupKey> {
         self.more.front().filter(|group| now >= self.group(*group).room_due)
     }
 
@@ -261,10 +265,10 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    fn set_mark(&mut self, key: Key, marked: bool) {
-        let processes = &mut self.groups[self.processes[key.index()].group.index()].processes;
+    fn set_mark(&mut self, key: ProcessKey, marked: bool) {
+        let processes = &mut self.groups[self.processes[key].group].processes;
         processes.remove(&mut self.processes, key);
-        self.processes[key.index()].marked = marked;
+        self.processes[key].marked = marked;
         processes.insert(&mut self.processes, key, End::Back);
     }
 }

@@ -4,15 +4,15 @@ use super::effects::Effects;
 use super::ending::{Ending, Found};
 use super::error::GetError;
 use super::event::DetachReason;
-use super::group::End;
+use super::group::{End, GroupKey};
 use super::options::PoolOptions;
-use super::process_info::Entry;
+use super::process_info::{Entry, ProcessKey};
 use super::restart_files::{LastSeen, Look};
 use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::State;
 use crate::clock::Time;
-use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::WaiterKey;
 use crate::section::Patience;
 use crate::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(crate) enum Checkout<S: Spawner> {
     Serve(Arc<Entry<S>>),
     /// The get waits in the group's queue, as this waiter.
     Wait {
-        group: Key,
-        waiter: Key,
+        group: GroupKey,
+        waiter: WaiterKey,
     },
     Fail(GetError),
 }
@@ -144,7 +144,7 @@ impl<S: Spawner> State<S> {
 
     fn wait(
         &mut self,
-        key: Key,
+        key: GroupKey,
         turn: &mut Turn,
         first_attempt: bool,
         patience: Patience,
@@ -169,7 +169,7 @@ impl<S: Spawner> State<S> {
         if let Some(max_queue) = max_queue.filter(|max| first_attempt && waiting >= *max) {
             return Checkout::Fail(GetError::QueueFull { max_queue });
         }
-        let queue = &mut self.groups[key.index()].queue;
+        let queue = &mut self.groups[key].queue;
         let is_thread = !matches!(patience, Patience::Task);
         let waiter = match turn.ticket.filter(|_| !first_attempt) {
             // It keeps its turn: it waits before all gets that came later (erratum E38: PROP-KEEPS-TURN).
@@ -179,7 +179,7 @@ impl<S: Spawner> State<S> {
         };
         if let Some(max) = self.group(key).options.max_queue_time() {
             let until = *turn.queued_until.get_or_insert_with(|| self.clock.now().plus(max));
-            self.waiters.set_limit(waiter, until, key.index());
+            self.waiters.set_limit(waiter, until, key);
             self.is_due(until, fx);
         }
         self.waiting += 1;
@@ -191,7 +191,7 @@ impl<S: Spawner> State<S> {
 
     /// Returns whether the look asks for a restart. Each group compares it with its own last look, so two groups that
     /// share a directory both see a change (erratum E22: PROP-RESTART-SEEN).
-    pub(crate) fn needs_restart(&mut self, key: Key, look: &Look) -> bool {
+    pub(crate) fn needs_restart(&mut self, key: GroupKey, look: &Look) -> bool {
         let group = self.group_mut(key);
         let changed = match group.seen.get_mut(&look.dir) {
             Some(seen) => seen.has_changed(look),
@@ -209,11 +209,11 @@ impl<S: Spawner> State<S> {
     /// Returns the least busy process with room; if some are idle, the most recently freed (PROP-CHOICE).
     ///
     /// The option `use_global_queue` needs no code here: it gives each process room for one session only.
-    fn select_process(&self, key: Key) -> Option<Key> {
+    fn select_process(&self, key: GroupKey) -> Option<ProcessKey> {
         self.group(key).processes.first_with_room()
     }
 
-    fn spawn_if_allowed(&mut self, key: Key, fx: &mut Effects<S>) {
+    fn spawn_if_allowed(&mut self, key: GroupKey, fx: &mut Effects<S>) {
         let group = self.group(key);
         let quiet = group.spawning.is_none() && group.back_off_until.is_none();
         // During a restart, spawns are replacements.
@@ -226,12 +226,12 @@ impl<S: Spawner> State<S> {
     /// The caller refreshes the group: with its first session the process is idle no longer (INV-INACTIVE-IDLE).
     ///
     /// With its last session the process is detached. The caller grants the place that this frees.
-    pub(crate) fn open_session(&mut self, key: Key, fx: &mut Effects<S>) -> Arc<Entry<S>> {
-        let info = &mut self.processes[key.index()];
-        let group = &mut self.groups[info.group.index()];
+    pub(crate) fn open_session(&mut self, key: ProcessKey, fx: &mut Effects<S>) -> Arc<Entry<S>> {
+        let info = &mut self.processes[key];
+        let group = &mut self.groups[info.group];
         let entry = info.entry.clone();
         group.processes.remove(&mut self.processes, key);
-        let info = &mut self.processes[key.index()];
+        let info = &mut self.processes[key];
         info.sessions += 1;
         if info.sessions == 1 {
             group.idle -= 1;
@@ -240,7 +240,7 @@ impl<S: Spawner> State<S> {
         }
         // The pseudocode's move_to_back.
         group.processes.insert(&mut self.processes, key, End::Back);
-        if self.processes[key.index()].is_exhausted() {
+        if self.processes[key].is_exhausted() {
             // It drains: its last session may last long, and holds no place (erratum E36: PROP-LAST-SESSION).
             self.detach_process(key, DetachReason::MaxRequests, fx);
         }

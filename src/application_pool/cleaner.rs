@@ -12,10 +12,10 @@
 use super::effects::Effects;
 use super::event::DetachReason;
 use super::inner::Inner;
+use super::process_info::ProcessKey;
 use super::spawner::{ShutDown, Spawner};
 use super::state::{End, State};
 use crate::clock::Time;
-use crate::collections::slab_list::Key;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl<S: Spawner> State<S> {
         while let Some((_, group, waiter)) =
             self.waiters.next_limit().filter(|(until, ..)| now >= *until)
         {
-            self.end_queue_time(Key::new(group), waiter, fx);
+            self.end_queue_time(group, waiter, fx);
         }
         while let Some(key) = self.unused.front().filter(|key| now >= self.group(*key).forget_at) {
             self.group_mut(key).forgotten = true;
@@ -64,7 +64,7 @@ impl<S: Spawner> State<S> {
 
     /// Returns the longest idle process of a group above its minimum, and when it is due.
     #[inline]
-    pub(crate) fn next_idle(&self) -> Option<(Time, Key)> {
+    pub(crate) fn next_idle(&self) -> Option<(Time, ProcessKey)> {
         let max_idle_time = self.max_idle_time?;
         let key = self.longest_idle()?;
         Some((self.process(key).last_used.plus_span(max_idle_time), key))

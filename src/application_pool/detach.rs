@@ -6,11 +6,11 @@
 
 use super::effects::{Effect, Effects};
 use super::event::{DetachReason, Event};
+use super::group::GroupKey;
 use super::options::RestartMode;
-use super::process_info::Place;
+use super::process_info::{Place, ProcessKey};
 use super::spawner::{Identifier, ShutDown, Spawner};
 use super::state::{Outcome, State};
-use crate::collections::slab_list::Key;
 
 impl<S: Spawner> State<S> {
     /// Detaches the process with this identifier, if it is attached.
@@ -29,13 +29,18 @@ impl<S: Spawner> State<S> {
 
     /// Takes an attached process out of its group. An idle process is disposed of; a busy one drains.
     /// The caller settles the group.
-    pub(crate) fn detach_process(&mut self, key: Key, reason: DetachReason, fx: &mut Effects<S>) {
-        let info = &self.processes[key.index()];
+    pub(crate) fn detach_process(
+        &mut self,
+        key: ProcessKey,
+        reason: DetachReason,
+        fx: &mut Effects<S>,
+    ) {
+        let info = &self.processes[key];
         let (group_key, idle, marked) = (info.group, info.is_idle(), info.marked);
         let unused = info.sessions == 0;
         let identifier = info.entry.identifier;
         // The process knows its own group; a name given by the caller may be another's (erratum E6).
-        let group = &mut self.groups[group_key.index()];
+        let group = &mut self.groups[group_key];
         if info.generation < group.generation {
             group.outdated -= 1;
         }
@@ -71,30 +76,30 @@ impl<S: Spawner> State<S> {
             self.dispose(key, ShutDown::Drained, fx);
         } else {
             let deadline = self.clock.now().plus(self.limits.drain_timeout);
-            let info = &mut self.processes[key.index()];
+            let info = &mut self.processes[key];
             info.place = Place::Draining;
             info.marked = false;
             info.drain_deadline = deadline;
             // Only a process with sessions drains, and its group counts it (INV-DRAINING).
             self.draining.push_back(&mut self.processes, key);
-            self.groups[group_key.index()].draining.push_back(&mut self.processes, key);
+            self.groups[group_key].draining.push_back(&mut self.processes, key);
             self.is_due(deadline, fx);
         }
         self.refresh(group_key, fx);
     }
 
     /// Disposes of a draining process without sessions, or past its deadline (PROP-DRAIN-ENDS).
-    pub(crate) fn end_drain(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
+    pub(crate) fn end_drain(&mut self, key: ProcessKey, how: ShutDown, fx: &mut Effects<S>) {
         let group = self.process(key).group;
         self.draining.remove(&mut self.processes, key);
-        self.groups[group.index()].draining.remove(&mut self.processes, key);
+        self.groups[group].draining.remove(&mut self.processes, key);
         self.dispose(key, how, fx);
         self.settle(group, fx);
     }
 
-    fn dispose(&mut self, key: Key, how: ShutDown, fx: &mut Effects<S>) {
+    fn dispose(&mut self, key: ProcessKey, how: ShutDown, fx: &mut Effects<S>) {
         // The same section removes the process and raises `gone` (INV-PROCESS-HERE).
-        let info = self.processes.remove(key.index());
+        let info = self.processes.remove(key);
         info.entry.gone.raise();
         fx.push(Effect::Dispose(info.entry, how));
     }
@@ -103,7 +108,7 @@ impl<S: Spawner> State<S> {
     /// after this. The caller settles the group.
     pub(crate) fn detach_group_without_lock(
         &mut self,
-        key: Key,
+        key: GroupKey,
         reason: DetachReason,
         fx: &mut Effects<S>,
     ) {
@@ -116,14 +121,14 @@ impl<S: Spawner> State<S> {
 
     /// Cancels the group's spawn in flight. Its reservation stays until the spawn has ended, because its process may
     /// live until then.
-    fn give_up_spawn(&mut self, key: Key, fx: &mut Effects<S>) {
+    fn give_up_spawn(&mut self, key: GroupKey, fx: &mut Effects<S>) {
         if let Some(spawning) = self.group_mut(key).spawning.take() {
             fx.push(Effect::Cancel(spawning.cancel));
         }
     }
 
     /// Replaces the group's processes by ones with the new code (erratum E34).
-    pub(crate) fn restart(&mut self, key: Key, mode: RestartMode, fx: &mut Effects<S>) {
+    pub(crate) fn restart(&mut self, key: GroupKey, mode: RestartMode, fx: &mut Effects<S>) {
         self.end_back_off(key);
         let group = self.group_mut(key);
         group.failures = 0;
@@ -169,7 +174,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Forgets the group's failures, its restart, and its last look at the restart files (PROP-DETACH-RESETS).
-    fn forget_history(&mut self, key: Key, fx: &mut Effects<S>) {
+    fn forget_history(&mut self, key: GroupKey, fx: &mut Effects<S>) {
         self.end_back_off(key);
         let group = self.group_mut(key);
         group.failures = 0;
@@ -187,7 +192,7 @@ impl<S: Spawner> State<S> {
         }
         self.closed = true;
         self.close_looks(fx);
-        let keys: Vec<Key> = self.group_by_name.values().copied().collect();
+        let keys: Vec<GroupKey> = self.group_by_name.values().copied().collect();
         for &key in &keys {
             self.resolve_all(key, || Outcome::Closed, fx);
             self.detach_group_without_lock(key, DetachReason::Closed, fx);

@@ -27,11 +27,11 @@ impl<S: Spawner> State<S> {
             self.unmark();
         }
         let now = self.clock.now();
-        let info = &mut self.processes[key.index()];
+        let info = &mut self.processes[key];
         let (group_key, unused) = (info.group, info.sessions == 0);
-        let group = &mut self.groups[group_key.index()];
+        let group = &mut self.groups[group_key];
         group.processes.remove(&mut self.processes, key);
-        self.processes[key.index()].enabled = enabled;
+        self.processes[key].enabled = enabled;
         group.processes.insert(
             &mut self.processes,
             key,
@@ -40,7 +40,7 @@ impl<S: Spawner> State<S> {
         if unused && enabled {
             group.idle += 1;
             // Its idle time begins now (INV-INACTIVE-ORDER).
-            self.processes[key.index()].last_used = now;
+            self.processes[key].last_used = now;
             self.becomes_idle(key);
             self.mutate_active(self.active - 1);
         } else if unused {

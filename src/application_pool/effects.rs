@@ -2,10 +2,10 @@
 
 use super::error::SpawnError;
 use super::event::{Begun, Event};
+use super::group::GroupKey;
 use super::process_info::Entry;
 use super::spawn_order::SpawnOrder;
 use super::spawner::{CancelToken, ShutDown, Spawner};
-use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::Wake;
 use crate::sync::Arc;
 use crate::user_code::SlowDrop;
@@ -95,7 +95,7 @@ impl<S: Spawner> Effects<S> {
         }
     }
     /// Takes the order to spawn for this group out of the list, for a thread that already spawns.
-    pub(crate) fn take_order(&mut self, group: Key) -> Option<SpawnOrder> {
+    pub(crate) fn take_order(&mut self, group: GroupKey) -> Option<SpawnOrder> {
         let is_it = |e: &Effect<S>| matches!(e, Effect::Spawn(order) if order.group == group);
         let found = if self.first.as_ref().is_some_and(is_it) {
             self.first.take()
@@ -113,6 +113,7 @@ impl<S: Spawner> Effects<S> {
 mod tests {
     use super::*;
     use crate::PoolOptions;
+    use crate::application_pool::group::GroupKey;
     use crate::application_pool::options::RestartMode;
     use crate::application_pool::spawn_order::Kind;
     use crate::application_pool::spawner::Identifier;
@@ -125,7 +126,7 @@ mod tests {
             |name: &str| Event::Restarting { group: name.into(), mode: RestartMode::Rolling };
         for at in 0..4 {
             let mut fx: Effects<InMemorySpawner> = Effects::new(true);
-            let group = |index| Key::new(index);
+            let group = |index| GroupKey::new(index);
             for nth in 0..4 {
                 if nth == at {
                     for index in [8, 7] {

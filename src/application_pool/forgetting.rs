@@ -9,12 +9,11 @@
 //! become smaller than the highest key in use.
 
 use super::effects::{Effect, Effects};
-use super::group::{Group, Want};
+use super::group::{Group, GroupKey, Want};
 use super::spawner::Spawner;
 use super::state::{LARGE, State};
-use crate::collections::slab_list::Key;
+use crate::collections::arena::{Arena, Key};
 use foldhash::HashMap;
-use slab::Slab;
 use std::hash::Hash;
 use std::mem::replace;
 use std::time::Duration;
@@ -33,15 +32,13 @@ impl Group {
 /// The inverse of the part that a table has at most in use when it is moved.
 const MOSTLY: usize = 8;
 
-/// Moves all elements, which have these keys, to a smaller slab. Returns the old one.
-fn smaller_slab<T>(slab: &mut Slab<T>, mut keys: Vec<usize>) -> Option<Slab<T>> {
-    keys.sort_unstable();
-    let size = keys.last().map_or(0, |last| last + 1);
-    if slab.capacity() <= LARGE || size > slab.capacity() / MOSTLY {
+/// Moves all elements, which have these keys, to a smaller arena. Returns the old one.
+fn smaller_arena<T, N>(arena: &mut Arena<T, N>, keys: Vec<Key<N>>) -> Option<Arena<T, N>> {
+    let size = keys.iter().max().map_or(0, |last| last.index() + 1);
+    if arena.capacity() <= LARGE || size > arena.capacity() / MOSTLY {
         return None;
     }
-    let moved = keys.into_iter().map(|key| (key, slab.remove(key))).collect();
-    Some(replace(slab, moved))
+    Some(arena.shrink(keys))
 }
 
 /// Moves all entries to a smaller map. Returns the old one.
@@ -55,7 +52,7 @@ fn smaller_map<K: Clone + Eq + Hash, V: Copy>(map: &mut HashMap<K, V>) -> Option
 
 impl<S: Spawner> State<S> {
     /// Removes the record of a group that was detached by name, once it is unused.
-    pub(crate) fn forget_if_unused(&mut self, key: Key, fx: &mut Effects<S>) {
+    pub(crate) fn forget_if_unused(&mut self, key: GroupKey, fx: &mut Effects<S>) {
         let group = self.group(key);
         // A get clears `forgotten` before the group gets a process.
         debug_assert!(!group.forgotten || group.size == 0);
@@ -66,7 +63,7 @@ impl<S: Spawner> State<S> {
         self.end_back_off(key);
         self.leave_unused(key);
         // The name goes with the record (INV-GROUP-ACCESSIBLE).
-        let group = self.groups.remove(key.index());
+        let group = self.groups.remove(key);
         self.group_by_name.remove(&group.name);
         if let Some(error) = group.last_error {
             fx.push(Effect::DropError(error));
@@ -82,14 +79,14 @@ impl<S: Spawner> State<S> {
     fn shrink(&mut self, fx: &mut Effects<S>) {
         // Half of these groups go before the next try, so that a group which stays at a high key is met rarely.
         self.shrink_at = self.groups.len() / 2;
-        let keys = self.group_by_name.values().map(|key| key.index()).collect();
-        let groups = smaller_slab(&mut self.groups, keys);
+        let keys = self.group_by_name.values().copied().collect();
+        let groups = smaller_arena(&mut self.groups, keys);
         if groups.is_some() {
             self.groups_have_grown();
         }
         let attached = self.by_identifier.values().copied();
-        let keys = attached.chain(self.draining.iter(&self.processes)).map(Key::index).collect();
-        let processes = smaller_slab(&mut self.processes, keys);
+        let keys = attached.chain(self.draining.iter(&self.processes)).collect();
+        let processes = smaller_arena(&mut self.processes, keys);
         let maps = (smaller_map(&mut self.group_by_name), smaller_map(&mut self.by_identifier));
         let heaps = (self.inactive_apps.shrink(), self.backing_off.shrink());
         fx.push(Effect::DropTables(Box::new((groups, processes, maps, heaps))));
@@ -103,7 +100,7 @@ impl<S: Spawner> State<S> {
 
     /// Notes whether the group is used. If it is not, it is forgotten after this time.
     #[cold]
-    pub(crate) fn note_use(&mut self, key: Key, time: Duration, fx: &mut Effects<S>) {
+    pub(crate) fn note_use(&mut self, key: GroupKey, time: Duration, fx: &mut Effects<S>) {
         let group = self.group(key);
         let unused = group.is_idle() && !self.closed;
         if unused == group.unused.is_linked() {
@@ -118,7 +115,7 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    pub(crate) fn leave_unused(&mut self, key: Key) {
+    pub(crate) fn leave_unused(&mut self, key: GroupKey) {
         if self.group(key).unused.is_linked() {
             self.unused.remove(&mut self.groups, key);
         }

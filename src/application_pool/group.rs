@@ -9,18 +9,25 @@
 use super::error::SpawnError;
 use super::inactive_apps::Inactive;
 use super::options::PoolOptions;
-use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
+use super::process_info::{ByAge, InGroup, Place, ProcessInfo, ProcessInfos, ProcessKey};
 use super::restart_files::LastSeen;
 use super::spawner::{CancelToken, Identifier, Spawner};
 use crate::clock::Time;
-use crate::collections::indexed_heap::{HeapIndex, InHeap};
+use crate::collections::arena::{Arena, Key};
+use crate::collections::indexed_heap::{HeapIndex, in_heap};
+use crate::collections::list::{Links, List, linked};
 use crate::collections::rank_list::RankList;
-use crate::collections::slab_list::{Key, Links, List, linked};
 use crate::collections::wait_queue::Queue;
 use foldhash::HashMap;
-use slab::Slab;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Names the groups in the types of their keys.
+#[derive(Debug)]
+pub(crate) enum Groups {}
+
+/// The key of a group.
+pub(crate) type GroupKey = Key<Groups>;
 
 /// The pseudocode's `processes`, in this order:
 /// - idle processes (INV-GROUP-ORDER), most recently freed first;
@@ -58,47 +65,51 @@ impl Processes {
     /// Returns the least busy process that takes a session. The marked one comes last: its group goes on being
     /// served, and it may become idle (erratum E37: PROP-SERVES-ON).
     #[inline]
-    pub(crate) fn first_with_room(&self) -> Option<Key> {
+    pub(crate) fn first_with_room(&self) -> Option<ProcessKey> {
         self.open.first().or_else(|| self.marked.front())
     }
     /// Returns the longest idle process. A process that becomes idle comes before all others ([`End::Front`]).
     #[inline]
-    pub(crate) fn longest_idle(&self) -> Option<Key> {
+    pub(crate) fn longest_idle(&self) -> Option<ProcessKey> {
         self.open.last_of(0)
     }
     /// Returns the process to mark for eviction: the one with the fewest sessions, with room if there is one.
-    pub(crate) fn least_busy(&self) -> Option<Key> {
+    pub(crate) fn least_busy(&self) -> Option<ProcessKey> {
         self.first_with_room().or_else(|| self.full.first())
     }
 
     #[inline(always)] // A move is a `remove` and an `insert`: inlined, they look the process up once.
     pub(crate) fn insert<S: Spawner>(
         &mut self,
-        slab: &mut Slab<ProcessInfo<S>>,
-        key: Key,
+        arena: &mut Arena<ProcessInfo<S>, ProcessInfos>,
+        key: ProcessKey,
         end: End,
     ) {
         // A process is removed before its numbers change, and inserted by the new ones (INV-GROUP-SORTED).
-        let place = slab[key.index()].right_place();
-        slab[key.index()].place = place;
+        let place = arena[key].right_place();
+        arena[key].place = place;
         let (ranked, rank) = match place {
             Place::Open(rank) => (&mut self.open, rank),
             Place::Full(rank) => (&mut self.full, rank),
-            Place::Marked | Place::Draining => return self.marked.push_back(slab, key),
-            Place::Disabled => return self.disabled.push_back(slab, key),
+            Place::Marked | Place::Draining => return self.marked.push_back(arena, key),
+            Place::Disabled => return self.disabled.push_back(arena, key),
         };
         match end {
-            End::Front => ranked.push_front(slab, key, rank),
-            End::Back => ranked.push_back(slab, key, rank),
+            End::Front => ranked.push_front(arena, key, rank),
+            End::Back => ranked.push_back(arena, key, rank),
         }
     }
     #[inline(always)] // As above.
-    pub(crate) fn remove<S: Spawner>(&mut self, slab: &mut Slab<ProcessInfo<S>>, key: Key) {
-        match slab[key.index()].place {
-            Place::Open(rank) => self.open.remove(slab, key, rank),
-            Place::Full(rank) => self.full.remove(slab, key, rank),
-            Place::Marked => self.marked.remove(slab, key),
-            Place::Disabled => self.disabled.remove(slab, key),
+    pub(crate) fn remove<S: Spawner>(
+        &mut self,
+        arena: &mut Arena<ProcessInfo<S>, ProcessInfos>,
+        key: ProcessKey,
+    ) {
+        match arena[key].place {
+            Place::Open(rank) => self.open.remove(arena, key, rank),
+            Place::Full(rank) => self.full.remove(arena, key, rank),
+            Place::Marked => self.marked.remove(arena, key),
+            Place::Disabled => self.disabled.remove(arena, key),
             Place::Draining => unreachable!("a detached process is in no group's list"),
         }
     }
@@ -107,19 +118,19 @@ impl Processes {
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn idle<'a, S: Spawner>(
         &'a self,
-        slab: &'a Slab<ProcessInfo<S>>,
-    ) -> impl Iterator<Item = Key> + 'a {
-        self.open.iter(slab).take_while(|(rank, _)| *rank == 0).map(|(_, key)| key)
+        arena: &'a Arena<ProcessInfo<S>, ProcessInfos>,
+    ) -> impl Iterator<Item = ProcessKey> + 'a {
+        self.open.iter(arena).take_while(|(rank, _)| *rank == 0).map(|(_, key)| key)
     }
     /// Iterates in the order of the pseudocode. For the invariants: not O(1).
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter<'a, S: Spawner>(
         &'a self,
-        slab: &'a Slab<ProcessInfo<S>>,
-    ) -> impl Iterator<Item = Key> + 'a {
-        let open = self.open.iter(slab).map(|(_, key)| key);
-        let full = self.full.iter(slab).map(|(_, key)| key);
-        open.chain(self.marked.iter(slab)).chain(full).chain(self.disabled.iter(slab))
+        arena: &'a Arena<ProcessInfo<S>, ProcessInfos>,
+    ) -> impl Iterator<Item = ProcessKey> + 'a {
+        let open = self.open.iter(arena).map(|(_, key)| key);
+        let full = self.full.iter(arena).map(|(_, key)| key);
+        open.chain(self.marked.iter(arena)).chain(full).chain(self.disabled.iter(arena))
     }
 }
 
@@ -197,10 +208,10 @@ pub(crate) struct Group {
     /// For a group in `unused`: when it is forgotten.
     pub(crate) forget_at: Time,
 
-    pub(crate) wanting: Links,
-    pub(crate) by_surplus: Links,
+    pub(crate) wanting: Links<Groups>,
+    pub(crate) by_surplus: Links<Groups>,
     pub(crate) backing_off: HeapIndex,
-    pub(crate) unused: Links,
+    pub(crate) unused: Links<Groups>,
 }
 
 impl Group {
@@ -256,21 +267,17 @@ impl Group {
 
 linked!(
     /// The pool's lists of groups that want something.
-    Wanting, Group, wanting
+    Wanting: Groups, Group, wanting
 );
 linked!(
     /// `by_surplus`: groups with a process, by how far they are above their minimum.
-    BySurplus, Group, by_surplus
+    BySurplus: Groups, Group, by_surplus
 );
 linked!(
     /// The pool's `unused`.
-    Unused, Group, unused
+    Unused: Groups, Group, unused
 );
-/// Names the heap `backing_off`: by the end of their back-off.
-#[derive(Debug)]
-pub(crate) enum BackingOff {}
-impl InHeap<BackingOff> for Group {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.backing_off
-    }
-}
+in_heap!(
+    /// The heap `backing_off`: by the end of their back-off.
+    BackingOff: Groups, Group, backing_off
+);

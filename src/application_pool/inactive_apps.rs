@@ -10,10 +10,10 @@
 //! group, such as one that has just lost the minimum's protection, goes to a heap. So a get and its close stay O(1),
 //! and everything else is O(log n).
 
-use super::group::Group;
-use crate::collections::indexed_heap::{HeapIndex, InHeap, IndexedHeap};
-use crate::collections::slab_list::{Key, Links, List, linked};
-use slab::Slab;
+use super::group::{Group, GroupKey, Groups};
+use crate::collections::arena::Arena;
+use crate::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
+use crate::collections::list::{Links, List, linked};
 
 /// The groups with an idle process.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(crate) struct InactiveApps {
 #[derive(Debug, Default)]
 pub(crate) struct Inactive {
     standing: Option<Standing>,
-    recent: Links,
+    recent: Links<Groups>,
     others: HeapIndex,
 }
 
@@ -51,8 +51,13 @@ impl Inactive {
 impl InactiveApps {
     /// Moves the group to the place that belongs to this standing; with `None`, removes it.
     #[inline]
-    pub(crate) fn set(&mut self, groups: &mut Slab<Group>, key: Key, standing: Option<Standing>) {
-        let place = &mut groups[key.index()].inactive.standing;
+    pub(crate) fn set(
+        &mut self,
+        groups: &mut Arena<Group, Groups>,
+        key: GroupKey,
+        standing: Option<Standing>,
+    ) {
+        let place = &mut groups[key].inactive.standing;
         if let Some(before) = std::mem::replace(place, standing) {
             self.part(before).remove(groups, key);
         }
@@ -71,22 +76,22 @@ impl InactiveApps {
     }
 
     /// Returns the group with the longest idle process that no minimum protects.
-    pub(crate) fn first_evictable(&self, groups: &Slab<Group>) -> Option<Key> {
+    pub(crate) fn first_evictable(&self, groups: &Arena<Group, Groups>) -> Option<GroupKey> {
         self.evictable.first(groups)
     }
     /// Returns the group with the longest idle process that its minimum protects.
-    pub(crate) fn first_protected(&self, groups: &Slab<Group>) -> Option<Key> {
+    pub(crate) fn first_protected(&self, groups: &Arena<Group, Groups>) -> Option<GroupKey> {
         self.protected.first(groups)
     }
 
     /// For the invariants: returns whether each group is where its standing puts it, and only there.
     #[cfg(any(test, debug_assertions))]
-    pub(crate) fn is_in_order(&self, groups: &Slab<Group>) -> bool {
+    pub(crate) fn is_in_order(&self, groups: &Arena<Group, Groups>) -> bool {
         [(&self.evictable, false), (&self.protected, true)].into_iter().all(|(part, protected)| {
-            let standing = |key: Key| groups[key.index()].inactive.standing;
+            let standing = |key: GroupKey| groups[key].inactive.standing;
             let here = |key| standing(key).filter(|standing| standing.protected == protected);
             let rank = |key| here(key).map(|standing| standing.rank);
-            let listed = groups.iter().filter(|(index, _)| rank(Key::new(*index)).is_some());
+            let listed = groups.iter().filter(|(key, _)| rank(*key).is_some());
             let recent: Vec<_> = part.recent.iter(groups).map(rank).collect();
             listed.count() == recent.len() + part.others.len()
                 && recent.is_sorted_by(|a, b| a.is_some() && a < b)
@@ -106,21 +111,17 @@ struct ByRank {
 
 linked!(
     /// `ByRank::recent`.
-    Recent, Group, inactive.recent
+    Recent: Groups, Group, inactive.recent
 );
 
-/// Names the heap `ByRank::others`.
-#[derive(Debug)]
-pub(crate) enum Others {}
-impl InHeap<Others> for Group {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.inactive.others
-    }
-}
+in_heap!(
+    /// `ByRank::others`.
+    Others: Groups, Group, inactive.others
+);
 
 impl ByRank {
     #[inline]
-    fn insert(&mut self, groups: &mut Slab<Group>, key: Key, rank: u64) {
+    fn insert(&mut self, groups: &mut Arena<Group, Groups>, key: GroupKey, rank: u64) {
         if rank > self.highest {
             self.highest = rank;
             self.recent.push_back(groups, key);
@@ -129,16 +130,16 @@ impl ByRank {
         }
     }
     #[inline]
-    fn remove(&mut self, groups: &mut Slab<Group>, key: Key) {
-        if groups[key.index()].inactive.recent.is_linked() {
+    fn remove(&mut self, groups: &mut Arena<Group, Groups>, key: GroupKey) {
+        if groups[key].inactive.recent.is_linked() {
             self.recent.remove(groups, key);
         } else {
             self.others.set(groups, key, None);
         }
     }
-    fn first(&self, groups: &Slab<Group>) -> Option<Key> {
+    fn first(&self, groups: &Arena<Group, Groups>) -> Option<GroupKey> {
         let recent = self.recent.front();
-        let standing = recent.and_then(|key| groups[key.index()].inactive.standing);
+        let standing = recent.and_then(|key| groups[key].inactive.standing);
         let rank = standing.map(|standing| standing.rank);
         match self.others.first() {
             Some((other, key)) if rank.is_none_or(|rank| other < rank) => Some(key),

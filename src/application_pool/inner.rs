@@ -2,13 +2,13 @@
 
 use super::effects::Effects;
 use super::event::Event;
+use super::group::GroupKey;
 use super::restart_files::RestartFiles;
 use super::spawner::Spawner;
 use super::state::{End, Outcome, State};
 use super::works_for::WorksFor;
 use crate::clock::{Clock, ClockListener, Deadline};
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::Wake;
+use crate::collections::wait_queue::{WaiterKey, Wake};
 use crate::handle::Close;
 use crate::periodic_executor::PeriodicExecutor;
 #[cfg(any(test, debug_assertions))]
@@ -100,8 +100,8 @@ impl<S: Spawner> ClockListener for Inner<S> {
 
 /// A get that waits in its group's queue.
 pub(crate) struct WaitForProcess {
-    pub(crate) group: Key,
-    pub(crate) waiter: Key,
+    pub(crate) group: GroupKey,
+    pub(crate) waiter: WaiterKey,
 }
 
 impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForProcess {
@@ -122,7 +122,7 @@ impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForProcess {
 /// A caller that waits for an end of the pool. It joins the queue when it first looks.
 pub(crate) struct WaitForEnd {
     end: End,
-    waiter: Option<Key>,
+    waiter: Option<WaiterKey>,
 }
 
 impl WaitForEnd {

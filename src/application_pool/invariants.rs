@@ -3,12 +3,12 @@
 //! All are asserted at the end of every critical section in builds with debug assertions, so in every test
 //! and every model. They look at the whole pool; no other code under the lock may.
 
-use super::group::{Group, Want};
+use super::group::{Group, GroupKey, Want};
 use super::inactive_apps::Standing;
-use super::process_info::Place;
+use super::process_info::{Place, ProcessKey};
 use super::spawner::Spawner;
 use super::state::State;
-use crate::collections::slab_list::{Key, List};
+use crate::collections::list::List;
 use crate::section::{Invariant, invariants};
 use std::collections::HashSet;
 
@@ -57,10 +57,10 @@ impl<S: Spawner> State<S> {
         self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));
     }
 
-    fn keys_in_groups(&self) -> impl Iterator<Item = (Key, Key)> {
-        self.groups.iter().flat_map(|(index, group)| {
+    fn keys_in_groups(&self) -> impl Iterator<Item = (GroupKey, ProcessKey)> {
+        self.groups.iter().flat_map(|(key, group)| {
             let keys = group.processes.iter(&self.processes);
-            keys.map(move |process| (Key::new(index), process))
+            keys.map(move |process| (key, process))
         })
     }
 }
@@ -102,28 +102,28 @@ fn group_size<S: Spawner>(s: &State<S>) -> bool {
 
 fn group_accessible<S: Spawner>(s: &State<S>) -> bool {
     s.groups.len() == s.group_by_name.len()
-        && s.groups.iter().all(|(index, group)| {
-            s.group_by_name.get(&group.name).is_some_and(|key| key.index() == index)
-        })
+        && s.groups
+            .iter()
+            .all(|(key, group)| s.group_by_name.get(&group.name).is_some_and(|named| *named == key))
 }
 
 /// Returns the processes in `inactive_apps`: the idle ones of its groups.
-fn inactive<S: Spawner>(s: &State<S>) -> impl Iterator<Item = Key> {
+fn inactive<S: Spawner>(s: &State<S>) -> impl Iterator<Item = ProcessKey> {
     let groups = s.groups.iter().filter(|(_, group)| group.inactive.standing().is_some());
     groups.flat_map(|(_, group)| group.processes.idle(&s.processes))
 }
 
 fn process_idle<S: Spawner>(s: &State<S>) -> bool {
-    let inactive: HashSet<usize> = inactive(s).map(Key::index).collect();
+    let inactive: HashSet<ProcessKey> = inactive(s).collect();
     s.processes
         .iter()
-        .all(|(index, info)| (info.is_idle() && !info.is_detached()) == inactive.contains(&index))
+        .all(|(key, info)| (info.is_idle() && !info.is_detached()) == inactive.contains(&key))
 }
 
 fn process_accessible<S: Spawner>(s: &State<S>) -> bool {
-    let accessible: HashSet<usize> = s.keys_in_groups().map(|(_, key)| key.index()).collect();
-    s.processes.iter().all(|(index, info)| {
-        info.is_detached() != accessible.contains(&index)
+    let accessible: HashSet<ProcessKey> = s.keys_in_groups().map(|(_, key)| key).collect();
+    s.processes.iter().all(|(key, info)| {
+        info.is_detached() != accessible.contains(&key)
             && info.by_age.is_linked()
             && info.in_group.is_linked() != info.is_detached()
     })
@@ -159,7 +159,7 @@ fn inactive_size<S: Spawner>(s: &State<S>) -> bool {
 fn inactive_idle<S: Spawner>(s: &State<S>) -> bool {
     inactive(s).all(|key| {
         let info = s.process(key);
-        info.sessions == 0 && !info.is_detached() && s.groups.contains(info.group.index())
+        info.sessions == 0 && !info.is_detached() && s.groups.contains(info.group)
     })
 }
 
@@ -200,15 +200,14 @@ fn draining<S: Spawner>(s: &State<S>) -> bool {
     let detached = s.processes.iter().filter(|(_, info)| info.is_detached());
     right &= detached.clone().count() == s.draining.len();
     // A process of an unknown group would be counted by no group.
-    let of =
-        |key: usize| detached.clone().filter(move |(_, info)| info.group.index() == key).count();
+    let of = |key: GroupKey| detached.clone().filter(move |(_, info)| info.group == key).count();
     let counted: usize = s.groups.iter().map(|(_, group)| group.draining.len()).sum();
     right
         && counted == s.draining.len()
-        && s.groups.iter().all(|(index, group)| {
+        && s.groups.iter().all(|(key, group)| {
             let keys = group.draining.iter(&s.processes);
-            group.draining.len() == of(index)
-                && keys.filter(|key| s.process(*key).group.index() == index).count() == of(index)
+            group.draining.len() == of(key)
+                && keys.filter(|process| s.process(*process).group == key).count() == of(key)
         })
 }
 
@@ -223,8 +222,8 @@ fn max_requests<S: Spawner>(s: &State<S>) -> bool {
 
 fn identifier<S: Spawner>(s: &State<S>) -> bool {
     let attached = s.processes.iter().filter(|(_, info)| !info.is_detached());
-    let mut found = attached.clone().map(|(index, info)| {
-        s.by_identifier.get(&info.entry.identifier).is_some_and(|key| key.index() == index)
+    let mut found = attached.clone().map(|(key, info)| {
+        s.by_identifier.get(&info.entry.identifier).is_some_and(|named| *named == key)
     });
     found.all(|found| found) && attached.count() == s.by_identifier.len()
 }
@@ -253,7 +252,7 @@ fn marked<S: Spawner>(s: &State<S>) -> bool {
     let marked = s.processes.iter().filter(|(_, info)| info.marked);
     let right = match s.marked {
         Some(key) => {
-            let busy = s.processes.get(key.index()).is_some_and(|p| p.marked && p.sessions > 0);
+            let busy = s.processes.get(key).is_some_and(|p| p.marked && p.sessions > 0);
             busy && marked.clone().all(|(_, info)| !info.is_detached()) && !s.first.is_empty()
         }
         None => s.first.is_empty() || s.by_surplus.len() == 0 || s.count + s.reserved < s.max,
@@ -305,13 +304,12 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
     let listed: usize = lines.iter().map(|(line, _)| line.len()).sum();
     let wanting = s.groups.iter().filter(|(_, group)| group.want != Want::Nothing).count();
     // As many groups are listed as want something, and each is in the list of its want.
-    let own = |(line, of): &(&List<_>, Want)| {
-        line.iter(&s.groups).all(|key| s.groups[key.index()].want == *of)
-    };
+    let own =
+        |(line, of): &(&List<_>, Want)| line.iter(&s.groups).all(|key| s.groups[key].want == *of);
     listed == wanting
         && lines.iter().all(own)
-        && s.groups.iter().all(|(index, group)| {
-            let right = s.wants(Key::new(index));
+        && s.groups.iter().all(|(key, group)| {
+            let right = s.wants(key);
             // It notices a lowered max_per_app when its turn comes.
             let notices = matches!(group.want, Want::First | Want::More | Want::Minimum);
             group.want == right || notices && right == Want::Capped

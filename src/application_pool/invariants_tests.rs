@@ -3,13 +3,12 @@
 //! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way that its
 //! invariant notices. A break may spoil others, too; its own must be reported.
 
-use super::group::{End, Want};
+use super::group::{End, GroupKey, Want};
 use super::inactive_apps::Standing;
-use super::process_info::Place;
+use super::process_info::{Place, ProcessInfo, ProcessKey};
 use super::state::State;
 use super::{ApplicationPool, PoolOptions};
 use crate::clock::Time;
-use crate::collections::slab_list::Key;
 use crate::in_memory::{InMemorySpawner, Spawn};
 use crate::section::{Guarded, broken, check_breaks};
 use std::time::Duration;
@@ -45,27 +44,24 @@ fn with_state(spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     broken
 }
 
-fn key_of(
-    s: &TheState,
-    wanted: impl Fn(&super::process_info::ProcessInfo<InMemorySpawner>) -> bool,
-) -> Key {
+fn key_of(s: &TheState, wanted: impl Fn(&ProcessInfo<InMemorySpawner>) -> bool) -> ProcessKey {
     let found = s.processes.iter().find(|(_, info)| wanted(info));
-    Key::new(found.expect("such a process").0)
+    found.expect("such a process").0
 }
-fn idle(s: &TheState) -> Key {
+fn idle(s: &TheState) -> ProcessKey {
     key_of(s, |info| info.sessions == 0)
 }
-fn busy(s: &TheState) -> Key {
+fn busy(s: &TheState) -> ProcessKey {
     key_of(s, |info| info.sessions > 0 && !info.is_detached())
 }
-fn drains(s: &TheState) -> Key {
+fn drains(s: &TheState) -> ProcessKey {
     key_of(s, |info| info.is_detached())
 }
-fn group(s: &TheState, name: &str) -> Key {
+fn group(s: &TheState, name: &str) -> GroupKey {
     s.group_by_name[name]
 }
-fn info(s: &mut TheState, key: Key) -> &mut super::process_info::ProcessInfo<InMemorySpawner> {
-    &mut s.processes[key.index()]
+fn info(s: &mut TheState, key: ProcessKey) -> &mut ProcessInfo<InMemorySpawner> {
+    &mut s.processes[key]
 }
 
 /// Every invariant's name, and how it is broken.
@@ -97,7 +93,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("INV-PROCESS-ACCESSIBLE", |s| {
             let (key, of) = (idle(s), group(s, "/a"));
-            let group = &mut s.groups[of.index()];
+            let group = &mut s.groups[of];
             group.by_age.remove(&mut s.processes, key);
         }),
         ("INV-PROCESS-HERE", |s| {
@@ -110,11 +106,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-INACTIVE-SIZE", |s| s.active -= 1),
         ("INV-INACTIVE-IDLE", |s| {
             let (key, of) = (busy(s), group(s, "/a"));
-            let group = &mut s.groups[of.index()];
+            let group = &mut s.groups[of];
             group.processes.remove(&mut s.processes, key);
-            s.processes[key.index()].sessions = 0;
+            s.processes[key].sessions = 0;
             group.processes.insert(&mut s.processes, key, End::Front);
-            s.processes[key.index()].sessions = 1;
+            s.processes[key].sessions = 1;
         }),
         ("INV-INACTIVE-ORDER", |s| {
             let first = s.longest_idle().expect("an idle process");
@@ -160,11 +156,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-WAITING", |s| s.waiting += 1),
         ("INV-EXACT-WAKE-UP", |s| {
             let key = group(s, "/a");
-            s.waiters.enqueue_thread(&mut s.groups[key.index()].queue);
+            s.waiters.enqueue_thread(&mut s.groups[key].queue);
         }),
         ("INV-WAIT-HAS-CAUSE", |s| {
             let key = group(s, "/c");
-            s.waiters.enqueue_thread(&mut s.groups[key.index()].queue);
+            s.waiters.enqueue_thread(&mut s.groups[key].queue);
         }),
         ("INV-MARKED", |s| {
             let key = busy(s);

@@ -14,6 +14,7 @@
 
 use super::effects::{Effect, Effects};
 use super::error::GetError;
+use super::group::GroupKey;
 use super::inner::Inner;
 use super::options::PoolOptions;
 use super::restart_files::{Look, RestartFiles};
@@ -21,8 +22,7 @@ use super::spawner::Spawner;
 use super::state::{Outcome, State};
 use super::works_for::WorksFor;
 use crate::clock::Deadline;
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::{Queue, Wake};
+use crate::collections::wait_queue::{Queue, WaiterKey, Wake};
 use crate::section::{Guarded, Patience, Wait};
 use crate::sync::{has_failed, thread};
 use foldhash::HashMap;
@@ -131,7 +131,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Finds a group that is not detached by name.
-    pub(crate) fn find_known(&self, name: &str) -> Option<Key> {
+    pub(crate) fn find_known(&self, name: &str) -> Option<GroupKey> {
         let key = self.group_by_name.get(name).copied();
         key.filter(|key| !self.group(*key).forgotten)
     }
@@ -173,7 +173,7 @@ impl<S: Spawner> State<S> {
 pub(crate) struct WaitForLook {
     dir: Arc<Path>,
     nth: u64,
-    waiter: Key,
+    waiter: WaiterKey,
 }
 
 impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForLook {

@@ -1,12 +1,21 @@
 //! One process as the pool sees it: the pseudocode's `ProcessInfo`.
 
 use super::event::Begun;
+use super::group::GroupKey;
 use super::inner::Inner;
 use super::spawner::{Identifier, Spawner};
 use crate::clock::Time;
-use crate::collections::slab_list::{Key, Links, linked};
+use crate::collections::arena::Key;
+use crate::collections::list::{Links, linked};
 use crate::sync::{Arc, Flag};
 use crate::user_code::SlowDrop;
+
+/// Names the processes in the types of their keys.
+#[derive(Debug)]
+pub(crate) enum ProcessInfos {}
+
+/// The key of a process.
+pub(crate) type ProcessKey = Key<ProcessInfos>;
 
 /// The part that leaves the lock: the process itself, and the way back into the pool.
 ///
@@ -17,7 +26,7 @@ pub(crate) struct Entry<S: Spawner> {
     pub(crate) identifier: Identifier,
     pub(crate) pid: Option<u32>,
     /// The key of the `ProcessInfo`, as long as `gone` is false.
-    pub(crate) key: Key,
+    pub(crate) key: ProcessKey,
     /// Whether the process has left the pool's data: the pseudocode's unlocked look at `detached` (erratum E15).
     /// A detached process is still counted while it drains (E13), so this flag is set only afterwards. Set
     /// under the lock, never unset.
@@ -61,7 +70,7 @@ pub(crate) enum Place {
 pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) entry: Arc<Entry<S>>,
     /// The group, whose record outlives its processes.
-    pub(crate) group: Key,
+    pub(crate) group: GroupKey,
     pub(crate) start_time: Time,
     /// When a session was last closed, or when the process was attached (erratum E5).
     pub(crate) last_used: Time,
@@ -85,10 +94,10 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) marked: bool,
     pub(crate) drain_deadline: Time,
     /// The pseudocode's `iterator`.
-    pub(crate) in_group: Links,
-    pub(crate) by_age: Links,
+    pub(crate) in_group: Links<ProcessInfos>,
+    pub(crate) by_age: Links<ProcessInfos>,
     /// In the pool's `draining`.
-    pub(crate) leaving: Links,
+    pub(crate) leaving: Links<ProcessInfos>,
 }
 
 impl<S: Spawner> ProcessInfo<S> {
@@ -126,13 +135,13 @@ impl<S: Spawner> ProcessInfo<S> {
 
 linked!(
     /// `Group::processes`: by sessions.
-    InGroup, ProcessInfo<S: Spawner>, in_group
+    InGroup: ProcessInfos, ProcessInfo<S: Spawner>, in_group
 );
 linked!(
     /// `Group::by_age`, oldest first, and `Group::draining`.
-    ByAge, ProcessInfo<S: Spawner>, by_age
+    ByAge: ProcessInfos, ProcessInfo<S: Spawner>, by_age
 );
 linked!(
     /// `draining`.
-    Leaving, ProcessInfo<S: Spawner>, leaving
+    Leaving: ProcessInfos, ProcessInfo<S: Spawner>, leaving
 );

@@ -10,7 +10,7 @@
 use super::effects::Effects;
 use super::ending::{Ending, Found};
 use super::event::DetachReason;
-use super::group::End;
+use super::group::{End, GroupKey};
 use super::process_info::Entry;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
@@ -45,7 +45,7 @@ impl<S: Spawner> State<S> {
 
     fn close_session(&mut self, entry: &Entry<S>, ending: Ending, fx: &mut Effects<S>) -> Found {
         let key = entry.key;
-        let info = &mut self.processes[key.index()];
+        let info = &mut self.processes[key];
         // Every close counts down, on one path (erratum E14: PROP-SESSIONS).
         info.sessions -= 1;
         if ending == Ending::Closed {
@@ -66,7 +66,7 @@ impl<S: Spawner> State<S> {
         }
         let group_key = info.group;
         let idle = info.is_idle();
-        let group = &mut self.groups[group_key.index()];
+        let group = &mut self.groups[group_key];
         group.processes.remove(&mut self.processes, key);
         // The pseudocode's move_to_front, if the process is idle; otherwise it goes behind its equals.
         let end = if idle { End::Front } else { End::Back };
@@ -93,7 +93,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Whether a waiter or a starving group may use a process that has become less busy.
-    fn has_waiters(&self, group: crate::collections::slab_list::Key) -> bool {
+    fn has_waiters(&self, group: GroupKey) -> bool {
         !self.group(group).queue.is_empty() || !self.first.is_empty() || !self.more.is_empty()
     }
 }

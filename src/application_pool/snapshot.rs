@@ -1,6 +1,7 @@
 //! A picture of the pool, copied in slices.
 
 use super::error::SpawnError;
+use super::group::GroupKey;
 use super::inner::Inner;
 use super::options::PoolOptions;
 use super::process_info::{Place, ProcessInfo};
@@ -8,7 +9,6 @@ use super::spawner::{Identifier, Spawner};
 use super::state::State;
 use super::totals::Totals;
 use crate::clock::Time;
-use crate::collections::slab_list::Key;
 use crate::user_code::{contain, drop_contained};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -189,14 +189,14 @@ struct Copied {
     /// The pool's numbers, from the first section.
     snapshot: Option<Snapshot>,
     groups: Vec<RawGroup>,
-    processes: Vec<(usize, ProcessSnapshot)>,
+    processes: Vec<(GroupKey, ProcessSnapshot)>,
     /// The index of the next group.
     next: usize,
 }
 
 /// A group's part of the copy: numbers and counted references, no text.
 struct RawGroup {
-    key: usize,
+    key: GroupKey,
     name: Arc<str>,
     options: PoolOptions,
     last_error: Option<SpawnError>,
@@ -241,15 +241,16 @@ impl<S: Spawner> State<S> {
         let now = self.clock.now();
         let mut left = slice * VACANT;
         while copied.next < self.groups.capacity() && left > 0 {
-            let cost = match self.groups.get(copied.next) {
+            let cost = match self.groups.key_at(copied.next) {
                 None => 1,
-                Some(group) => {
+                Some(key) => {
+                    let group = self.group(key);
                     let size = group.size + group.draining.len();
                     let room = copied.processes.capacity() - copied.processes.len();
                     if copied.groups.len() == copied.groups.capacity() || room < size {
                         return Progress::Partial(slice, slice.max(size));
                     }
-                    self.copy_group(Key::new(copied.next), now, copied);
+                    self.copy_group(key, now, copied);
                     VACANT * (1 + size)
                 }
             };
@@ -279,10 +280,10 @@ impl<S: Spawner> State<S> {
         }
     }
 
-    fn copy_group(&self, key: Key, now: Time, copied: &mut Copied) {
+    fn copy_group(&self, key: GroupKey, now: Time, copied: &mut Copied) {
         let group = self.group(key);
         copied.groups.push(RawGroup {
-            key: key.index(),
+            key,
             name: group.name.clone(),
             options: group.options.clone(),
             last_error: group.last_error.clone(),
@@ -304,7 +305,7 @@ impl<S: Spawner> State<S> {
         for process in all {
             let info = self.process(process);
             let outdated = info.generation < group.generation;
-            copied.processes.push((key.index(), info.snapshot(now, outdated)));
+            copied.processes.push((key, info.snapshot(now, outdated)));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! An order to spawn one process. It carries the reservation of the section that made it.
 
+use super::group::GroupKey;
 use super::options::PoolOptions;
 use super::spawner::{CancelToken, Identifier};
-use crate::collections::slab_list::Key;
 
 /// The purpose of the new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum Kind {
 
 /// One spawn to be made.
 pub(crate) struct SpawnOrder {
-    pub(crate) group: Key,
+    pub(crate) group: GroupKey,
     /// Names the spawn, and later its process.
     pub(crate) ticket: Identifier,
     pub(crate) kind: Kind,

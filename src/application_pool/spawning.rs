@@ -9,14 +9,14 @@
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
-use super::group::{End, Group, Spawning};
+use super::group::{End, Group, GroupKey, Spawning};
 use super::inner::Inner;
 use super::process_info::{Entry, Place, ProcessInfo};
 use super::spawn_order::{Kind, SpawnOrder};
 use super::spawner::{CancelToken, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;
 use super::works_for::WorksFor;
-use crate::collections::slab_list::{Key, Links};
+use crate::collections::list::Links;
 use crate::section::Guarded;
 use crate::sync::{Arc, Flag, has_failed, thread};
 use crate::user_code::{SlowDrop, contain};
@@ -33,7 +33,7 @@ pub(crate) struct NewProcess<P: Send + 'static> {
 impl<S: Spawner> State<S> {
     /// The pseudocode's `spawn_in_background`: reserves capacity, and orders the spawn.
     /// Precondition: the group is not spawning.
-    pub(crate) fn start_spawn(&mut self, key: Key, kind: Kind, fx: &mut Effects<S>) {
+    pub(crate) fn start_spawn(&mut self, key: GroupKey, kind: Kind, fx: &mut Effects<S>) {
         self.leave_want(key);
         // Only the end of the spawn gives this reservation back (INV-RESERVED).
         match kind {
@@ -47,7 +47,7 @@ impl<S: Spawner> State<S> {
         group.spawning = Some(Spawning { ticket, cancel: cancel.clone() });
         group.spawns_in_flight += 1;
         self.in_flight.insert(ticket, false);
-        let group = &self.groups[key.index()];
+        let group = &self.groups[key];
         fx.push(Effect::Spawn(SpawnOrder {
             group: key,
             ticket,
@@ -156,11 +156,10 @@ impl<S: Spawner> State<S> {
         let NewProcess { process, concurrency, pid } = new;
         let begun = fx.begun();
         let concurrency = concurrency.map(usize::from);
-        let slot = self.processes.vacant_entry();
-        let key = Key::new(slot.key());
+        let key = self.processes.next_key();
         let now = self.clock.now();
-        let group = &mut self.groups[order.group.index()];
-        slot.insert(ProcessInfo {
+        let group = &mut self.groups[order.group];
+        self.processes.insert(ProcessInfo {
             entry: Arc::new(Entry {
                 process,
                 identifier: order.ticket,
@@ -209,7 +208,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Ends the group's count of failures, and returns it.
-    fn spawn_has_succeeded(&mut self, key: Key, fx: &mut Effects<S>) -> u32 {
+    fn spawn_has_succeeded(&mut self, key: GroupKey, fx: &mut Effects<S>) -> u32 {
         let group = self.group_mut(key);
         group.reload_pending = false;
         group.reloads_first = false;

@@ -7,22 +7,22 @@
 use super::effects::{Effect, Effects};
 use super::ending::Ending;
 use super::error::SpawnError;
-use super::group::{BackingOff, BySurplus, Group, Unused, Wanting};
+use super::group::{BackingOff, BySurplus, Group, GroupKey, Groups, Unused, Wanting};
 use super::inactive_apps::{InactiveApps, Standing};
 use super::looking::Looking;
 use super::options::PoolOptions;
-use super::process_info::{Entry, Leaving, ProcessInfo};
+use super::process_info::{Entry, Leaving, ProcessInfo, ProcessInfos, ProcessKey};
 use super::restart_files::{LastSeen, Look};
 use super::spawner::{Identifier, Spawner};
 use super::totals::Totals;
 use crate::clock::{Clock, Span, Time};
+use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
+use crate::collections::list::List;
 use crate::collections::rank_list::RankList;
-use crate::collections::slab_list::{Key, List};
-use crate::collections::wait_queue::{Queue, Waiters, Wake};
+use crate::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
 use crate::sync::Arc;
 use foldhash::HashMap;
-use slab::Slab;
 use std::path::Path;
 use std::time::Duration;
 
@@ -65,8 +65,8 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) limits: Limits,
 
     /// The pseudocode's instance variables.
-    pub(crate) groups: Slab<Group>,
-    pub(crate) group_by_name: HashMap<std::sync::Arc<str>, Key>,
+    pub(crate) groups: Arena<Group, Groups>,
+    pub(crate) group_by_name: HashMap<std::sync::Arc<str>, GroupKey>,
     pub(crate) max: usize,
     pub(crate) max_per_app: Option<usize>,
     pub(crate) count: usize,
@@ -74,15 +74,15 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) inactive_apps: InactiveApps,
     /// The pseudocode's `waiting_on_global_queue`: all gets that wait.
     pub(crate) waiting: usize,
-    pub(crate) waiters: Waiters<Outcome<S>>,
+    pub(crate) waiters: Waiters<Outcome<S>, GroupKey>,
     /// The pseudocode's `MAX_IDLE_TIME`.
     pub(crate) max_idle_time: Option<Span>,
 
     /// The looks at restart files in flight, by directory.
     pub(crate) looking: HashMap<std::sync::Arc<Path>, Looking>,
 
-    pub(crate) processes: Slab<ProcessInfo<S>>,
-    pub(crate) by_identifier: HashMap<Identifier, Key>,
+    pub(crate) processes: Arena<ProcessInfo<S>, ProcessInfos>,
+    pub(crate) by_identifier: HashMap<Identifier, ProcessKey>,
     pub(crate) next_identifier: u64,
     /// The spawns in flight, and whether the process of each has failed already.
     pub(crate) in_flight: HashMap<Identifier, bool>,
@@ -97,7 +97,7 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) max_draining: Option<usize>,
 
     /// The busy process marked for eviction, while a group is in `first` (errata E18, E37).
-    pub(crate) marked: Option<Key>,
+    pub(crate) marked: Option<ProcessKey>,
     /// Groups that wait for capacity, first come, first served; see [`Want`].
     pub(crate) first: List<Wanting>,
     /// In the order in which they were last served (INV-LAST-SERVED).
@@ -139,14 +139,14 @@ pub(crate) struct State<S: Spawner> {
 }
 
 impl<S: Spawner> State<S> {
-    pub(crate) fn process(&self, key: Key) -> &ProcessInfo<S> {
-        &self.processes[key.index()]
+    pub(crate) fn process(&self, key: ProcessKey) -> &ProcessInfo<S> {
+        &self.processes[key]
     }
-    pub(crate) fn group(&self, key: Key) -> &Group {
-        &self.groups[key.index()]
+    pub(crate) fn group(&self, key: GroupKey) -> &Group {
+        &self.groups[key]
     }
-    pub(crate) fn group_mut(&mut self, key: Key) -> &mut Group {
-        &mut self.groups[key.index()]
+    pub(crate) fn group_mut(&mut self, key: GroupKey) -> &mut Group {
+        &mut self.groups[key]
     }
 
     pub(crate) fn mutate_active(&mut self, value: usize) {
@@ -187,10 +187,10 @@ impl<S: Spawner> State<S> {
         options: &PoolOptions,
         look: Option<&Look>,
         fx: &mut Effects<S>,
-    ) -> Key {
-        let hint = options.group_hint();
-        if self.groups.get(hint).is_some_and(|group| group.options.same(options)) {
-            return Key::new(hint);
+    ) -> GroupKey {
+        let hint = self.groups.key_at(options.group_hint());
+        if let Some(key) = hint.filter(|key| self.group(*key).options.same(options)) {
+            return key;
         }
         self.find_group(options, look, fx)
     }
@@ -200,7 +200,7 @@ impl<S: Spawner> State<S> {
         options: &PoolOptions,
         look: Option<&Look>,
         fx: &mut Effects<S>,
-    ) -> Key {
+    ) -> GroupKey {
         let key = match self.group_by_name.get(options.app_group_name()) {
             Some(&key) => {
                 // Only the group's: each process keeps the options it was ordered with (PROP-OPTIONS).
@@ -222,7 +222,7 @@ impl<S: Spawner> State<S> {
                     group.seen.insert(look.dir.clone(), LastSeen::new(look));
                 }
                 let capacity = self.groups.capacity();
-                let key = Key::new(self.groups.insert(group));
+                let key = self.groups.insert(group);
                 if self.groups.capacity() > capacity {
                     self.groups_have_grown();
                 }
@@ -237,9 +237,9 @@ impl<S: Spawner> State<S> {
     /// Recomputes what depends on the group's numbers: its place in `inactive_apps` (INV-PROCESS-IDLE, INV-EVICTABLE),
     /// and its rank in `by_surplus`.
     #[inline]
-    pub(crate) fn refresh(&mut self, key: Key, fx: &mut Effects<S>) {
-        let group = &self.groups[key.index()];
-        let idle = group.processes.longest_idle().map(|process| &self.processes[process.index()]);
+    pub(crate) fn refresh(&mut self, key: GroupKey, fx: &mut Effects<S>) {
+        let group = &self.groups[key];
+        let idle = group.processes.longest_idle().map(|process| &self.processes[process]);
         let protected = !group.is_above_minimum();
         let standing = idle.map(|process| Standing { rank: process.idle_rank, protected });
         if standing != group.inactive.standing() {
@@ -250,7 +250,7 @@ impl<S: Spawner> State<S> {
                 self.is_due(time.plus_span(max_idle_time), fx);
             }
         }
-        let group = &self.groups[key.index()];
+        let group = &self.groups[key];
 
         let enabled = group.enabled();
         let surplus = (enabled > 0).then(|| enabled.saturating_sub(group.min_processes()));
@@ -259,7 +259,7 @@ impl<S: Spawner> State<S> {
         }
     }
     #[cold]
-    fn rank_by_surplus(&mut self, key: Key, surplus: Option<usize>) {
+    fn rank_by_surplus(&mut self, key: GroupKey, surplus: Option<usize>) {
         let before = std::mem::replace(&mut self.group_mut(key).surplus, surplus);
         if let Some(rank) = before {
             self.by_surplus.remove(&mut self.groups, key, rank);
@@ -271,12 +271,12 @@ impl<S: Spawner> State<S> {
 
     /// Serves every waiter that can now proceed (PROP-EVERY-GET-ENDS): first the group's own gets, then the
     /// groups that want capacity.
-    pub(crate) fn settle(&mut self, group: Key, fx: &mut Effects<S>) {
+    pub(crate) fn settle(&mut self, group: GroupKey, fx: &mut Effects<S>) {
         self.refresh(group, fx);
         self.global_queue_position_became_available(group, fx);
         self.reconsider(group, fx);
         self.new_app_group_creatable(fx);
-        if self.groups.get(group.index()).is_some_and(|g| g.forgotten) {
+        if self.groups.get(group).is_some_and(|g| g.forgotten) {
             self.forget_if_unused(group, fx);
         } else if let Some(time) = self.limits.forget_groups_after {
             self.note_use(group, time, fx);
@@ -284,7 +284,11 @@ impl<S: Spawner> State<S> {
     }
 
     /// Grants sessions to the gets that wait for this group, oldest first, while a process has room.
-    pub(crate) fn global_queue_position_became_available(&mut self, key: Key, fx: &mut Effects<S>) {
+    pub(crate) fn global_queue_position_became_available(
+        &mut self,
+        key: GroupKey,
+        fx: &mut Effects<S>,
+    ) {
         while !self.group(key).queue.is_empty() {
             let Some(process) = self.group(key).processes.first_with_room() else { break };
             self.was_served(key);
@@ -299,7 +303,7 @@ impl<S: Spawner> State<S> {
     /// Ends the wait of all gets of this group with the same outcome.
     pub(crate) fn resolve_all(
         &mut self,
-        key: Key,
+        key: GroupKey,
         outcome: impl Fn() -> Outcome<S>,
         fx: &mut Effects<S>,
     ) {
@@ -310,9 +314,14 @@ impl<S: Spawner> State<S> {
     }
 
     /// Ends the wait of a get whose time in the queue has ended.
-    pub(crate) fn end_queue_time(&mut self, group: Key, waiter: Key, fx: &mut Effects<S>) {
+    pub(crate) fn end_queue_time(
+        &mut self,
+        group: GroupKey,
+        waiter: WaiterKey,
+        fx: &mut Effects<S>,
+    ) {
         self.waiting -= 1;
-        let queue = &mut self.groups[group.index()].queue;
+        let queue = &mut self.groups[group].queue;
         let wake = self.waiters.resolve_early(queue, waiter, Outcome::QueuedTooLong);
         fx.push(Effect::Wake(wake));
         // The group may have stood in line for this get alone.
@@ -320,17 +329,17 @@ impl<S: Spawner> State<S> {
     }
 
     /// Takes a get out of the queue and out of the count (erratum E16: INV-WAITING).
-    fn resolve_front(&mut self, key: Key, outcome: Outcome<S>) -> Wake {
+    fn resolve_front(&mut self, key: GroupKey, outcome: Outcome<S>) -> Wake {
         self.waiting -= 1;
-        self.waiters.resolve_front(&mut self.groups[key.index()].queue, outcome)
+        self.waiters.resolve_front(&mut self.groups[key].queue, outcome)
     }
 
     /// Notes that the process has just become idle. The one used last comes last in `inactive_apps`
     /// (INV-INACTIVE-ORDER).
     #[inline]
-    pub(crate) fn becomes_idle(&mut self, key: Key) {
+    pub(crate) fn becomes_idle(&mut self, key: ProcessKey) {
         self.became_idle += 1;
-        self.processes[key.index()].idle_rank = self.became_idle;
+        self.processes[key].idle_rank = self.became_idle;
     }
 
     pub(crate) fn new_identifier(&mut self) -> Identifier {
@@ -357,10 +366,10 @@ impl<S: Spawner> State<S> {
     }
 
     /// A get gives up. A session that it was granted meanwhile passes on to the next in line.
-    pub(crate) fn leave_queue(&mut self, group: Key, waiter: Key, fx: &mut Effects<S>) {
+    pub(crate) fn leave_queue(&mut self, group: GroupKey, waiter: WaiterKey, fx: &mut Effects<S>) {
         // The group of a get that waits is not forgotten: without a group, this get is in no queue.
         let mut none = Queue::default();
-        let queue = self.groups.get_mut(group.index()).map_or(&mut none, |group| &mut group.queue);
+        let queue = self.groups.get_mut(group).map_or(&mut none, |group| &mut group.queue);
         let (outcome, waker) = self.waiters.cancel(queue, waiter);
         if let Some(waker) = waker {
             fx.push(Effect::DropWaker(waker));
@@ -389,10 +398,10 @@ impl<S: Spawner> State<S> {
             End::OfEverything => spawns_ended && self.draining.is_empty() && self.disposing == 0,
         }
     }
-    pub(crate) fn enqueue_for(&mut self, end: End) -> Key {
+    pub(crate) fn enqueue_for(&mut self, end: End) -> WaiterKey {
         self.waiters.enqueue_thread(&mut self.ends[end as usize])
     }
-    pub(crate) fn stop_waiting_for(&mut self, end: End, waiter: Key) {
+    pub(crate) fn stop_waiting_for(&mut self, end: End, waiter: WaiterKey) {
         self.waiters.cancel(&mut self.ends[end as usize], waiter);
     }
     /// Wakes the callers that wait for an end that has come, and the cleaner, which ends with the pool.

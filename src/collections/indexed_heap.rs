@@ -1,36 +1,34 @@
-//! A binary heap of slab elements that know their index in it: a priority queue with change and removal.
+//! A binary heap of arena elements that know their index in it: a priority queue with change and removal.
 //!
 //! Each element has a rank, such as a time. Any element can get another rank, or leave, in O(log n), because it
 //! stores its index in the heap; a list would need a search. The element of the lowest rank is found in O(1).
 //! The heap keeps its memory until `shrink`, so it does not allocate after warm-up.
 
-use crate::collections::slab_list::Key;
-use slab::Slab;
-use std::marker::PhantomData;
+use crate::collections::arena::{Arena, Key};
+use crate::collections::list::Of;
 
 /// The index of an element in one heap, if it is in the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeapIndex(Option<u32>);
 
 /// An element that can be in the heap named `L`.
-pub(crate) trait InHeap<L> {
+pub(crate) trait InHeap<L: Of> {
     fn index(&mut self) -> &mut HeapIndex;
 }
 
-/// A heap of elements of a slab. The caller passes the slab to each operation.
+/// A heap of elements of an arena. The caller passes the arena to each operation.
 #[derive(Debug)]
-pub(crate) struct IndexedHeap<R, L> {
-    heap: Vec<(R, Key)>,
-    name: PhantomData<fn(L)>,
+pub(crate) struct IndexedHeap<R, L: Of> {
+    heap: Vec<(R, Key<L::Arena>)>,
 }
 
-impl<R, L> Default for IndexedHeap<R, L> {
+impl<R, L: Of> Default for IndexedHeap<R, L> {
     fn default() -> Self {
-        IndexedHeap { heap: Vec::new(), name: PhantomData }
+        IndexedHeap { heap: Vec::new() }
     }
 }
 
-impl<R: Copy + Ord, L> IndexedHeap<R, L> {
+impl<R: Copy + Ord, L: Of> IndexedHeap<R, L> {
     pub(crate) fn len(&self) -> usize {
         self.heap.len()
     }
@@ -38,66 +36,74 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
         self.heap.is_empty()
     }
     /// Moves all elements to as little memory as they need. Returns the old memory.
-    pub(crate) fn shrink(&mut self) -> Vec<(R, Key)> {
+    pub(crate) fn shrink(&mut self) -> Vec<(R, Key<L::Arena>)> {
         let moved = self.heap.clone();
         std::mem::replace(&mut self.heap, moved)
     }
     /// Returns the lowest rank and its element.
-    pub(crate) fn first(&self) -> Option<(R, Key)> {
+    pub(crate) fn first(&self) -> Option<(R, Key<L::Arena>)> {
         self.heap.first().copied()
     }
     /// Returns all ranks and elements, in the order of the heap's memory.
     #[cfg(any(test, debug_assertions))]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (R, Key)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (R, Key<L::Arena>)> + '_ {
         self.heap.iter().copied()
     }
 
     /// Inserts the element with this rank, or changes its rank; with `None`, removes it.
-    pub(crate) fn set<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: Option<R>) {
-        match (slab[key.index()].index().0, rank) {
+    pub(crate) fn set<T: InHeap<L>>(
+        &mut self,
+        arena: &mut Arena<T, L::Arena>,
+        key: Key<L::Arena>,
+        rank: Option<R>,
+    ) {
+        match (arena[key].index().0, rank) {
             (None, None) => {}
             (None, Some(rank)) => {
                 self.heap.push((rank, key));
-                self.rise(slab, self.heap.len() - 1);
+                self.rise(arena, self.heap.len() - 1);
             }
             (Some(at), Some(rank)) => {
                 self.heap[at as usize].0 = rank;
-                self.settle(slab, at as usize);
+                self.settle(arena, at as usize);
             }
             (Some(at), None) => {
-                slab[key.index()].index().0 = None;
+                arena[key].index().0 = None;
                 self.heap.swap_remove(at as usize);
                 if (at as usize) < self.heap.len() {
-                    self.settle(slab, at as usize);
+                    self.settle(arena, at as usize);
                 }
             }
         }
     }
     /// Removes the element of the lowest rank.
-    pub(crate) fn pop_first<T: InHeap<L>>(&mut self, slab: &mut Slab<T>) -> Option<Key> {
+    pub(crate) fn pop_first<T: InHeap<L>>(
+        &mut self,
+        arena: &mut Arena<T, L::Arena>,
+    ) -> Option<Key<L::Arena>> {
         let (_, key) = self.first()?;
-        self.set(slab, key, None);
+        self.set(arena, key, None);
         Some(key)
     }
 
     /// Moves an element up or down, to where its rank belongs.
-    fn settle<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
-        let at = self.rise(slab, at);
-        self.sink(slab, at);
+    fn settle<T: InHeap<L>>(&mut self, arena: &mut Arena<T, L::Arena>, at: usize) {
+        let at = self.rise(arena, at);
+        self.sink(arena, at);
     }
-    fn rise<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) -> usize {
+    fn rise<T: InHeap<L>>(&mut self, arena: &mut Arena<T, L::Arena>, mut at: usize) -> usize {
         while at > 0 {
             let above = (at - 1) / 2;
             if self.heap[above].0 <= self.heap[at].0 {
                 break;
             }
-            self.swap(slab, at, above);
+            self.swap(arena, at, above);
             at = above;
         }
-        self.note_index(slab, at);
+        self.note_index(arena, at);
         at
     }
-    fn sink<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, mut at: usize) {
+    fn sink<T: InHeap<L>>(&mut self, arena: &mut Arena<T, L::Arena>, mut at: usize) {
         loop {
             let below =
                 [2 * at + 1, 2 * at + 2].into_iter().filter(|below| *below < self.heap.len());
@@ -105,29 +111,51 @@ impl<R: Copy + Ord, L> IndexedHeap<R, L> {
             if self.heap[at].0 <= self.heap[least].0 {
                 break;
             }
-            self.swap(slab, at, least);
+            self.swap(arena, at, least);
             at = least;
         }
-        self.note_index(slab, at);
+        self.note_index(arena, at);
     }
-    fn swap<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, at: usize, other: usize) {
+    fn swap<T: InHeap<L>>(&mut self, arena: &mut Arena<T, L::Arena>, at: usize, other: usize) {
         #[cfg(test)]
         crate::steps::step();
         self.heap.swap(at, other);
-        self.note_index(slab, at);
+        self.note_index(arena, at);
     }
-    fn note_index<T: InHeap<L>>(&mut self, slab: &mut Slab<T>, at: usize) {
+    fn note_index<T: InHeap<L>>(&mut self, arena: &mut Arena<T, L::Arena>, at: usize) {
         let (_, key) = self.heap[at];
-        slab[key.index()].index().0 = u32::try_from(at).ok();
+        arena[key].index().0 = u32::try_from(at).ok();
     }
 }
+
+/// Declares a heap's name, the name of its elements' arena, and the field of the element that holds its index.
+macro_rules! in_heap {
+    ($(#[$doc:meta])* $name:ident: $arena:ty, $element:ident $(<$p:ident: $bound:path>)?, $($field:tt).+) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) enum $name {}
+        impl crate::collections::list::Of for $name {
+            type Arena = $arena;
+        }
+        impl $(<$p: $bound>)? crate::collections::indexed_heap::InHeap<$name> for $element $(<$p>)? {
+            fn index(&mut self) -> &mut crate::collections::indexed_heap::HeapIndex {
+                &mut self.$($field).+
+            }
+        }
+    };
+}
+pub(crate) use in_heap;
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[derive(Debug)]
     enum Here {}
+    impl Of for Here {
+        type Arena = Here;
+    }
     #[derive(Default)]
     struct Element(HeapIndex);
     impl InHeap<Here> for Element {
@@ -140,11 +168,11 @@ mod tests {
         /// Compares the heap with a map, in which a search finds the lowest rank.
         #[test]
         fn the_first_is_the_lowest(changes in prop::collection::vec((0_usize..12, prop::option::of(0_u8..9)), 0..200)) {
-            let mut slab: Slab<Element> = Slab::new();
-            let keys: Vec<_> = (0..12).map(|_| Key::new(slab.insert(Element::default()))).collect();
+            let mut arena: Arena<Element, Here> = Arena::new();
+            let keys: Vec<_> = (0..12).map(|_| arena.insert(Element::default())).collect();
             let (mut heap, mut map) = (IndexedHeap::<u8, Here>::default(), std::collections::BTreeMap::new());
             for (nth, rank) in changes {
-                heap.set(&mut slab, keys[nth], rank);
+                heap.set(&mut arena, keys[nth], rank);
                 match rank {
                     Some(rank) => map.insert(nth, rank),
                     None => map.remove(&nth),
@@ -162,7 +190,7 @@ mod tests {
             while let Some((rank, key)) = heap.first() {
                 prop_assert!(last <= rank);
                 last = rank;
-                prop_assert_eq!(heap.pop_first(&mut slab), Some(key));
+                prop_assert_eq!(heap.pop_first(&mut arena), Some(key));
             }
         }
     }

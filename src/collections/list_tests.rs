@@ -2,24 +2,27 @@
 //!
 //! `benches/lists/` compares `List` with `intrusive_collections::LinkedList`, which needs unsafe code.
 
+use crate::collections::arena::{Arena, Key};
+use crate::collections::list::{Links, List, linked};
 use crate::collections::rank_list::RankList;
-use crate::collections::slab_list::{Key, Links, List, linked};
 use proptest::prelude::*;
-use slab::Slab;
 use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub(crate) enum Elements {}
 
 #[derive(Debug, Default)]
 struct Element {
-    one: Links,
-    other: Links,
+    one: Links<Elements>,
+    other: Links<Elements>,
 }
 linked!(
     /// The list under test.
-    Tested, Element, one
+    Tested: Elements, Element, one
 );
 linked!(
     /// A second list of the same elements.
-    Other, Element, other
+    Other: Elements, Element, other
 );
 
 #[derive(Clone, Debug)]
@@ -48,60 +51,60 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 proptest! {
     #[test]
     fn the_list_behaves_as_its_oracle(ops in ops()) {
-        let mut slab: Slab<Element> = Slab::new();
+        let mut arena: Arena<Element, Elements> = Arena::new();
         let (mut list, mut second) = (List::<Tested>::new(), List::<Other>::new());
-        let mut oracle: VecDeque<Key> = VecDeque::new();
-        let mut in_order_of_creation: Vec<Key> = Vec::new();
+        let mut oracle: VecDeque<Key<Elements>> = VecDeque::new();
+        let mut in_order_of_creation: Vec<Key<Elements>> = Vec::new();
         for op in ops {
             let pick = |index: prop::sample::Index| {
                 (!oracle.is_empty()).then(|| index.index(oracle.len()))
             };
             match op {
                 Op::PushFront | Op::PushBack => {
-                    let key = Key::new(slab.insert(Element::default()));
-                    second.push_back(&mut slab, key);
+                    let key = arena.insert(Element::default());
+                    second.push_back(&mut arena, key);
                     in_order_of_creation.push(key);
                     if matches!(op, Op::PushFront) {
-                        list.push_front(&mut slab, key);
+                        list.push_front(&mut arena, key);
                         oracle.push_front(key);
                     } else {
-                        list.push_back(&mut slab, key);
+                        list.push_back(&mut arena, key);
                         oracle.push_back(key);
                     }
                 }
                 Op::PopFront => {
                     let expected = oracle.pop_front();
-                    prop_assert_eq!(list.pop_front(&mut slab), expected);
+                    prop_assert_eq!(list.pop_front(&mut arena), expected);
                     if let Some(key) = expected {
-                        second.remove(&mut slab, key);
-                        slab.remove(key.index());
+                        second.remove(&mut arena, key);
+                        arena.remove(key);
                         in_order_of_creation.retain(|k| *k != key);
                     }
                 }
                 Op::Remove(index) => {
                     let Some(key) = pick(index).and_then(|at| oracle.remove(at)) else { continue };
-                    list.remove(&mut slab, key);
-                    second.remove(&mut slab, key);
-                    slab.remove(key.index());
+                    list.remove(&mut arena, key);
+                    second.remove(&mut arena, key);
+                    arena.remove(key);
                     in_order_of_creation.retain(|k| *k != key);
                 }
                 Op::MoveToFront(index) => {
                     let Some(key) = pick(index).and_then(|at| oracle.remove(at)) else { continue };
-                    list.remove(&mut slab, key);
-                    list.push_front(&mut slab, key);
+                    list.remove(&mut arena, key);
+                    list.push_front(&mut arena, key);
                     oracle.push_front(key);
                 }
                 Op::MoveToBack(index) => {
                     let Some(key) = pick(index).and_then(|at| oracle.remove(at)) else { continue };
-                    list.remove(&mut slab, key);
-                    list.push_back(&mut slab, key);
+                    list.remove(&mut arena, key);
+                    list.push_back(&mut arena, key);
                     oracle.push_back(key);
                 }
             }
-            prop_assert_eq!(list.iter(&slab).collect::<VecDeque<_>>(), oracle.clone());
+            prop_assert_eq!(list.iter(&arena).collect::<VecDeque<_>>(), oracle.clone());
             prop_assert_eq!(list.len(), oracle.len());
             // The second list of the same elements is independent of the first.
-            prop_assert_eq!(second.iter(&slab).collect::<Vec<_>>(), in_order_of_creation.clone());
+            prop_assert_eq!(second.iter(&arena).collect::<Vec<_>>(), in_order_of_creation.clone());
         }
     }
 
@@ -109,26 +112,26 @@ proptest! {
     fn the_rank_list_behaves_as_a_sorted_vector(
         ops in prop::collection::vec((0..3u8, prop_oneof![0..5usize, 60..70usize, 0..300_000usize], any::<prop::sample::Index>()), 0..100)
     ) {
-        let mut slab: Slab<Element> = Slab::new();
+        let mut arena: Arena<Element, Elements> = Arena::new();
         let mut ranked = RankList::<Tested>::default();
-        let mut oracle: Vec<(usize, Key)> = Vec::new();
+        let mut oracle: Vec<(usize, Key<Elements>)> = Vec::new();
         for (op, rank, index) in ops {
             let clamped = rank.min(crate::collections::rank_list::MAX_RANK);
             if op < 2 {
-                let key = Key::new(slab.insert(Element::default()));
+                let key = arena.insert(Element::default());
                 if op == 0 {
-                    ranked.push_front(&mut slab, key, rank);
+                    ranked.push_front(&mut arena, key, rank);
                     let at = oracle.partition_point(|(r, _)| *r < clamped);
                     oracle.insert(at, (clamped, key));
                 } else {
-                    ranked.push_back(&mut slab, key, rank);
+                    ranked.push_back(&mut arena, key, rank);
                     let at = oracle.partition_point(|(r, _)| *r <= clamped);
                     oracle.insert(at, (clamped, key));
                 }
             } else if !oracle.is_empty() {
                 let (rank, key) = oracle.remove(index.index(oracle.len()));
-                ranked.remove(&mut slab, key, rank);
-                slab.remove(key.index());
+                ranked.remove(&mut arena, key, rank);
+                arena.remove(key);
             }
             prop_assert_eq!(ranked.len(), oracle.len());
             prop_assert_eq!(ranked.first(), oracle.first().map(|(_, key)| *key));
@@ -140,6 +143,6 @@ proptest! {
             let expected = oracle.iter().find(|(rank, _)| Some(*rank) == highest);
             prop_assert_eq!(ranked.first_of_highest(), expected.map(|(_, key)| *key));
         }
-        prop_assert_eq!(ranked.iter(&slab).collect::<Vec<_>>(), oracle);
+        prop_assert_eq!(ranked.iter(&arena).collect::<Vec<_>>(), oracle);
     }
 }

@@ -5,15 +5,15 @@
 //! elements. Elements of equal rank keep the order in which they were pushed. Ranks above [`MAX_RANK`] count
 //! as equal.
 
-use crate::collections::slab_list::{Key, Linked, List};
-use slab::Slab;
+use crate::collections::arena::{Arena, Key};
+use crate::collections::list::{Linked, List, Of};
 
 /// The highest rank that the bitmap can mark: 64³ − 1.
 pub(crate) const MAX_RANK: usize = 262_143;
 
-/// A list of elements by rank. The caller passes the slab to each operation.
+/// A list of elements by rank. The caller passes the arena to each operation.
 #[derive(Debug)]
-pub(crate) struct RankList<L> {
+pub(crate) struct RankList<L: Of> {
     lists: Vec<List<L>>,
     /// A bit for each occupied rank below 64. Most processes never have a higher one.
     low: u64,
@@ -23,13 +23,13 @@ pub(crate) struct RankList<L> {
     len: usize,
 }
 
-impl<L> Default for RankList<L> {
+impl<L: Of> Default for RankList<L> {
     fn default() -> Self {
         RankList { lists: Vec::new(), low: 0, levels: [const { Vec::new() }; 3], len: 0 }
     }
 }
 
-impl<L> RankList<L> {
+impl<L: Of> RankList<L> {
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -37,36 +37,51 @@ impl<L> RankList<L> {
 
     /// Returns the first element of the lowest rank.
     #[inline]
-    pub(crate) fn first(&self) -> Option<Key> {
+    pub(crate) fn first(&self) -> Option<Key<L::Arena>> {
         let rank = self.lowest()?;
         self.lists[rank].front()
     }
     /// Returns the last element of this rank.
     #[inline]
-    pub(crate) fn last_of(&self, rank: usize) -> Option<Key> {
+    pub(crate) fn last_of(&self, rank: usize) -> Option<Key<L::Arena>> {
         self.lists.get(rank)?.back()
     }
     /// Returns the first element of the highest rank.
-    pub(crate) fn first_of_highest(&self) -> Option<Key> {
+    pub(crate) fn first_of_highest(&self) -> Option<Key<L::Arena>> {
         let rank = self.highest()?;
         self.lists[rank].front()
     }
 
     /// Adds an element before all others of its rank.
     #[inline]
-    pub(crate) fn push_front<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
-        self.list(rank).push_front(slab, key);
+    pub(crate) fn push_front<T: Linked<L>>(
+        &mut self,
+        arena: &mut Arena<T, L::Arena>,
+        key: Key<L::Arena>,
+        rank: usize,
+    ) {
+        self.list(rank).push_front(arena, key);
     }
     /// Adds an element behind all others of its rank.
     #[inline]
-    pub(crate) fn push_back<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
-        self.list(rank).push_back(slab, key);
+    pub(crate) fn push_back<T: Linked<L>>(
+        &mut self,
+        arena: &mut Arena<T, L::Arena>,
+        key: Key<L::Arena>,
+        rank: usize,
+    ) {
+        self.list(rank).push_back(arena, key);
     }
     /// Removes an element that was pushed with this rank.
     #[inline]
-    pub(crate) fn remove<T: Linked<L>>(&mut self, slab: &mut Slab<T>, key: Key, rank: usize) {
+    pub(crate) fn remove<T: Linked<L>>(
+        &mut self,
+        arena: &mut Arena<T, L::Arena>,
+        key: Key<L::Arena>,
+        rank: usize,
+    ) {
         let rank = rank.min(MAX_RANK);
-        self.lists[rank].remove(slab, key);
+        self.lists[rank].remove(arena, key);
         self.len -= 1;
         if self.lists[rank].is_empty() {
             self.vacate(rank);
@@ -77,10 +92,10 @@ impl<L> RankList<L> {
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn iter<'a, T: Linked<L>>(
         &'a self,
-        slab: &'a Slab<T>,
-    ) -> impl Iterator<Item = (usize, Key)> + 'a {
+        arena: &'a Arena<T, L::Arena>,
+    ) -> impl Iterator<Item = (usize, Key<L::Arena>)> + 'a {
         let ranks = self.lists.iter().enumerate();
-        ranks.flat_map(|(rank, list)| list.iter(slab).map(move |key| (rank, key)))
+        ranks.flat_map(|(rank, list)| list.iter(arena).map(move |key| (rank, key)))
     }
 
     #[inline]

@@ -11,23 +11,30 @@
 //! The owner runs each [`Wake`] after it has released the lock: a task's waker is user code.
 
 use crate::clock::Time;
-use crate::collections::indexed_heap::{HeapIndex, InHeap, IndexedHeap};
-use crate::collections::slab_list::{Key, Links, List};
+use crate::collections::arena::{Arena, Key};
+use crate::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
+use crate::collections::list::{Links, List, linked};
 use crate::sync::Condvar;
-use slab::Slab;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// The waiters of one owner, in any number of queues.
+/// Names the waiters of an owner in the types of their keys.
 #[derive(Debug)]
-pub(crate) struct Waiters<T> {
-    slab: Slab<Waiter<T>>,
+pub(crate) enum Waiting {}
+
+/// The key of a waiter.
+pub(crate) type WaiterKey = Key<Waiting>;
+
+/// The waiters of one owner, in any number of queues. `Q` names a queue in which waiters have limits.
+#[derive(Debug)]
+pub(crate) struct Waiters<T, Q = ()> {
+    arena: Arena<Waiter<T>, Waiting>,
     /// Condition variables of waiters that have left. They are used again, so waiting does not allocate after warm-up.
     spare: Vec<Arc<Condvar>>,
     /// The number of tickets given so far.
     tickets: u64,
-    /// The waiters with a limit for their time in a queue, by its end; each with a number that names the queue.
-    limits: IndexedHeap<(Time, usize), Limited>,
+    /// The waiters with a limit for their time in a queue, by its end; each with the name of its queue.
+    limits: IndexedHeap<(Time, Q), Limited>,
 }
 
 /// One queue of waiters.
@@ -43,7 +50,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug)]
 struct Waiter<T> {
-    links: Links,
+    links: Links<Waiting>,
     retrying: HeapIndex,
     limited: HeapIndex,
     wake: Wake,
@@ -54,15 +61,6 @@ struct Waiter<T> {
     lost: u32,
 }
 
-impl<T> crate::collections::slab_list::Linked<InQueue> for Waiter<T> {
-    fn links(&self) -> &Links {
-        &self.links
-    }
-    fn links_mut(&mut self) -> &mut Links {
-        &mut self.links
-    }
-}
-
 /// The arrival of a waiter, which it keeps when it waits again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
@@ -71,27 +69,18 @@ pub(crate) struct Arrival {
     pub(crate) lost: u32,
 }
 
-/// Names the list of one queue.
-#[derive(Debug)]
-pub(crate) enum InQueue {}
-
-/// Names the heap of one queue.
-#[derive(Debug)]
-pub(crate) enum Retrying {}
-impl<T> InHeap<Retrying> for Waiter<T> {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.retrying
-    }
-}
-
-/// Names the heap of limits.
-#[derive(Debug)]
-pub(crate) enum Limited {}
-impl<T> InHeap<Limited> for Waiter<T> {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.limited
-    }
-}
+linked!(
+    /// The list of one queue.
+    InQueue: Waiting, Waiter<T: Sized>, links
+);
+in_heap!(
+    /// The heap of one queue.
+    Retrying: Waiting, Waiter<T: Sized>, retrying
+);
+in_heap!(
+    /// The heap of limits.
+    Limited: Waiting, Waiter<T: Sized>, limited
+);
 
 /// Wakes a waiter, once the lock is released.
 #[derive(Debug)]
@@ -121,41 +110,41 @@ impl Wake {
     }
 }
 
-impl<T> Default for Waiters<T> {
+impl<T, Q: Copy + Ord> Default for Waiters<T, Q> {
     fn default() -> Self {
         let limits = IndexedHeap::default();
-        Waiters { slab: Slab::new(), spare: Vec::new(), tickets: 0, limits }
+        Waiters { arena: Arena::new(), spare: Vec::new(), tickets: 0, limits }
     }
 }
 
-impl<T> Waiters<T> {
+impl<T, Q: Copy + Ord> Waiters<T, Q> {
     /// Returns the number of waiters, including those with an outcome.
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn len(&self) -> usize {
-        self.slab.len()
+        self.arena.len()
     }
 
     /// Adds a thread, which then waits on its condition variable.
-    pub(crate) fn enqueue_thread(&mut self, queue: &mut Queue) -> Key {
+    pub(crate) fn enqueue_thread(&mut self, queue: &mut Queue) -> WaiterKey {
         let wake = self.thread();
         self.enqueue(queue, wake)
     }
     /// Adds a task, which then stores its waker in its [`Wake`](Self::wake_mut).
-    pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> Key {
+    pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> WaiterKey {
         self.enqueue(queue, Wake::Task(None))
     }
     /// Queues a waiter again under its old ticket, after it has lost the race for what woke it.
     ///
     /// It comes before all waiters that were never woken, and in ticket order among the others.
-    pub(crate) fn requeue(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> Key {
+    pub(crate) fn requeue(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> WaiterKey {
         let wake = if is_thread { self.thread() } else { Wake::Task(None) };
         let key = self.insert(wake, ticket);
-        queue.retrying.set(&mut self.slab, key, Some(ticket));
+        queue.retrying.set(&mut self.arena, key, Some(ticket));
         key
     }
     /// Notes how many races a waiter has lost.
-    pub(crate) fn set_lost(&mut self, key: Key, lost: u32) {
-        self.slab[key.index()].lost = lost;
+    pub(crate) fn set_lost(&mut self, key: WaiterKey, lost: u32) {
+        self.arena[key].lost = lost;
     }
     fn thread(&mut self) -> Wake {
         Wake::Thread(self.spare.pop().unwrap_or_else(|| Arc::new(Condvar::new())))
@@ -166,28 +155,28 @@ impl<T> Waiters<T> {
         self.tickets
     }
     /// Adds a task to no queue. Its owner finds it by its key, and [resolves](Self::resolve) it.
-    pub(crate) fn add_task(&mut self) -> Key {
+    pub(crate) fn add_task(&mut self) -> WaiterKey {
         let ticket = self.new_ticket();
         self.insert(Wake::Task(None), ticket)
     }
-    fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> Key {
+    fn enqueue(&mut self, queue: &mut Queue, wake: Wake) -> WaiterKey {
         let ticket = self.new_ticket();
         let key = self.insert(wake, ticket);
-        queue.list.push_back(&mut self.slab, key);
+        queue.list.push_back(&mut self.arena, key);
         key
     }
-    fn insert(&mut self, wake: Wake, ticket: u64) -> Key {
+    fn insert(&mut self, wake: Wake, ticket: u64) -> WaiterKey {
         let (links, retrying, limited) =
             (Links::default(), HeapIndex::default(), HeapIndex::default());
         let waiter = Waiter { links, retrying, limited, wake, outcome: None, ticket, lost: 0 };
-        Key::new(self.slab.insert(waiter))
+        self.arena.insert(waiter)
     }
 
-    pub(crate) fn ticket(&self, key: Key) -> u64 {
-        self.slab[key.index()].ticket
+    pub(crate) fn ticket(&self, key: WaiterKey) -> u64 {
+        self.arena[key].ticket
     }
-    pub(crate) fn arrival(&self, key: Key) -> Arrival {
-        let Waiter { ticket, lost, .. } = self.slab[key.index()];
+    pub(crate) fn arrival(&self, key: WaiterKey) -> Arrival {
+        let Waiter { ticket, lost, .. } = self.arena[key];
         Arrival { ticket, lost }
     }
     /// Returns the ticket of the waiter that is next in a queue.
@@ -195,18 +184,18 @@ impl<T> Waiters<T> {
         let retrying = queue.retrying.first().map(|(ticket, _)| ticket);
         retrying.or_else(|| queue.list.front().map(|key| self.ticket(key)))
     }
-    fn front(&self, queue: &Queue) -> Option<Key> {
+    fn front(&self, queue: &Queue) -> Option<WaiterKey> {
         let retrying = queue.retrying.first().map(|(_, key)| key);
         retrying.or_else(|| queue.list.front())
     }
     /// Returns how many races the waiter has lost that is next in a queue.
     pub(crate) fn front_lost(&self, queue: &Queue) -> u32 {
-        self.front(queue).map_or(0, |key| self.slab[key.index()].lost)
+        self.front(queue).map_or(0, |key| self.arena[key].lost)
     }
     /// Notes that a newcomer was served before the waiter that is next in a queue.
     pub(crate) fn overtake_front(&mut self, queue: &Queue) {
         if let Some(key) = self.front(queue) {
-            let lost = &mut self.slab[key.index()].lost;
+            let lost = &mut self.arena[key].lost;
             *lost = lost.saturating_add(1);
         }
     }
@@ -216,42 +205,42 @@ impl<T> Waiters<T> {
     /// # Panics
     /// Panics if the queue is empty.
     pub(crate) fn resolve_front(&mut self, queue: &mut Queue, outcome: T) -> Wake {
-        let retrying = queue.retrying.pop_first(&mut self.slab);
+        let retrying = queue.retrying.pop_first(&mut self.arena);
         let key = retrying
-            .or_else(|| queue.list.pop_front(&mut self.slab))
+            .or_else(|| queue.list.pop_front(&mut self.arena))
             .expect("the queue has a waiter");
         self.resolve(key, outcome)
     }
 
-    /// Limits the time of a waiter in the queue that this number names.
-    pub(crate) fn set_limit(&mut self, key: Key, until: Time, queue: usize) {
-        self.limits.set(&mut self.slab, key, Some((until, queue)));
+    /// Limits the time of a waiter in the queue of this name.
+    pub(crate) fn set_limit(&mut self, key: WaiterKey, until: Time, queue: Q) {
+        self.limits.set(&mut self.arena, key, Some((until, queue)));
     }
-    /// Returns when the next limit ends, the number of the queue, and the waiter.
-    pub(crate) fn next_limit(&self) -> Option<(Time, usize, Key)> {
+    /// Returns when the next limit ends, the name of the queue, and the waiter.
+    pub(crate) fn next_limit(&self) -> Option<(Time, Q, WaiterKey)> {
         self.limits.first().map(|((until, queue), key)| (until, queue, key))
     }
     /// Gives a waiter of this queue its outcome, before its turn. The caller runs the [`Wake`] after the lock.
-    pub(crate) fn resolve_early(&mut self, queue: &mut Queue, key: Key, outcome: T) -> Wake {
+    pub(crate) fn resolve_early(&mut self, queue: &mut Queue, key: WaiterKey, outcome: T) -> Wake {
         self.leave(queue, key);
         self.resolve(key, outcome)
     }
-    fn leave(&mut self, queue: &mut Queue, key: Key) {
-        queue.retrying.set(&mut self.slab, key, None);
-        if self.slab[key.index()].links.is_linked() {
-            queue.list.remove(&mut self.slab, key);
+    fn leave(&mut self, queue: &mut Queue, key: WaiterKey) {
+        queue.retrying.set(&mut self.arena, key, None);
+        if self.arena[key].links.is_linked() {
+            queue.list.remove(&mut self.arena, key);
         }
     }
-    fn end_limit(&mut self, key: Key) {
+    fn end_limit(&mut self, key: WaiterKey) {
         if !self.limits.is_empty() {
-            self.limits.set(&mut self.slab, key, None);
+            self.limits.set(&mut self.arena, key, None);
         }
     }
 
     /// Gives a waiter that is in no queue its outcome. The caller runs the [`Wake`] after the lock.
-    pub(crate) fn resolve(&mut self, key: Key, outcome: T) -> Wake {
+    pub(crate) fn resolve(&mut self, key: WaiterKey, outcome: T) -> Wake {
         self.end_limit(key);
-        let waiter = &mut self.slab[key.index()];
+        let waiter = &mut self.arena[key];
         waiter.outcome = Some(outcome);
         match &mut waiter.wake {
             Wake::Thread(condvar) => Wake::Thread(condvar.clone()),
@@ -260,8 +249,8 @@ impl<T> Waiters<T> {
     }
 
     /// Removes the waiter and returns its outcome, or returns `None` if it has no outcome yet.
-    pub(crate) fn take(&mut self, key: Key) -> Option<T> {
-        self.slab[key.index()].outcome.as_ref()?;
+    pub(crate) fn take(&mut self, key: WaiterKey) -> Option<T> {
+        self.arena[key].outcome.as_ref()?;
         self.remove(key).0
     }
 
@@ -269,14 +258,18 @@ impl<T> Waiters<T> {
     ///
     /// Returns an outcome that it was granted meanwhile, for the caller to pass on, and its waker, for the caller
     /// to drop after the lock.
-    pub(crate) fn cancel(&mut self, queue: &mut Queue, key: Key) -> (Option<T>, Option<Waker>) {
+    pub(crate) fn cancel(
+        &mut self,
+        queue: &mut Queue,
+        key: WaiterKey,
+    ) -> (Option<T>, Option<Waker>) {
         self.leave(queue, key);
         self.remove(key)
     }
 
-    fn remove(&mut self, key: Key) -> (Option<T>, Option<Waker>) {
+    fn remove(&mut self, key: WaiterKey) -> (Option<T>, Option<Waker>) {
         self.end_limit(key);
-        let waiter = self.slab.remove(key.index());
+        let waiter = self.arena.remove(key);
         let waker = match waiter.wake {
             Wake::Thread(condvar) => {
                 self.spare.push(condvar);
@@ -288,13 +281,13 @@ impl<T> Waiters<T> {
     }
 
     /// Returns how the waiter is woken. Called only while it has no outcome.
-    pub(crate) fn wake_mut(&mut self, key: Key) -> &mut Wake {
-        &mut self.slab[key.index()].wake
+    pub(crate) fn wake_mut(&mut self, key: WaiterKey) -> &mut Wake {
+        &mut self.arena[key].wake
     }
 
     /// Takes the wakers of all tasks, when their owner is torn down. Drop them without the lock.
     pub(crate) fn take_wakers(&mut self) -> Vec<Waker> {
-        let wakes = self.slab.iter_mut().map(|(_, waiter)| &mut waiter.wake);
+        let wakes = self.arena.values_mut().map(|waiter| &mut waiter.wake);
         wakes
             .filter_map(|wake| match wake {
                 Wake::Thread(_) => None,
@@ -305,7 +298,7 @@ impl<T> Waiters<T> {
 
     /// Returns the condition variables of all waiting threads, which an advanced manual clock notifies.
     pub(crate) fn threads(&self) -> Vec<Arc<Condvar>> {
-        let wakes = self.slab.iter().map(|(_, waiter)| &waiter.wake);
+        let wakes = self.arena.iter().map(|(_, waiter)| &waiter.wake);
         wakes
             .filter_map(|wake| match wake {
                 Wake::Thread(condvar) => Some(condvar.clone()),
@@ -331,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_oldest_is_served_first_and_only_once() {
-        let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
+        let (mut waiters, mut queue) = (Waiters::<_>::default(), Queue::default());
         let keys: Vec<_> = (0..3).map(|_| waiters.enqueue_thread(&mut queue)).collect();
         assert_eq!(queue.len(), 3);
         for outcome in ["a", "b"] {
@@ -345,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_waiter_that_gives_up_after_a_grant_passes_it_on() {
-        let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
+        let (mut waiters, mut queue) = (Waiters::<_>::default(), Queue::default());
         let (a, b) = (waiters.enqueue_task(&mut queue), waiters.enqueue_task(&mut queue));
         drop(waiters.resolve_front(&mut queue, 1));
         assert_eq!(waiters.cancel(&mut queue, a).0, Some(1));
@@ -356,7 +349,7 @@ mod tests {
     /// They come back in any order, and are served by ticket.
     #[test]
     fn waiters_that_lost_the_race_come_before_the_others() {
-        let (mut waiters, mut queue) = (Waiters::default(), Queue::default());
+        let (mut waiters, mut queue) = (Waiters::<_>::default(), Queue::default());
         let keys: Vec<_> = (0..5).map(|_| waiters.enqueue_task(&mut queue)).collect();
         let tickets: Vec<_> = keys.iter().map(|key| waiters.ticket(*key)).collect();
         assert!(tickets.is_sorted_by(|a, b| a < b), "tickets differ and grow: {tickets:?}");

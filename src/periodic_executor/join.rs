@@ -5,8 +5,7 @@ use super::exit::Exit;
 use super::outcome::{Ended, JoinError, Joined};
 use super::registry::Member;
 use crate::clock::Deadline;
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::Wake;
+use crate::collections::wait_queue::{WaiterKey, Wake};
 use crate::section::{Guarded, Patience, Wait, now};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -81,7 +80,7 @@ impl<T: Send + 'static> Core<T> {
 struct WaitForEnd<'a, T> {
     core: &'a Core<T>,
     patience: Patience,
-    waiter: Option<Key>,
+    waiter: Option<WaiterKey>,
 }
 
 impl<T: Send + 'static> Wait<Core<T>> for WaitForEnd<'_, T> {

@@ -12,11 +12,10 @@ use super::inner::Inner;
 use super::keys::Select;
 use super::loan::Loan;
 use super::reserved::{ReservedLoan, ReservedPlace};
-use super::slot::Content;
+use super::slot::{Content, SlotKey};
 use super::state::{Step, ToCreate};
 use super::time_limits::limited;
 use crate::clock::Deadline;
-use crate::collections::slab_list::Key;
 use crate::section::{Guarded, Patience, now};
 use std::panic::Location;
 use std::time::Duration;
@@ -112,7 +111,7 @@ impl<F: Form> Inner<F> {
         loan
     }
     #[cold]
-    fn begin_loan(&self, slot: Key, first: bool, caller: &'static Location<'static>) {
+    fn begin_loan(&self, slot: SlotKey, first: bool, caller: &'static Location<'static>) {
         self.critical(|state, fx| {
             if first {
                 state.note_first_created(slot, fx);
@@ -205,7 +204,7 @@ impl<F: Form> Inner<F> {
     }
 
     /// Notes the time of a creation that is about to begin, if the pool keeps times.
-    pub(super) fn begin_creation_time(&self, slot: Key) {
+    pub(super) fn begin_creation_time(&self, slot: SlotKey) {
         if self.options.keep_times() {
             self.critical(|state, _| state.begin_creation_time(slot));
         }

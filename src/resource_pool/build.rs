@@ -10,13 +10,13 @@ use super::pool::Pool;
 use super::slot::{Shared, Sub};
 use super::state::{CLASSES, State};
 use crate::clock::{ClockListener, Span};
+use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
-use crate::collections::slab_list::List;
+use crate::collections::list::List;
 use crate::collections::wait_queue::{Queue, Waiters};
 use crate::periodic_executor::Runtime;
 use crate::section::{Guarded, Lock};
 use crate::user_code::UserValue;
-use slab::Slab;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -43,12 +43,12 @@ impl<F: Form, P> Builder<F, P> {
         options.check()?;
         let timed = options.keep_times();
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
-        let mut subs = Slab::new();
+        let mut subs = Arena::new();
         if let Some(metadata) = metadata {
             subs.insert(Sub::only(Shared::new(UserValue::new(metadata))));
         }
         let state = State {
-            slots: Slab::new(),
+            slots: Arena::new(),
             subs,
             keys: HashMap::default(),
             keys_created: 0,

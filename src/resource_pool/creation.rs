@@ -14,7 +14,7 @@ use super::factory::{Creation, Form};
 use super::inner::Inner;
 use super::refilling::Refilling;
 use super::reserved::ReservedPlace;
-use super::slot::Content;
+use super::slot::{Content, SlotKey};
 use super::state::Step;
 use super::time_limits::Limit;
 use super::waiting::WaitWhileCreating;
@@ -177,7 +177,7 @@ impl<F: Form> Drop for InCreation<'_, F> {
 
 impl<F: Form> Inner<F> {
     /// Ends a creation in its reserved place without a resource.
-    pub(super) fn end_creation(&self, slot: crate::collections::slab_list::Key) {
+    pub(super) fn end_creation(&self, slot: SlotKey) {
         self.critical(|state, fx| state.added(slot, Content::Nothing, fx));
     }
 }

@@ -4,10 +4,9 @@ use super::creation::InCreation;
 use super::factory::{Creation, Form};
 use super::inner::Inner;
 use super::refilling::Refilling;
-use super::slot::Meta;
+use super::slot::{Meta, SlotKey};
 use super::time_limits::Limit;
 use super::waiting::WaitToGiveWay;
-use crate::collections::slab_list::Key;
 use crate::section::{Guarded, Patience};
 use crate::sync::has_failed;
 use crate::user_code::{contain, drop_contained};
@@ -20,7 +19,7 @@ use std::task::Poll;
 /// An orphaned creation, until its task begins. The runtime may drop the task before that.
 struct Orphan<F: Form> {
     pool: Arc<Inner<F>>,
-    slot: Option<Key>,
+    slot: Option<SlotKey>,
     meta: Meta<F>,
     creation: Option<Creation<F>>,
     overdue: Option<Limit>,
@@ -57,7 +56,7 @@ impl<F: Form> Inner<F> {
     /// Spawns a task for an orphaned creation. If there can be none, the creation is dropped.
     pub(super) fn drive(
         &self,
-        slot: Key,
+        slot: SlotKey,
         meta: Meta<F>,
         creation: Creation<F>,
         overdue: Option<Limit>,
@@ -74,7 +73,7 @@ impl<F: Form> Inner<F> {
     /// The wait begins when the creation first pends, so a creation that is ready at once costs no section.
     pub(super) async fn complete(
         &self,
-        slot: Key,
+        slot: SlotKey,
         meta: &Meta<F>,
         creation: InCreation<'_, F>,
         mut overdue: Option<Limit>,

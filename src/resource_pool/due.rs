@@ -9,10 +9,10 @@ use super::effects::{Effect, Effects};
 use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{InAge, InIdle, Meta, SlotState};
+use super::slot::{InAge, InIdle, Meta, SlotKey, SlotState, SubKey};
 use super::state::State;
 use crate::clock::{Span, Time};
-use crate::collections::slab_list::{Key, List};
+use crate::collections::list::List;
 use std::time::Duration;
 
 /// A maintenance task that is late by more than this is woken again.
@@ -26,9 +26,9 @@ pub(super) struct Pass {
 
 /// An entry whose time has passed.
 enum Expired {
-    Life(Key),
-    Loan(Key),
-    Idle(Key),
+    Life(SlotKey),
+    Loan(SlotKey),
+    Idle(SlotKey),
 }
 
 impl<F: Form> State<F> {
@@ -38,36 +38,36 @@ impl<F: Form> State<F> {
         if self.timed { self.clock.now() } else { Time::default() }
     }
     /// Returns whether the resource's lifetime has ended.
-    pub(super) fn has_outlived(&self, slot: Key) -> bool {
+    pub(super) fn has_outlived(&self, slot: SlotKey) -> bool {
         self.lifetimes.is_some() && self.has_outlived_at(slot, self.clock.now())
     }
     #[inline]
-    pub(super) fn has_outlived_at(&self, slot: Key, now: Time) -> bool {
+    pub(super) fn has_outlived_at(&self, slot: SlotKey, now: Time) -> bool {
         self.ends_at(slot).is_some_and(|end| now >= end)
     }
     #[inline]
-    pub(super) fn ends_at(&self, slot: Key) -> Option<Time> {
+    pub(super) fn ends_at(&self, slot: SlotKey) -> Option<Time> {
         let lifetimes = self.lifetimes.as_ref()?;
-        let entry = &self.slots[slot.index()];
+        let entry = &self.slots[slot];
         Some(entry.created.plus_span(lifetimes[usize::from(entry.class)]))
     }
     /// Returns whether an idle resource is too old to be lent (PROP-RP-FRESH).
-    pub(super) fn has_expired(&self, slot: Key) -> bool {
+    pub(super) fn has_expired(&self, slot: SlotKey) -> bool {
         let now = self.now_if_timed();
         self.idle_after(slot, self.max_idle_time).is_some_and(|at| now >= at)
             || self.has_outlived_at(slot, now)
     }
-    pub(super) fn abandoned_at(&self, slot: Key) -> Option<Time> {
+    pub(super) fn abandoned_at(&self, slot: SlotKey) -> Option<Time> {
         self.idle_after(slot, self.abandoned_after)
     }
     /// Returns when the resource has been in its place for `time`.
-    fn idle_after(&self, slot: Key, time: Option<Span>) -> Option<Time> {
-        Some(self.slots[slot.index()].since.plus_span(time?))
+    fn idle_after(&self, slot: SlotKey, time: Option<Span>) -> Option<Time> {
+        Some(self.slots[slot].since.plus_span(time?))
     }
 
     /// Returns when an idle resource is due. The soft time applies only above `min_idle` (PROP-RP-MIN-IDLE).
-    fn idle_due(&self, slot: Key) -> Option<Time> {
-        let sub = &self.subs[self.slots[slot.index()].key.index()];
+    fn idle_due(&self, slot: SlotKey) -> Option<Time> {
+        let sub = &self.subs[self.slots[slot].key];
         let soft = self.soft_max_idle_time.filter(|_| sub.idle.len() > self.limits.min_idle);
         self.idle_after(slot, soft.or(self.max_idle_time))
     }
@@ -79,7 +79,7 @@ impl<F: Form> State<F> {
     pub(super) fn schedule(
         &mut self,
         task: MaintenanceTask,
-        key: Key,
+        key: SubKey,
         at: Option<Time>,
         now: Time,
         fx: &mut Effects<F>,
@@ -90,7 +90,7 @@ impl<F: Form> State<F> {
                 let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
                 // The overdue work is due now, even if `at` is later.
                 *until = Some(if overdue { at.min(now) } else { at });
-                fx.push(Effect::WakeMaintenance(task, self.subs[key.index()].metadata.clone()));
+                fx.push(Effect::WakeMaintenance(task, self.subs[key].metadata.clone()));
             }
         }
     }
@@ -103,23 +103,23 @@ impl<F: Form> State<F> {
 
     /// Schedules eviction after a resource of the key became idle: the oldest may now be above `min_idle`.
     #[inline]
-    pub(super) fn schedule_idle(&mut self, key: Key, fx: &mut Effects<F>) {
+    pub(super) fn schedule_idle(&mut self, key: SubKey, fx: &mut Effects<F>) {
         let exact = self.options.eviction_interval.is_none();
         if !exact || self.timed {
             self.schedule_oldest_idle(key, exact, fx);
         }
     }
-    fn schedule_oldest_idle(&mut self, key: Key, exact: bool, fx: &mut Effects<F>) {
+    fn schedule_oldest_idle(&mut self, key: SubKey, exact: bool, fx: &mut Effects<F>) {
         // The newest has usually just come back: its time saves reading the clock.
-        let newest = self.subs[key.index()].idle.back().filter(|_| self.timed);
-        let now = newest.map_or_else(|| self.clock.now(), |slot| self.slots[slot.index()].since);
+        let newest = self.subs[key].idle.back().filter(|_| self.timed);
+        let now = newest.map_or_else(|| self.clock.now(), |slot| self.slots[slot].since);
         if !exact {
             // No run was due while the idle list was empty.
             for task in MaintenanceTask::ALL {
                 self.schedule(task, key, self.next_run(task), now, fx);
             }
         }
-        let sub = &self.subs[key.index()];
+        let sub = &self.subs[key];
         let oldest = sub.idle.front().filter(|_| exact).and_then(|slot| self.idle_due(slot));
         let life = sub.idle.back().and_then(|slot| self.ends_at(slot));
         let due = oldest.into_iter().chain(life).min();
@@ -133,8 +133,8 @@ impl<F: Form> State<F> {
             None => return false,
             Some(Expired::Life(slot)) => {
                 self.end_life(slot);
-                self.slots[slot.index()].expired = true;
-                if self.slots[slot.index()].state == SlotState::Idle {
+                self.slots[slot].expired = true;
+                if self.slots[slot].state == SlotState::Idle {
                     self.evict(slot, fx);
                 }
             }
@@ -188,10 +188,10 @@ impl<F: Form> State<F> {
         hard().or_else(soft).map(Expired::Idle)
     }
 
-    fn abandon(&mut self, slot: Key, now: Time, fx: &mut Effects<F>) {
+    fn abandon(&mut self, slot: SlotKey, now: Time, fx: &mut Effects<F>) {
         self.lent.remove(&mut self.slots, slot);
-        let entry = &mut self.slots[slot.index()];
-        let meta = self.subs[entry.key.index()].metadata.clone();
+        let entry = &mut self.slots[slot];
+        let meta = self.subs[entry.key].metadata.clone();
         let removed = self.options.remove_abandoned;
         let event = Event::Abandoned {
             id: entry.serial,
@@ -237,10 +237,10 @@ impl<F: Form> State<F> {
         self.next_due(task)?;
         let lives = self.lives.iter().filter_map(List::front).chain(self.lent.front());
         let mut slots = lives.chain(self.oldest_idle());
-        let of_slot = || slots.next().map(|slot| self.slots[slot.index()].key);
+        let of_slot = || slots.next().map(|slot| self.slots[slot].key);
         let refilling =
             self.next_refill_due().filter(|_| task == MaintenanceTask::Refill).map(|(_, key)| key);
-        refilling.or_else(of_slot).map(|key| self.subs[key.index()].metadata.clone())
+        refilling.or_else(of_slot).map(|key| self.subs[key].metadata.clone())
     }
 
     /// Returns when the task's next run is, in a pool with an `eviction_interval`.
@@ -271,40 +271,40 @@ impl<F: Form> State<F> {
     }
 
     /// Returns the resource, of any key, that is idle for longest: the first to leave (PROP-RP-VICTIM).
-    pub(super) fn oldest_idle(&self) -> Option<Key> {
+    pub(super) fn oldest_idle(&self) -> Option<SlotKey> {
         let mut at = self.by_age.front();
-        while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
+        while let Some(slot) = at.filter(|slot| self.slots[*slot].tested) {
             at = List::<InAge>::after(&self.slots, slot);
         }
         at
     }
     /// Returns the resource of the key that is idle for longest.
-    pub(super) fn oldest_of(&self, key: Key) -> Option<Key> {
-        let mut at = self.subs[key.index()].idle.front();
-        while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
+    pub(super) fn oldest_of(&self, key: SubKey) -> Option<SlotKey> {
+        let mut at = self.subs[key].idle.front();
+        while let Some(slot) = at.filter(|slot| self.slots[*slot].tested) {
             at = List::<InIdle>::after(&self.slots, slot);
         }
         at
     }
 
     /// Returns the oldest idle resource of all keys above `min_idle`.
-    fn spare(&self) -> Option<Key> {
+    fn spare(&self) -> Option<SlotKey> {
         let (_, key) = self.spare.first()?;
         self.oldest_of(key)
     }
-    fn spare_of(&self, key: Key) -> Option<Key> {
-        let more = self.subs[key.index()].idle.len() > self.limits.min_idle;
+    fn spare_of(&self, key: SubKey) -> Option<SlotKey> {
+        let more = self.subs[key].idle.len() > self.limits.min_idle;
         if more { self.oldest_of(key) } else { None }
     }
     /// Updates the key's place in `spare`, after its idle list or its tests changed.
     #[inline]
-    pub(super) fn watch_spare(&mut self, key: Key) {
+    pub(super) fn watch_spare(&mut self, key: SubKey) {
         if self.soft_max_idle_time.is_some() {
             self.update_spare(key);
         }
     }
-    fn update_spare(&mut self, key: Key) {
-        let oldest = self.spare_of(key).map(|slot| self.slots[slot.index()].nth_idle);
+    fn update_spare(&mut self, key: SubKey) {
+        let oldest = self.spare_of(key).map(|slot| self.slots[slot].nth_idle);
         self.spare.set(&mut self.subs, key, oldest);
     }
 
@@ -314,9 +314,8 @@ impl<F: Form> State<F> {
     pub(super) fn maintenance_knows_due_times(&self) -> bool {
         let idle =
             self.slots.iter().filter(|(_, slot)| slot.state == SlotState::Idle && !slot.tested);
-        let lives = idle.filter_map(|(index, slot)| {
-            self.ends_at(Key::new(index)).filter(|_| slot.life.is_linked())
-        });
+        let lives =
+            idle.filter_map(|(index, slot)| self.ends_at(index).filter(|_| slot.life.is_linked()));
         let lent = self.lent.front().and_then(|slot| self.abandoned_at(slot));
         let next_run = self.next_run(MaintenanceTask::Evict).filter(|_| self.idle > 0);
         let idle = match self.options.eviction_interval {
@@ -341,11 +340,11 @@ impl<F: Form> State<F> {
             .spare
             .iter()
             .filter(|&(nth, key)| {
-                self.spare_of(key).is_some_and(|slot| self.slots[slot.index()].nth_idle == nth)
+                self.spare_of(key).is_some_and(|slot| self.slots[slot].nth_idle == nth)
             })
             .count();
         let keeps = self.soft_max_idle_time.is_some();
-        let keys = self.subs.iter().filter(|&(key, _)| self.spare_of(Key::new(key)).is_some());
+        let keys = self.subs.iter().filter(|&(key, _)| self.spare_of(key).is_some());
         known == self.spare.len() && (!keeps || known == keys.count())
     }
 }

@@ -3,15 +3,14 @@
 use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta};
-use crate::collections::slab_list::Key;
+use super::slot::{Content, Meta, SlotKey};
 use crate::collections::wait_queue::Wake;
 use std::task::Waker;
 
 /// A resource that has left the pool.
 pub(crate) struct Dead<F: Form> {
     /// Its slot, which is released after the destruction, unless another resource has its place.
-    pub(super) slot: Option<Key>,
+    pub(super) slot: Option<SlotKey>,
     pub(super) content: Content<F>,
     pub(super) meta: Meta<F>,
 }

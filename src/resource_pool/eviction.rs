@@ -12,44 +12,43 @@
 
 use super::effects::{Dead, Effects};
 use super::factory::Form;
-use super::slot::{Content, SlotState};
+use super::slot::{Content, SlotKey, SlotState, SubKey};
 use super::state::State;
-use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// Takes the victim out of the idle list and gives its place in the total to a newcomer.
-    pub(super) fn mark_for_eviction(&mut self, victim: Key, newcomers: Key) {
+    pub(super) fn mark_for_eviction(&mut self, victim: SlotKey, newcomers: SubKey) {
         self.remove_idle(victim);
-        let entry = &mut self.slots[victim.index()];
+        let entry = &mut self.slots[victim];
         let key = entry.key;
         if key == newcomers {
             return self.uncount(victim, SlotState::Replaced);
         }
         entry.state = SlotState::Marked;
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         entry.cleared = sub.cleared;
         sub.leaving += 1;
         self.total -= 1;
     }
 
     /// Gives the victim to the newcomer's borrower, which destroys it.
-    pub(super) fn take_victim(&mut self, victim: Key, fx: &mut Effects<F>) -> Dead<F> {
-        let entry = &mut self.slots[victim.index()];
+    pub(super) fn take_victim(&mut self, victim: SlotKey, fx: &mut Effects<F>) -> Dead<F> {
+        let entry = &mut self.slots[victim];
         if entry.state == SlotState::Replaced {
             return self.remove_uncounted(victim, fx);
         }
         let content = entry.content.take();
-        let meta = self.subs[entry.key.index()].metadata.clone();
+        let meta = self.subs[entry.key].metadata.clone();
         self.end_life(victim);
         Dead { slot: Some(victim), content, meta }
     }
 
     /// Puts an unneeded victim back where it was in the idle list, with its old idle time: it was not used since
     /// (PROP-RP-SPARED). If it may no longer be lent, or its key was cleared meanwhile, it leaves.
-    pub(super) fn spare_victim(&mut self, victim: Key, fx: &mut Effects<F>) {
-        let entry = &mut self.slots[victim.index()];
+    pub(super) fn spare_victim(&mut self, victim: SlotKey, fx: &mut Effects<F>) {
+        let entry = &mut self.slots[victim];
         let (key, content) = (entry.key, entry.content.take());
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         entry.expired |= entry.cleared != sub.cleared;
         if entry.state == SlotState::Marked {
             sub.leaving -= 1;
@@ -67,14 +66,14 @@ impl<F: Form> State<F> {
     }
 
     /// Puts a spared victim back in the order of return, which scans past older and tested resources.
-    fn reinsert_idle(&mut self, slot: Key, content: Content<F>) {
-        let entry = &mut self.slots[slot.index()];
+    fn reinsert_idle(&mut self, slot: SlotKey, content: Content<F>) {
+        let entry = &mut self.slots[slot];
         entry.state = SlotState::Idle;
         entry.content = content;
         let (key, nth) = (entry.key, entry.nth_idle);
         self.idle += 1;
-        let of_key = &mut self.subs[key.index()].idle;
-        let is_older = |other: &Key| self.slots[other.index()].nth_idle < nth;
+        let of_key = &mut self.subs[key].idle;
+        let is_older = |other: &SlotKey| self.slots[*other].nth_idle < nth;
         let younger = of_key.iter(&self.slots).find(|other| !is_older(other));
         let younger_of_all = self.by_age.iter(&self.slots).find(|other| !is_older(other));
         of_key.push_before(&mut self.slots, slot, younger);

@@ -14,9 +14,8 @@
 use super::effects::{Dead, Effects};
 use super::error::Refusal;
 use super::factory::Form;
-use super::slot::{Content, SlotState};
+use super::slot::{Content, SlotKey, SlotState};
 use super::state::{Grant, State, Step};
-use crate::collections::slab_list::Key;
 
 impl<F: Form> State<F> {
     /// Picks up the grant of a waiter with this ticket.
@@ -30,7 +29,7 @@ impl<F: Form> State<F> {
         if !self.is_outdated(slot) {
             return self.pick_up(grant, Some(ticket), fx);
         }
-        match self.slots[slot.index()].content.take() {
+        match self.slots[slot].content.take() {
             Content::Nothing => {
                 self.reset_slot(slot);
                 self.pick_up(grant, Some(ticket), fx)
@@ -40,8 +39,8 @@ impl<F: Form> State<F> {
     }
 
     /// Returns whether a granted resource must not be lent any more.
-    pub(super) fn is_outdated(&self, slot: Key) -> bool {
-        let entry = &self.slots[slot.index()];
+    pub(super) fn is_outdated(&self, slot: SlotKey) -> bool {
+        let entry = &self.slots[slot];
         let expired = match entry.content {
             // The lifetime begins with the creation.
             Content::Nothing => false,
@@ -51,16 +50,22 @@ impl<F: Form> State<F> {
     }
 
     /// Replaces an outdated grant for the same borrower; the old resource leaves.
-    fn replace(&mut self, slot: Key, old: Content<F>, ticket: u64, fx: &mut Effects<F>) -> Step<F> {
-        let key = self.slots[slot.index()].key;
+    fn replace(
+        &mut self,
+        slot: SlotKey,
+        old: Content<F>,
+        ticket: u64,
+        fx: &mut Effects<F>,
+    ) -> Step<F> {
+        let key = self.slots[slot].key;
         let Some(next) = self.next_fresh_idle(key, true, fx) else {
-            let meta = self.subs[key.index()].metadata.clone();
+            let meta = self.subs[key].metadata.clone();
             self.reset_slot(slot);
             let victim = Dead { slot: None, content: old, meta };
             return self.create_in(slot, Some(ticket), Some(victim));
         };
         self.remove_idle(next);
-        self.slots[next.index()].state = SlotState::Lent;
+        self.slots[next].state = SlotState::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, Some(ticket), fx);
         // `active` stays: the new loan counts instead of the old one.
         self.leave(slot, old, fx);
@@ -69,8 +74,8 @@ impl<F: Form> State<F> {
     }
 
     /// Replaces a resource that failed and was destroyed. Its borrower keeps its turn (PROP-RP-KEEPS-PLACE).
-    pub(super) fn another(&mut self, slot: Key, fx: &mut Effects<F>) -> Step<F> {
-        let key = self.slots[slot.index()].key;
+    pub(super) fn another(&mut self, slot: SlotKey, fx: &mut Effects<F>) -> Step<F> {
+        let key = self.slots[slot].key;
         if self.closed {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
@@ -79,7 +84,7 @@ impl<F: Form> State<F> {
             return self.recreate(slot);
         };
         self.remove_idle(next);
-        self.slots[next.index()].state = SlotState::Lent;
+        self.slots[next].state = SlotState::Lent;
         let step = self.pick_up(Grant { slot: next, victim: None }, None, fx);
         // Both slots are loans of this borrower. Only the place of the old one is given back.
         self.remove(slot);
@@ -88,15 +93,15 @@ impl<F: Form> State<F> {
     }
 
     /// Reuses the slot for a creation by the same borrower.
-    fn recreate(&mut self, slot: Key) -> Step<F> {
+    fn recreate(&mut self, slot: SlotKey) -> Step<F> {
         self.reset_slot(slot);
         self.create_in(slot, None, None)
     }
 
     /// Gives the slot a new serial number and epoch, and restarts its times.
-    pub(super) fn reset_slot(&mut self, slot: Key) {
+    pub(super) fn reset_slot(&mut self, slot: SlotKey) {
         self.serials += 1;
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         (entry.serial, entry.epoch) = (self.serials, self.epoch);
         if self.timed {
             self.begin_creation_time(slot);
@@ -107,10 +112,10 @@ impl<F: Form> State<F> {
     ///
     /// The place may have been reserved long before: a waiter may pick its grant up late, or a victim may be
     /// destroyed first.
-    pub(super) fn begin_creation_time(&mut self, slot: Key) {
+    pub(super) fn begin_creation_time(&mut self, slot: SlotKey) {
         self.end_life(slot);
         let now = self.clock.now();
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         (entry.created, entry.since) = (now, now);
         // Before the creation only a lifetime could have expired the slot.
         entry.expired = false;

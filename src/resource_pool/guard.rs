@@ -83,7 +83,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
     fn slot<R>(&self, change: impl FnOnce(&mut Slot<F>) -> R) -> R {
         let loan = self.loan.as_ref().expect("present until it is given back");
         let pool = self.pool.or(loan.home.as_deref()).expect("one of them has the pool");
-        pool.state.amend(|state| change(&mut state.slots[loan.slot.index()]))
+        pool.state.amend(|state| change(&mut state.slots[loan.slot]))
     }
 
     /// Destroys the resource and frees its place.

@@ -3,20 +3,20 @@
 use super::effects::{Dead, Effect, Effects};
 use super::factory::Form;
 use super::options::LendOrder;
-use super::slot::{Content, Slot, SlotState};
+use super::slot::{Content, Slot, SlotKey, SlotState, SubKey};
 use super::state::{CLASSES, Outcome, State};
 use crate::clock::Time;
-use crate::collections::slab_list::{Key, List};
+use crate::collections::list::List;
 
 impl<F: Form> State<F> {
     /// Returns the resource to lend next: the newest or the oldest, by `lend_order` (PROP-RP-ORDER). Skips resources
     /// under test.
     #[inline]
-    pub(super) fn next_idle(&self, key: Key) -> Option<Key> {
-        let idle = &self.subs[key.index()].idle;
+    pub(super) fn next_idle(&self, key: SubKey) -> Option<SlotKey> {
+        let idle = &self.subs[key].idle;
         let oldest_first = self.options.lend_order == LendOrder::OldestFirst;
         let mut at = if oldest_first { idle.front() } else { idle.back() };
-        while let Some(slot) = at.filter(|slot| self.slots[slot.index()].tested) {
+        while let Some(slot) = at.filter(|slot| self.slots[*slot].tested) {
             at = match oldest_first {
                 true => List::<super::slot::InIdle>::after(&self.slots, slot),
                 false => List::<super::slot::InIdle>::before(&self.slots, slot),
@@ -30,13 +30,13 @@ impl<F: Form> State<F> {
     #[inline]
     pub(super) fn next_fresh_idle(
         &mut self,
-        key: Key,
+        key: SubKey,
         has_place: bool,
         fx: &mut Effects<F>,
-    ) -> Option<Key> {
+    ) -> Option<SlotKey> {
         let mut slot = self.next_idle(key);
         while let Some(stale) = slot.filter(|slot| self.timed && self.has_expired(*slot)) {
-            if !has_place && self.subs[key.index()].available() == 1 {
+            if !has_place && self.subs[key].available() == 1 {
                 return None;
             }
             self.evict(stale, fx);
@@ -46,15 +46,15 @@ impl<F: Form> State<F> {
     }
 
     /// Iterates over the idle resources, oldest first.
-    pub(super) fn by_age(&self) -> impl Iterator<Item = Key> + use<'_, F> {
+    pub(super) fn by_age(&self) -> impl Iterator<Item = SlotKey> + use<'_, F> {
         self.by_age.iter(&self.slots)
     }
 
     #[inline]
-    pub(super) fn remove_idle(&mut self, slot: Key) {
-        let entry = &self.slots[slot.index()];
+    pub(super) fn remove_idle(&mut self, slot: SlotKey) {
+        let entry = &self.slots[slot];
         let (key, tested) = (entry.key, entry.tested);
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         sub.idle.remove(&mut self.slots, slot);
         sub.tested -= usize::from(tested);
         self.tested -= usize::from(tested);
@@ -68,29 +68,29 @@ impl<F: Form> State<F> {
 
     /// Stops counting the borrower's time: from here on the loan cannot look abandoned.
     #[inline]
-    pub(super) fn end_borrowers_time(&mut self, slot: Key) {
-        if self.abandoned_after.is_some() && self.slots[slot.index()].lent.is_linked() {
+    pub(super) fn end_borrowers_time(&mut self, slot: SlotKey) {
+        if self.abandoned_after.is_some() && self.slots[slot].lent.is_linked() {
             self.lent.remove(&mut self.slots, slot);
         }
     }
 
     /// Ends the loan; returns false if the pool reclaimed it before.
     #[inline]
-    pub(super) fn end_loan(&mut self, slot: Key) -> bool {
-        let entry = &self.slots[slot.index()];
+    pub(super) fn end_loan(&mut self, slot: SlotKey) -> bool {
+        let entry = &self.slots[slot];
         if entry.state == SlotState::Reclaimed {
             return false;
         }
         let key = entry.key;
         self.end_borrowers_time(slot);
-        self.subs[key.index()].active -= 1;
+        self.subs[key].active -= 1;
         self.active -= 1;
         true
     }
 
     /// Returns a borrower's resource: the oldest waiter that can use it gets it, else it becomes idle.
     #[inline]
-    pub(super) fn give_back(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
+    pub(super) fn give_back(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
         match self.end_loan(slot) {
             true => self.become_idle(slot, content, fx),
             false => self.give_back_late(slot, content, fx),
@@ -99,14 +99,14 @@ impl<F: Form> State<F> {
 
     /// Destroys a resource that was abandoned and has come back.
     #[cold]
-    fn give_back_late(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
+    fn give_back_late(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
         let dead = self.remove_uncounted(slot, fx);
         fx.push(Effect::Destroy(Dead { content, ..dead }));
     }
 
     /// Frees the place of a borrower whose creation failed, or that left it or detached its resource.
-    pub(super) fn give_back_place(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let Slot { key, state, .. } = self.slots[slot.index()];
+    pub(super) fn give_back_place(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let Slot { key, state, .. } = self.slots[slot];
         if matches!(state, SlotState::Adding | SlotState::Leaving) {
             self.added(slot, Content::Nothing, fx);
             return;
@@ -120,41 +120,41 @@ impl<F: Form> State<F> {
         }
     }
 
-    pub(super) fn invalidate(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
+    pub(super) fn invalidate(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
         if !self.end_loan(slot) {
             return self.give_back_late(slot, content, fx);
         }
-        let key = self.slots[slot.index()].key;
+        let key = self.slots[slot].key;
         self.leave(slot, content, fx);
         self.counts_changed(key, fx);
     }
 
     /// Gives the place of an abandoned resource to others.
-    pub(super) fn reclaim(&mut self, slot: Key, fx: &mut Effects<F>) {
+    pub(super) fn reclaim(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
         self.end_loan(slot);
         self.end_life(slot);
         self.uncount(slot, SlotState::Reclaimed);
-        let key = self.slots[slot.index()].key;
+        let key = self.slots[slot].key;
         self.left(key, fx);
     }
 
     /// Makes a resource idle. It leaves instead if it must not be lent again, or has no room.
     #[inline]
-    pub(super) fn become_idle(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
-        let key = self.slots[slot.index()].key;
+    pub(super) fn become_idle(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
+        let key = self.slots[slot].key;
         let now = self.now_if_timed();
         if self.must_leave_at(slot, now) {
             self.leave(slot, content, fx);
             return self.counts_changed(key, fx);
         }
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         entry.state = SlotState::Idle;
         entry.since = now;
         self.times_idle += 1;
         entry.nth_idle = self.times_idle;
         self.idle += 1;
         entry.content = content;
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         sub.made = true;
         sub.idle.push_back(&mut self.slots, slot);
         self.by_age.push_back(&mut self.slots, slot);
@@ -166,20 +166,20 @@ impl<F: Form> State<F> {
 
     /// Returns whether a resource must not be lent again, or has no room.
     #[inline]
-    pub(super) fn must_leave(&self, slot: Key) -> bool {
+    pub(super) fn must_leave(&self, slot: SlotKey) -> bool {
         self.must_leave_at(slot, self.now_if_timed())
     }
     #[inline]
-    fn must_leave_at(&self, slot: Key, now: Time) -> bool {
-        let entry = &self.slots[slot.index()];
+    fn must_leave_at(&self, slot: SlotKey, now: Time) -> bool {
+        let entry = &self.slots[slot];
         let old = entry.epoch != self.epoch || entry.expired;
         self.closed || old || self.has_too_many(entry.key) || self.has_outlived_at(slot, now)
     }
 
     /// Serves the waiters, and only then trims: a resource that a waiter takes is not surplus.
     #[inline]
-    pub(super) fn became_idle(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let key = self.slots[slot.index()].key;
+    pub(super) fn became_idle(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let key = self.slots[slot].key;
         self.watch_spare(key);
         self.counts_changed(key, fx);
         self.trim(key, Some(slot), fx);
@@ -192,22 +192,22 @@ impl<F: Form> State<F> {
     /// Returns whether more than `max_idle` resources are idle. For each retrying waiter one idle resource is not
     /// counted: the waiter is about to take it (PROP-RP-CALLED-FOR).
     #[inline]
-    pub(super) fn has_surplus(&self, key: Key) -> bool {
-        let sub = &self.subs[key.index()];
+    pub(super) fn has_surplus(&self, key: SubKey) -> bool {
+        let sub = &self.subs[key];
         sub.idle.len() - sub.retrying.min(sub.idle.len()) > self.limits.max_idle()
     }
 
     /// Evicts one surplus resource: the `last` that came, else the oldest.
     #[inline]
-    pub(super) fn trim(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
+    pub(super) fn trim(&mut self, key: SubKey, last: Option<SlotKey>, fx: &mut Effects<F>) {
         if self.has_surplus(key) {
             self.trim_one(key, last, fx);
         }
     }
 
     #[cold]
-    fn trim_one(&mut self, key: Key, last: Option<Key>, fx: &mut Effects<F>) {
-        let is_idle = |slot: &Key| self.slots[slot.index()].state == SlotState::Idle;
+    fn trim_one(&mut self, key: SubKey, last: Option<SlotKey>, fx: &mut Effects<F>) {
+        let is_idle = |slot: &SlotKey| self.slots[*slot].state == SlotState::Idle;
         let last = last.filter(is_idle);
         if let Some(surplus) = last.or_else(|| self.oldest_of(key)) {
             self.evict(surplus, fx);
@@ -215,35 +215,35 @@ impl<F: Form> State<F> {
     }
 
     /// Returns whether more resources exist than a lowered limit allows.
-    pub(super) fn has_too_many(&self, key: Key) -> bool {
-        let sub = &self.subs[key.index()];
+    pub(super) fn has_too_many(&self, key: SubKey) -> bool {
+        let sub = &self.subs[key];
         self.total - self.leaving > self.limits.max_total
             || sub.total - sub.leaving > self.limits.max_total_per_key
     }
 
     /// Evicts an idle resource; one under test leaves when the test ends.
-    pub(super) fn evict(&mut self, slot: Key, fx: &mut Effects<F>) {
-        if self.slots[slot.index()].tested {
+    pub(super) fn evict(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        if self.slots[slot].tested {
             // Its tester reads the flag when the test ends.
-            self.slots[slot.index()].expired = true;
+            self.slots[slot].expired = true;
             return;
         }
         self.remove_idle(slot);
-        let content = self.slots[slot.index()].content.take();
+        let content = self.slots[slot].content.take();
         self.leave(slot, content, fx);
         if self.has_line() {
-            self.update_line(self.slots[slot.index()].key);
+            self.update_line(self.slots[slot].key);
         }
     }
 
     /// Lets the resource leave: it is destroyed after the section and counts until then. The pool
     /// destroys every created resource that it does not detach (PROP-RP-NOTHING-LOST).
-    pub(super) fn leave(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
+    pub(super) fn leave(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
         self.end_life(slot);
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         entry.state = SlotState::Leaving;
         let key = entry.key;
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         sub.leaving += 1;
         self.leaving += 1;
         let meta = sub.metadata.clone();
@@ -254,20 +254,20 @@ impl<F: Form> State<F> {
     }
 
     /// Frees the place of a resource that left, or of a victim of another key, once it is destroyed.
-    pub(super) fn destroyed(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let Slot { key, state, .. } = self.slots[slot.index()];
-        self.subs[key.index()].leaving -= 1;
+    pub(super) fn destroyed(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let Slot { key, state, .. } = self.slots[slot];
+        self.subs[key].leaving -= 1;
         self.leaving -= usize::from(state == SlotState::Leaving);
         self.remove(slot);
         self.left(key, fx);
     }
 
     /// Settles the counts after a resource of the key is gone.
-    pub(super) fn left(&mut self, key: Key, fx: &mut Effects<F>) {
+    pub(super) fn left(&mut self, key: SubKey, fx: &mut Effects<F>) {
         self.counts_changed(key, fx);
         self.forget_if_empty(key, fx);
         if self.limits.min_idle > 0 {
-            if self.subs.contains(key.index()) {
+            if self.subs.contains(key) {
                 self.watch_minimum(key, fx);
             }
             self.watch_room(fx);
@@ -286,9 +286,9 @@ impl<F: Form> State<F> {
         }
     }
 
-    pub(super) fn clear_key(&mut self, key: Key, fx: &mut Effects<F>) {
-        self.subs[key.index()].cleared += 1;
-        let mut at = self.subs[key.index()].idle.front();
+    pub(super) fn clear_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        self.subs[key].cleared += 1;
+        let mut at = self.subs[key].idle.front();
         while let Some(slot) = at {
             at = List::<super::slot::InIdle>::after(&self.slots, slot);
             self.evict(slot, fx);
@@ -315,9 +315,9 @@ impl<F: Form> State<F> {
         self.notify_if_finished(fx);
     }
 
-    fn close_key(&mut self, key: Key, fx: &mut Effects<F>) {
-        while !self.subs[key.index()].queue.is_empty() {
-            let queue = &mut self.subs[key.index()].queue;
+    fn close_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        while !self.subs[key].queue.is_empty() {
+            let queue = &mut self.subs[key].queue;
             fx.push(Effect::Wake(self.waiters.resolve_front(queue, Outcome::Closed)));
             self.waiting -= 1;
         }
@@ -342,9 +342,9 @@ impl<F: Form> State<F> {
         self.settle(fx);
     }
 
-    fn fit_key(&mut self, key: Key, fx: &mut Effects<F>) {
+    fn fit_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
         loop {
-            let sub = &self.subs[key.index()];
+            let sub = &self.subs[key];
             let too_many =
                 self.has_surplus(key) || sub.total - sub.leaving > self.limits.max_total_per_key;
             if !too_many {
@@ -360,24 +360,24 @@ impl<F: Form> State<F> {
         self.schedule_idle(key, fx);
     }
 
-    fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, Key)) {
+    fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, SubKey)) {
         for index in 0..self.subs.capacity() {
-            if self.subs.contains(index) {
-                action(self, Key::new(index));
+            if let Some(key) = self.subs.key_at(index) {
+                action(self, key);
             }
         }
     }
 
-    pub(super) fn begin_life(&mut self, slot: Key) {
+    pub(super) fn begin_life(&mut self, slot: SlotKey) {
         if self.lifetimes.is_some() {
-            let class = usize::from(self.slots[slot.index()].class) % CLASSES;
+            let class = usize::from(self.slots[slot].class) % CLASSES;
             self.lives[class].push_back(&mut self.slots, slot);
         }
     }
     #[inline]
-    pub(super) fn end_life(&mut self, slot: Key) {
+    pub(super) fn end_life(&mut self, slot: SlotKey) {
         if self.lifetimes.is_some() {
-            let entry = &self.slots[slot.index()];
+            let entry = &self.slots[slot];
             if entry.life.is_linked() {
                 self.lives[usize::from(entry.class)].remove(&mut self.slots, slot);
             }

@@ -124,8 +124,8 @@ impl<F: Form> Drop for Inner<F> {
         }
         let state = self.state.get_mut();
         let slots = std::mem::take(&mut state.slots);
-        let left = slots.into_iter().map(|(_, slot)| {
-            let meta = state.subs[slot.key.index()].metadata.clone();
+        let left = slots.into_values().map(|slot| {
+            let meta = state.subs[slot.key].metadata.clone();
             Dead { slot: None, content: slot.content, meta }
         });
         let left: Vec<_> = left.collect();

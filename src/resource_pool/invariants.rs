@@ -2,9 +2,9 @@
 
 use super::factory::Form;
 use super::options::WhenExhausted;
-use super::slot::{Content, InAge, InIdle, Slot, SlotState, Sub};
+use super::slot::{Content, InAge, InIdle, Slot, SlotState, Sub, SubKey};
 use super::state::State;
-use crate::collections::slab_list::{Key, List};
+use crate::collections::list::List;
 use crate::section::{Invariant, invariants};
 
 impl<F: Form> State<F> {
@@ -25,7 +25,7 @@ impl<F: Form> State<F> {
         "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging;
     };
 
-    fn count(&self, of: Option<Key>, is: impl Fn(SlotState) -> bool) -> usize {
+    fn count(&self, of: Option<SubKey>, is: impl Fn(SlotState) -> bool) -> usize {
         let slots = self.slots.iter().map(|(_, slot)| slot);
         slots.filter(|slot| of.is_none_or(|key| key == slot.key) && is(slot.state)).count()
     }
@@ -33,14 +33,14 @@ impl<F: Form> State<F> {
     fn exact(&self) -> bool {
         !self.resized && !self.options.remove_abandoned
     }
-    fn all_keys(&self, holds: impl Fn(Key, &Sub<F>) -> bool) -> bool {
-        self.subs.iter().all(|(index, sub)| holds(Key::new(index), sub))
+    fn all_keys(&self, holds: impl Fn(SubKey, &Sub<F>) -> bool) -> bool {
+        self.subs.iter().all(|(key, sub)| holds(key, sub))
     }
     fn all_slots(&self, holds: impl Fn(&Slot<F>) -> bool) -> bool {
         self.slots.iter().all(|(_, slot)| holds(slot))
     }
     /// Returns whether the key is eligible in an open pool and has not more loans than a lowered `max_active`.
-    fn could_be_served(&self, key: Key, sub: &Sub<F>) -> bool {
+    fn could_be_served(&self, key: SubKey, sub: &Sub<F>) -> bool {
         let grows = self.options.when_exhausted == WhenExhausted::Grow;
         let lowered = !grows && sub.active > self.limits.max_active;
         !self.closed && !lowered && self.is_eligible(key)
@@ -119,11 +119,11 @@ fn closed<F: Form>(state: &State<F>) -> bool {
 fn idle_order<F: Form>(state: &State<F>) -> bool {
     // Compared pair by pair: a test for allocations runs with the invariants.
     let of_key = |list: &List<InIdle>| {
-        let slots = list.iter(&state.slots).map(|slot| &state.slots[slot.index()]);
+        let slots = list.iter(&state.slots).map(|slot| &state.slots[slot]);
         slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
     };
     let of_all = |list: &List<InAge>| {
-        let slots = list.iter(&state.slots).map(|slot| &state.slots[slot.index()]);
+        let slots = list.iter(&state.slots).map(|slot| &state.slots[slot]);
         slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
     };
     state.all_keys(|_, sub| of_key(&sub.idle))
@@ -144,7 +144,8 @@ fn waiting<F: Form>(state: &State<F>) -> bool {
 }
 
 fn line<F: Form>(state: &State<F>) -> bool {
-    let ticket = |key: Key| state.line.iter().find(|(_, other)| *other == key).map(|line| line.0);
+    let ticket =
+        |key: SubKey| state.line.iter().find(|(_, other)| *other == key).map(|line| line.0);
     state.all_keys(|key, _| ticket(key) == state.ticket_in_line(key))
 }
 

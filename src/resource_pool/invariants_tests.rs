@@ -1,11 +1,10 @@
 //! Breaks every invariant on purpose, in a pool in which all of them hold, and checks that its assertion fires.
 
 use super::factory::ResourceFactory;
-use super::slot::SlotState;
+use super::slot::{SlotKey, SlotState, SubKey};
 use super::state::State;
 use super::{Borrowed, KeyedResourcePool, ResourcePool};
 use crate::clock::{ManualClock, Time};
-use crate::collections::slab_list::Key;
 use crate::section::{Guarded, broken, check_breaks};
 use std::future::Future;
 use std::mem::{ManuallyDrop, forget};
@@ -79,12 +78,12 @@ fn of_one(fair: bool, spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     pool.inner().state.break_state(|state| look(state, spoil))
 }
 
-fn slot(all: &TheState, state: SlotState) -> usize {
+fn slot(all: &TheState, state: SlotState) -> SlotKey {
     let found = all.slots.iter().find(|(_, slot)| slot.state == state);
     found.expect("a slot in this state").0
 }
-fn sub(all: &TheState, state: SlotState) -> usize {
-    all.slots[slot(all, state)].key.index()
+fn sub(all: &TheState, state: SlotState) -> SubKey {
+    all.slots[slot(all, state)].key
 }
 
 type Break = fn(&mut TheState);
@@ -97,11 +96,11 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         ("INV-RP-COUNTS", In::Keyed, |s| s.idle += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| s.leaving += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| s.tested += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].total += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].active += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].adding += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].leaving += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[0].outside += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].total += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].active += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].adding += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].leaving += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].outside += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| {
             let lent = slot(s, SlotState::Lent);
             s.slots[lent].state = SlotState::Reclaimed;
@@ -125,23 +124,23 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         }),
         ("INV-RP-EPOCH", In::Keyed, |s| s.epoch += 1),
         ("INV-RP-LIFETIME", In::Keyed, |s| {
-            let lent = Key::new(slot(s, SlotState::Lent));
+            let lent = slot(s, SlotState::Lent);
             s.end_life(lent);
         }),
         ("INV-RP-IDLE-ORDER", In::Keyed, |s| {
             let first = s.subs[sub(s, SlotState::Idle)].idle.front().expect("two are idle");
-            s.slots[first.index()].since = Time::default().plus(Duration::from_secs(5));
+            s.slots[first].since = Time::default().plus(Duration::from_secs(5));
         }),
         ("INV-RP-IDLE-ORDER", In::Keyed, |s| {
             let first = s.by_age.front().expect("two are idle");
             s.by_age.remove(&mut s.slots, first);
         }),
         ("INV-RP-LINE", In::Keyed, |s| {
-            s.line.set(&mut s.subs, Key::new(1), Some(7));
+            s.line.set(&mut s.subs, SubKey::new(1), Some(7));
         }),
         ("INV-RP-LINE", In::Keyed, |s| s.limits.max_active = 2),
         ("INV-RP-LINE", In::Keyed, |s| {
-            s.line.set(&mut s.subs, Key::FIRST, Some(7));
+            s.line.set(&mut s.subs, SubKey::FIRST, Some(7));
         }),
         ("INV-RP-WAITING", In::Keyed, |s| s.waiting += 1),
         ("INV-RP-WAITING", In::Unfair, |s| s.retrying += 1),

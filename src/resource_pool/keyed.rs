@@ -121,7 +121,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn num_active_of(&self, key: &K) -> usize {
-        let active = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].active);
+        let active = self.inner().with_known_key(key, |s, key, _| s.subs[key].active);
         active.unwrap_or(0)
     }
     /// Returns how many resources of the key are idle.
@@ -129,7 +129,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn num_idle_of(&self, key: &K) -> usize {
-        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].idle.len());
+        let idle = self.inner().with_known_key(key, |s, key, _| s.subs[key].idle.len());
         idle.unwrap_or(0)
     }
     /// Returns how many borrowers of the key wait for their turn.
@@ -137,7 +137,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn num_waiting_of(&self, key: &K) -> usize {
-        let waiting = self.inner().with_known_key(key, |s, key, _| s.subs[key.index()].queue.len());
+        let waiting = self.inner().with_known_key(key, |s, key, _| s.subs[key].queue.len());
         waiting.unwrap_or(0)
     }
     /// Returns how many keys have a resource, a waiter or a look-up.

@@ -13,9 +13,9 @@
 use super::effects::{Effect, Effects};
 use super::factory::Form;
 use super::inner::Inner;
-use super::slot::{OfHash, Shared, Sub};
+use super::slot::{OfHash, Shared, Sub, SubKey};
 use super::state::State;
-use crate::collections::slab_list::{Key, List};
+use crate::collections::list::List;
 use crate::section::Guarded;
 use crate::sync::has_failed;
 use crate::user_code::UserValue;
@@ -25,7 +25,7 @@ use std::hash::{BuildHasher, Hash};
 struct Search<'p, F: Form> {
     pool: &'p Inner<F>,
     hash: u64,
-    held: Option<Key>,
+    held: Option<SubKey>,
 }
 
 impl<F: Form> Search<'_, F>
@@ -33,7 +33,7 @@ where
     F::Metadata: Eq,
 {
     /// Returns the next equal entry. At the end of the list it returns `None` and holds the last entry.
-    fn find_next(&mut self, metadata: &F::Metadata) -> Option<Key> {
+    fn find_next(&mut self, metadata: &F::Metadata) -> Option<SubKey> {
         loop {
             let (hash, held) = (self.hash, self.held);
             let (key, theirs) = self.pool.critical(|state, fx| state.hold_next(hash, held, fx))?;
@@ -49,8 +49,8 @@ impl<F: Form> Search<'_, F> {
     /// Runs `section` with the held key, and releases it.
     fn end<R>(
         mut self,
-        key: Key,
-        section: impl FnOnce(&mut State<F>, Key, &mut Effects<F>) -> R,
+        key: SubKey,
+        section: impl FnOnce(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> R {
         self.held = None;
         self.pool.critical(|state, fx| {
@@ -70,7 +70,7 @@ impl<F: Form> Drop for Search<'_, F> {
 }
 
 /// The one key of a pool without keys.
-pub(super) const THE_KEY: Key = Key::FIRST;
+pub(super) const THE_KEY: SubKey = SubKey::FIRST;
 
 /// The key that a call is about.
 pub(super) trait Select<F: Form> {
@@ -78,7 +78,7 @@ pub(super) trait Select<F: Form> {
     fn select<R>(
         self,
         pool: &Inner<F>,
-        section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
+        section: impl FnMut(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> R;
 }
 
@@ -90,7 +90,7 @@ impl<F: Form> Select<F> for TheKey {
     fn select<R>(
         self,
         pool: &Inner<F>,
-        mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
+        mut section: impl FnMut(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> R {
         pool.critical(|state, fx| section(state, THE_KEY, fx))
     }
@@ -104,7 +104,7 @@ where
     fn select<R>(
         self,
         pool: &Inner<F>,
-        section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
+        section: impl FnMut(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> R {
         pool.with_key(self, section)
     }
@@ -122,7 +122,7 @@ where
     pub(super) fn with_key<R>(
         &self,
         metadata: &F::Metadata,
-        mut section: impl FnMut(&mut State<F>, Key, &mut Effects<F>) -> R,
+        mut section: impl FnMut(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> R {
         let mut search = self.search(metadata);
         let mut owned = None;
@@ -147,7 +147,7 @@ where
     pub(super) fn with_known_key<R>(
         &self,
         metadata: &F::Metadata,
-        section: impl FnOnce(&mut State<F>, Key, &mut Effects<F>) -> R,
+        section: impl FnOnce(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> Option<R> {
         let mut search = self.search(metadata);
         let key = search.find_next(metadata)?;
@@ -157,7 +157,7 @@ where
 
 impl<F: Form> State<F> {
     /// Returns the entry of this hash behind `held`, or the first one.
-    fn next_of_hash(&self, hash: u64, held: Option<Key>) -> Option<Key> {
+    fn next_of_hash(&self, hash: u64, held: Option<SubKey>) -> Option<SubKey> {
         match held {
             Some(held) => List::<OfHash>::after(&self.subs, held),
             None => self.keys.get(&hash).and_then(List::front),
@@ -168,11 +168,11 @@ impl<F: Form> State<F> {
     fn hold_next(
         &mut self,
         hash: u64,
-        held: Option<Key>,
+        held: Option<SubKey>,
         fx: &mut Effects<F>,
-    ) -> Option<(Key, Shared<F::Metadata>)> {
+    ) -> Option<(SubKey, Shared<F::Metadata>)> {
         let next = self.next_of_hash(hash, held)?;
-        let sub = &mut self.subs[next.index()];
+        let sub = &mut self.subs[next];
         sub.held += 1;
         let metadata = sub.metadata.clone();
         if let Some(held) = held {
@@ -181,8 +181,8 @@ impl<F: Form> State<F> {
         Some((next, metadata))
     }
 
-    fn release(&mut self, key: Key, fx: &mut Effects<F>) {
-        self.subs[key.index()].held -= 1;
+    fn release(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        self.subs[key].held -= 1;
         self.forget_if_empty(key, fx);
     }
 
@@ -191,21 +191,21 @@ impl<F: Form> State<F> {
         &mut self,
         hash: u64,
         metadata: &Shared<F::Metadata>,
-        held: Option<Key>,
-    ) -> Option<Key> {
+        held: Option<SubKey>,
+    ) -> Option<SubKey> {
         if self.next_of_hash(hash, held).is_some() {
             return None;
         }
         self.keys_created += 1;
         let sub = Sub::new(self.keys_created, metadata.clone(), hash);
-        let key = Key::new(self.subs.insert(sub));
+        let key = self.subs.insert(sub);
         self.keys.entry(hash).or_default().push_back(&mut self.subs, key);
         Some(key)
     }
 
     /// Forgets the key if it is unused.
-    pub(super) fn forget_if_empty(&mut self, key: Key, fx: &mut Effects<F>) {
-        let Some(sub) = self.subs.get_mut(key.index()).filter(|sub| !sub.permanent) else { return };
+    pub(super) fn forget_if_empty(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        let Some(sub) = self.subs.get_mut(key).filter(|sub| !sub.permanent) else { return };
         sub.made &= sub.total > 0;
         let unused = sub.queue.is_empty() && sub.retrying == 0;
         if !unused || sub.total > 0 || sub.outside > 0 || sub.held > 0 {
@@ -219,7 +219,7 @@ impl<F: Form> State<F> {
                 self.keys.remove(&hash);
             }
         }
-        let sub = self.subs.remove(key.index());
+        let sub = self.subs.remove(key);
         fx.push(Effect::Forget(sub.metadata));
     }
 }

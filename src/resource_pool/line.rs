@@ -22,10 +22,9 @@ use super::effects::{Effect, Effects};
 use super::error::Refusal;
 use super::factory::Form;
 use super::options::WhenExhausted;
-use super::slot::Sub;
+use super::slot::{Sub, SubKey};
 use super::state::{Outcome, State, Step, WaitForTurn};
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::{Arrival, Queue};
+use crate::collections::wait_queue::{Arrival, Queue, WaiterKey};
 use crate::section::Patience;
 
 /// How many races a waiter may lose in an unfair pool, by default: a newcomer overtakes it, or it retries too late.
@@ -43,8 +42,13 @@ impl<F: Form> State<F> {
     }
 
     #[cold]
-    pub(super) fn wait(&mut self, key: Key, patience: &Patience, fx: &mut Effects<F>) -> Step<F> {
-        let queue = &mut self.subs[key.index()].queue;
+    pub(super) fn wait(
+        &mut self,
+        key: SubKey,
+        patience: &Patience,
+        fx: &mut Effects<F>,
+    ) -> Step<F> {
+        let queue = &mut self.subs[key].queue;
         let waiter = match *patience {
             Patience::None => return Step::Refused(Refusal::WouldBlock),
             _ if self.options.when_exhausted == WhenExhausted::Fail => {
@@ -78,16 +82,16 @@ impl<F: Form> State<F> {
                 self.serve_creation(key, fx);
                 continue;
             }
-            let outcome = if self.is_served_directly(&self.subs[key.index()]) {
+            let outcome = if self.is_served_directly(&self.subs[key]) {
                 // The first cannot be served only if neither a resource nor a place is free: then no other can.
                 let Some(grant) = self.grant(key, fx) else { return };
                 Outcome::Granted(grant)
             } else {
                 self.retrying += 1;
-                self.subs[key.index()].retrying += 1;
+                self.subs[key].retrying += 1;
                 Outcome::Retry
             };
-            let queue = &mut self.subs[key.index()].queue;
+            let queue = &mut self.subs[key].queue;
             fx.push(Effect::Wake(self.waiters.resolve_front(queue, outcome)));
             self.waiting -= 1;
             self.update_line(key);
@@ -100,13 +104,13 @@ impl<F: Form> State<F> {
         (self.idle - self.tested).saturating_add(places)
     }
 
-    pub(super) fn first_in_line(&self) -> Option<Key> {
+    pub(super) fn first_in_line(&self) -> Option<SubKey> {
         self.line.first().map(|(_, key)| key)
     }
 
     /// Returns whether the key has a waiter and its own limits leave room.
-    pub(super) fn is_eligible(&self, key: Key) -> bool {
-        let sub = &self.subs[key.index()];
+    pub(super) fn is_eligible(&self, key: SubKey) -> bool {
+        let sub = &self.subs[key];
         let room = self.limits.max_total_per_key.saturating_sub(sub.total);
         !sub.queue.is_empty()
             && sub.available().saturating_add(room) > sub.retrying
@@ -123,39 +127,39 @@ impl<F: Form> State<F> {
     }
 
     /// Puts the key into the line or out of it. Called after its counts or its oldest waiter have changed.
-    pub(super) fn update_line(&mut self, key: Key) {
+    pub(super) fn update_line(&mut self, key: SubKey) {
         let ticket = self.ticket_in_line(key);
         self.line.set(&mut self.subs, key, ticket);
     }
 
     /// Returns whether the key's oldest borrower that could be served creates, and would take an idle resource instead.
-    fn creation_is_first(&self, key: Key) -> bool {
+    fn creation_is_first(&self, key: SubKey) -> bool {
         let waits = self.waiting_ticket(key);
         self.creating_ticket(key).is_some_and(|creates| waits.is_none_or(|waits| creates < waits))
     }
 
     /// Returns the ticket of the key's oldest borrower that could use what becomes free.
-    pub(super) fn ticket_in_line(&self, key: Key) -> Option<u64> {
+    pub(super) fn ticket_in_line(&self, key: SubKey) -> Option<u64> {
         let waits = self.waiting_ticket(key);
         waits.into_iter().chain(self.creating_ticket(key)).min()
     }
-    fn waiting_ticket(&self, key: Key) -> Option<u64> {
+    fn waiting_ticket(&self, key: SubKey) -> Option<u64> {
         match self.is_eligible(key) {
-            true => self.waiters.front_ticket(&self.subs[key.index()].queue),
+            true => self.waiters.front_ticket(&self.subs[key].queue),
             false => None,
         }
     }
 
     /// A newcomer was served before the oldest waiter of its key.
     #[cold]
-    pub(super) fn overtake(&mut self, key: Key, fx: &mut Effects<F>) {
-        self.waiters.overtake_front(&self.subs[key.index()].queue);
+    pub(super) fn overtake(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        self.waiters.overtake_front(&self.subs[key].queue);
         self.counts_changed(key, fx);
     }
 
     /// Ends each change of a key's counts: serves the line.
     #[inline]
-    pub(super) fn counts_changed(&mut self, key: Key, fx: &mut Effects<F>) {
+    pub(super) fn counts_changed(&mut self, key: SubKey, fx: &mut Effects<F>) {
         if self.has_line() {
             self.update_line(key);
             self.settle(fx);
@@ -165,7 +169,7 @@ impl<F: Form> State<F> {
     /// Serves a waiter that retries, or puts it back into its queue.
     pub(super) fn retry(
         &mut self,
-        key: Key,
+        key: SubKey,
         arrival: Arrival,
         is_thread: bool,
         fx: &mut Effects<F>,
@@ -174,12 +178,12 @@ impl<F: Form> State<F> {
         let step = if self.closed {
             Step::Refused(Refusal::Closed)
         } else if let Some(grant) =
-            self.may_lend(&self.subs[key.index()]).then(|| self.grant(key, fx)).flatten()
+            self.may_lend(&self.subs[key]).then(|| self.grant(key, fx)).flatten()
         {
             self.pick_up(grant, Some(arrival.ticket), fx)
         } else {
             // It lost the race, and returns to its place.
-            let queue = &mut self.subs[key.index()].queue;
+            let queue = &mut self.subs[key].queue;
             let waiter = self.waiters.requeue(queue, is_thread, arrival.ticket);
             self.waiters.set_lost(waiter, arrival.lost.saturating_add(1));
             self.waiting += 1;
@@ -192,14 +196,14 @@ impl<F: Form> State<F> {
         step
     }
 
-    pub(super) fn end_retry(&mut self, key: Key) {
+    pub(super) fn end_retry(&mut self, key: SubKey) {
         self.retrying -= 1;
-        self.subs[key.index()].retrying -= 1;
+        self.subs[key].retrying -= 1;
     }
 
     /// Removes a waiter that gives up, and passes its grant on (PROP-RP-LATE-GRANT).
-    pub(super) fn give_up(&mut self, key: Key, waiter: Key, fx: &mut Effects<F>) {
-        let (outcome, waker) = match self.subs.get_mut(key.index()) {
+    pub(super) fn give_up(&mut self, key: SubKey, waiter: WaiterKey, fx: &mut Effects<F>) {
+        let (outcome, waker) = match self.subs.get_mut(key) {
             Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),
             // It was resolved by a close, and its key was forgotten since: it is in no queue.
             None => self.waiters.cancel(&mut Queue::default(), waiter),

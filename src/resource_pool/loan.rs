@@ -3,14 +3,13 @@
 use super::factory::Form;
 use super::inner::Inner;
 use super::observed::Began;
-use super::slot::Meta;
-use crate::collections::slab_list::Key;
+use super::slot::{Meta, SlotKey};
 use std::sync::Arc;
 
 /// A resource and its slot. Boxed when the resource is created, so that only its address moves, and a guard is two
 /// words.
 pub(crate) struct Loan<F: Form> {
-    pub(super) slot: Key,
+    pub(super) slot: SlotKey,
     pub(super) meta: Meta<F>,
     /// The last return neither tested nor passivated it: the next borrower has to.
     pub(super) unclean: bool,
@@ -22,7 +21,7 @@ pub(crate) struct Loan<F: Form> {
 }
 
 impl<F: Form> Loan<F> {
-    pub(super) fn new(slot: Key, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
+    pub(super) fn new(slot: SlotKey, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
         Box::new(Loan { slot, meta, unclean: false, began: Began::default(), home: None, resource })
     }
 

@@ -25,24 +25,29 @@
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
-use super::slot::{GivesWay, Slot, SlotState};
+use super::slot::{GivesWay, Slot, SlotKey, SlotState, SubKey};
 use super::state::{Grant, Outcome, State};
-use crate::collections::slab_list::Key;
+use crate::collections::wait_queue::WaiterKey;
 
 impl<F: Form> State<F> {
     /// Returns the ticket of the oldest borrower that creates, if a resource of its key is idle.
-    pub(super) fn creating_ticket(&self, key: Key) -> Option<u64> {
-        let sub = &self.subs[key.index()];
+    pub(super) fn creating_ticket(&self, key: SubKey) -> Option<u64> {
+        let sub = &self.subs[key];
         sub.creating.first().filter(|_| sub.available() > 0).map(|(ticket, _)| ticket)
     }
 
     /// A borrower waits for a resource that comes back, beside its creation.
-    pub(super) fn join_creating(&mut self, slot: Key, ticket: u64, fx: &mut Effects<F>) -> Key {
+    pub(super) fn join_creating(
+        &mut self,
+        slot: SlotKey,
+        ticket: u64,
+        fx: &mut Effects<F>,
+    ) -> WaiterKey {
         let waiter = self.waiters.add_task();
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         let key = entry.key;
         entry.waiter = Some(waiter);
-        self.subs[key.index()].creating.set(&mut self.slots, slot, Some(ticket));
+        self.subs[key].creating.set(&mut self.slots, slot, Some(ticket));
         self.creating += 1;
         // A resource may have come back since the creation began.
         self.update_line(key);
@@ -51,11 +56,11 @@ impl<F: Form> State<F> {
     }
 
     /// The borrower's own creation has ended, or the borrower leaves.
-    pub(super) fn leave_creating(&mut self, slot: Key) {
-        let entry = &mut self.slots[slot.index()];
+    pub(super) fn leave_creating(&mut self, slot: SlotKey) {
+        let entry = &mut self.slots[slot];
         let key = entry.key;
         entry.waiter = None;
-        self.subs[key.index()].creating.set(&mut self.slots, slot, None);
+        self.subs[key].creating.set(&mut self.slots, slot, None);
         self.creating -= 1;
         self.update_line(key);
     }
@@ -63,19 +68,19 @@ impl<F: Form> State<F> {
     /// Grants an idle resource of the key to the oldest borrower that creates (PROP-RP-FIRST-BACK). Its loan passes
     /// from its creation to the resource, so `active` stays.
     #[cold]
-    pub(super) fn serve_creation(&mut self, key: Key, fx: &mut Effects<F>) {
+    pub(super) fn serve_creation(&mut self, key: SubKey, fx: &mut Effects<F>) {
         let Some(next) = self.next_fresh_idle(key, true, fx) else {
             return self.update_line(key);
         };
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         let slot = sub.creating.pop_first(&mut self.slots).expect("it is in line");
         self.creating -= 1;
-        let waiter = self.slots[slot.index()].waiter.take().expect("it waits");
+        let waiter = self.slots[slot].waiter.take().expect("it waits");
         self.end_loan(slot);
         self.orphan(slot, GivesWay::No);
         self.remove_idle(next);
-        self.slots[next.index()].state = SlotState::Lent;
-        self.subs[key.index()].active += 1;
+        self.slots[next].state = SlotState::Lent;
+        self.subs[key].active += 1;
         self.active += 1;
         let grant = Outcome::Granted(Grant { slot: next, victim: None });
         fx.push(Effect::Wake(self.waiters.resolve(waiter, grant)));
@@ -86,18 +91,18 @@ impl<F: Form> State<F> {
     }
 
     /// Turns the place of a borrower's creation into that of an orphaned one.
-    fn orphan(&mut self, slot: Key, gives_way: GivesWay) {
-        let entry = &mut self.slots[slot.index()];
+    fn orphan(&mut self, slot: SlotKey, gives_way: GivesWay) {
+        let entry = &mut self.slots[slot];
         entry.state = SlotState::Adding;
         let key = entry.key;
-        self.subs[key.index()].adding += 1;
+        self.subs[key].adding += 1;
         self.push_orphan(slot, gives_way);
     }
 
-    pub(super) fn push_orphan(&mut self, slot: Key, gives_way: GivesWay) {
-        let entry = &mut self.slots[slot.index()];
+    pub(super) fn push_orphan(&mut self, slot: SlotKey, gives_way: GivesWay) {
+        let entry = &mut self.slots[slot];
         entry.gives_way = gives_way;
-        let of_key = &mut self.subs[entry.key.index()];
+        let of_key = &mut self.subs[entry.key];
         match gives_way {
             GivesWay::No => {
                 of_key.orphans.push_back(&mut self.slots, slot);
@@ -115,28 +120,33 @@ impl<F: Form> State<F> {
     }
 
     /// Notes that the orphaned creation takes long, so it may hang: it gives way to a borrower without room.
-    pub(super) fn note_overdue(&mut self, slot: Key, fx: &mut Effects<F>) {
-        if !self.slots[slot.index()].age.is_linked() {
+    pub(super) fn note_overdue(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        if !self.slots[slot].age.is_linked() {
             // It gave way meanwhile.
             return;
         }
         let waiter = self.end_orphan(slot);
-        self.slots[slot.index()].waiter = waiter;
+        self.slots[slot].waiter = waiter;
         self.push_orphan(slot, GivesWay::Always);
-        self.make_way_for_line(self.slots[slot.index()].key, fx);
+        self.make_way_for_line(self.slots[slot].key, fx);
     }
 
     /// Returns an orphaned creation of the key.
-    pub(super) fn orphan_of(&self, key: Key) -> Option<Key> {
-        let sub = &self.subs[key.index()];
+    pub(super) fn orphan_of(&self, key: SubKey) -> Option<SlotKey> {
+        let sub = &self.subs[key];
         sub.orphans.front().or_else(|| sub.overdue.front())
     }
 
     /// Leaves a borrower's creation. Returns whether the pool drives it on; if not, the caller drops it, and then gives
     /// its place back.
-    pub(super) fn leave_creation(&mut self, slot: Key, drives: bool, fx: &mut Effects<F>) -> bool {
-        let Slot { state, key, epoch, .. } = self.slots[slot.index()];
-        let sub = &self.subs[key.index()];
+    pub(super) fn leave_creation(
+        &mut self,
+        slot: SlotKey,
+        drives: bool,
+        fx: &mut Effects<F>,
+    ) -> bool {
+        let Slot { state, key, epoch, .. } = self.slots[slot];
+        let sub = &self.subs[key];
         let beside = sub.idle.len() + sub.adding - usize::from(state == SlotState::Adding);
         if !drives || self.closed || epoch != self.epoch || beside >= self.limits.max_idle() {
             return false;
@@ -159,8 +169,13 @@ impl<F: Form> State<F> {
     }
 
     /// Leaves a creation for the idle list. Returns whether the pool drives it on.
-    pub(super) fn leave_addition(&mut self, slot: Key, drives: bool, fx: &mut Effects<F>) -> bool {
-        let entry = &mut self.slots[slot.index()];
+    pub(super) fn leave_addition(
+        &mut self,
+        slot: SlotKey,
+        drives: bool,
+        fx: &mut Effects<F>,
+    ) -> bool {
+        let entry = &mut self.slots[slot];
         // A refill may have given way already.
         if !drives || self.closed || entry.state != SlotState::Adding {
             return false;
@@ -177,13 +192,13 @@ impl<F: Form> State<F> {
     }
 
     /// Ends an orphaned creation. Returns the task that drives it on, if it has begun.
-    pub(super) fn end_orphan(&mut self, slot: Key) -> Option<Key> {
-        let entry = &mut self.slots[slot.index()];
+    pub(super) fn end_orphan(&mut self, slot: SlotKey) -> Option<WaiterKey> {
+        let entry = &mut self.slots[slot];
         if !entry.age.is_linked() {
             return None;
         }
         let waiter = entry.waiter.take();
-        let sub = &mut self.subs[entry.key.index()];
+        let sub = &mut self.subs[entry.key];
         let (of_key, of_all) = match entry.gives_way {
             GivesWay::Always => (&mut sub.overdue, &mut self.overdue),
             _ => (&mut sub.orphans, &mut self.orphans),
@@ -194,13 +209,13 @@ impl<F: Form> State<F> {
     }
 
     /// Has an orphaned creation dropped by its task. Its place counts until then.
-    pub(super) fn drop_orphan(&mut self, slot: Key, fx: &mut Effects<F>) {
+    pub(super) fn drop_orphan(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
         let waiter = self.end_orphan(slot);
         self.end_life(slot);
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         entry.state = SlotState::Leaving;
         let key = entry.key;
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         sub.adding -= 1;
         sub.leaving += 1;
         self.leaving += 1;
@@ -213,8 +228,8 @@ impl<F: Form> State<F> {
     }
 
     /// Makes an orphaned creation give way to a waiter of the key, if only the totals keep the waiter from creating.
-    pub(super) fn make_way(&mut self, key: Key, fx: &mut Effects<F>) {
-        let sub = &self.subs[key.index()];
+    pub(super) fn make_way(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        let sub = &self.subs[key];
         if sub.queue.is_empty() || !self.may_lend(sub) {
             return;
         }
@@ -225,7 +240,7 @@ impl<F: Form> State<F> {
         } else {
             return;
         };
-        let was_given_up = |slot: &Key| self.slots[slot.index()].gives_way == GivesWay::UnlessLast;
+        let was_given_up = |slot: &SlotKey| self.slots[*slot].gives_way == GivesWay::UnlessLast;
         let left_last = left_last.filter(was_given_up).filter(|_| number > 1);
         if let Some(orphan) = overdue.or(left_last) {
             self.drop_orphan(orphan, fx);
@@ -233,7 +248,7 @@ impl<F: Form> State<F> {
     }
 
     /// The same for the waiters of the key, and else for the oldest waiter, after a creation of the key was left.
-    fn make_way_for_line(&mut self, key: Key, fx: &mut Effects<F>) {
+    fn make_way_for_line(&mut self, key: SubKey, fx: &mut Effects<F>) {
         self.make_way(key, fx);
         if let Some(first) = self.first_in_line().filter(|first| *first != key) {
             self.make_way(first, fx);

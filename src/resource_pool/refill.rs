@@ -21,10 +21,9 @@ use super::effects::{Dead, Effect, Effects};
 use super::error::AddError;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, GivesWay, Meta, Slot, SlotState, Standing, Sub};
+use super::slot::{Content, GivesWay, Meta, Slot, SlotKey, SlotState, Standing, Sub, SubKey};
 use super::state::State;
 use crate::clock::Time;
-use crate::collections::slab_list::Key;
 use std::time::Duration;
 
 /// The back-off after a first failure.
@@ -33,8 +32,8 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
 /// A slot to create an idle resource in, and its key.
 pub(super) struct Vacancy<F: Form> {
-    pub(super) slot: Key,
-    pub(super) key: Key,
+    pub(super) slot: SlotKey,
+    pub(super) key: SubKey,
     pub(super) meta: Meta<F>,
 }
 
@@ -70,8 +69,8 @@ impl<F: Form> State<F> {
     }
 
     /// Updates the key's place among the keys below their minimum.
-    pub(super) fn watch_minimum(&mut self, key: Key, fx: &mut Effects<F>) {
-        let sub = &self.subs[key.index()];
+    pub(super) fn watch_minimum(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        let sub = &self.subs[key];
         let below = self.is_below_minimum(sub);
         let later = sub.back_off_until;
         self.stand_below_minimum(key, below.then_some(Standing { later }));
@@ -82,8 +81,8 @@ impl<F: Form> State<F> {
         }
     }
 
-    fn stand_below_minimum(&mut self, key: Key, standing: Option<Standing>) {
-        let stood = std::mem::replace(&mut self.subs[key.index()].standing, standing);
+    fn stand_below_minimum(&mut self, key: SubKey, standing: Option<Standing>) {
+        let stood = std::mem::replace(&mut self.subs[key].standing, standing);
         if stood == standing {
             return;
         }
@@ -104,7 +103,7 @@ impl<F: Form> State<F> {
     }
 
     /// Removes a forgotten key from the keys below their minimum.
-    pub(super) fn forget_refills(&mut self, key: Key) {
+    pub(super) fn forget_refills(&mut self, key: SubKey) {
         self.stand_below_minimum(key, None);
     }
 
@@ -136,7 +135,7 @@ impl<F: Form> State<F> {
         }
         if let Some((until, key)) = self.backing_off.first() {
             if self.clock.now() >= until {
-                self.subs[key.index()].back_off_until = None;
+                self.subs[key].back_off_until = None;
                 self.watch_minimum(key, fx);
                 return NextRefill::Again;
             }
@@ -148,18 +147,18 @@ impl<F: Form> State<F> {
         NextRefill::This(vacancy)
     }
 
-    fn vacancy(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
+    fn vacancy(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
         let slot = self.reserve_idle(key, fx)?;
-        let sub = &self.subs[key.index()];
+        let sub = &self.subs[key];
         Some(Vacancy { slot, key, meta: sub.metadata.clone() })
     }
 
-    fn first_below_minimum(&self) -> Option<Key> {
+    fn first_below_minimum(&self) -> Option<SubKey> {
         self.below_minimum.front().filter(|_| self.has_room())
     }
 
     /// Returns when the next key can be refilled, and which.
-    pub(super) fn next_refill_due(&self) -> Option<(Time, Key)> {
+    pub(super) fn next_refill_due(&self) -> Option<(Time, SubKey)> {
         if self.first_in_line().is_some() || !self.has_room() {
             return None;
         }
@@ -169,7 +168,7 @@ impl<F: Form> State<F> {
 
     pub(super) fn begin_add(
         &mut self,
-        key: Key,
+        key: SubKey,
         fx: &mut Effects<F>,
     ) -> Result<Vacancy<F>, AddError<F::Error>> {
         if self.closed {
@@ -179,8 +178,8 @@ impl<F: Form> State<F> {
     }
 
     /// Reserves a slot for a new idle resource.
-    fn reserve_idle(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Key> {
-        let sub = &self.subs[key.index()];
+    fn reserve_idle(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<SlotKey> {
+        let sub = &self.subs[key];
         if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
             return None;
         }
@@ -188,7 +187,7 @@ impl<F: Form> State<F> {
             return None;
         }
         let slot = self.reserve(key, SlotState::Adding);
-        self.subs[key.index()].adding += 1;
+        self.subs[key].adding += 1;
         if self.waiting > 0 {
             self.update_line(key);
         }
@@ -199,21 +198,26 @@ impl<F: Form> State<F> {
     }
 
     /// Ends a creation for the idle list: `content` is empty if it failed.
-    pub(super) fn added(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) -> Arrival {
-        let Slot { key, state, .. } = self.slots[slot.index()];
+    pub(super) fn added(
+        &mut self,
+        slot: SlotKey,
+        content: Content<F>,
+        fx: &mut Effects<F>,
+    ) -> Arrival {
+        let Slot { key, state, .. } = self.slots[slot];
         if state == SlotState::Leaving {
             // It gave way meanwhile, and counts as leaving.
             self.drop_late(slot, content, fx);
             return Arrival::Expired;
         }
         self.end_orphan(slot);
-        self.subs[key.index()].adding -= 1;
+        self.subs[key].adding -= 1;
         if let Content::Nothing = content {
             self.remove(slot);
             self.left(key, fx);
             return Arrival::Expired;
         }
-        let arrival = match self.slots[slot.index()].expired || self.has_outlived(slot) {
+        let arrival = match self.slots[slot].expired || self.has_outlived(slot) {
             _ if self.closed => Arrival::Closed,
             true => Arrival::Expired,
             false => Arrival::InTime,
@@ -225,11 +229,11 @@ impl<F: Form> State<F> {
         arrival
     }
 
-    fn drop_late(&mut self, slot: Key, content: Content<F>, fx: &mut Effects<F>) {
+    fn drop_late(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
         match content {
             Content::Nothing => self.destroyed(slot, fx),
             Content::Ready(_) => {
-                let meta = self.subs[self.slots[slot.index()].key.index()].metadata.clone();
+                let meta = self.subs[self.slots[slot].key].metadata.clone();
                 fx.push(Effect::Destroy(Dead { slot: Some(slot), content, meta }));
             }
         }
@@ -238,8 +242,8 @@ impl<F: Form> State<F> {
     /// Notes whether a refill of the key succeeded.
     ///
     /// Call this before another section can see the slot free: it would retry at once, or forget the key.
-    pub(super) fn note_refill(&mut self, key: Key, made: bool, fx: &mut Effects<F>) {
-        let sub = &mut self.subs[key.index()];
+    pub(super) fn note_refill(&mut self, key: SubKey, made: bool, fx: &mut Effects<F>) {
+        let sub = &mut self.subs[key];
         if made {
             (sub.failures, sub.back_off_until) = (0, None);
         } else {
@@ -253,14 +257,14 @@ impl<F: Form> State<F> {
     }
 
     /// Returns whether the slot's resource is the first of its key, from which on `min_idle` applies.
-    pub(super) fn is_first_of_key(&self, slot: Key) -> bool {
-        let sub = &self.subs[self.slots[slot.index()].key.index()];
+    pub(super) fn is_first_of_key(&self, slot: SlotKey) -> bool {
+        let sub = &self.subs[self.slots[slot].key];
         self.limits.min_idle > 0 && !sub.made
     }
     /// Notes that the first resource of a key was created and is about to be lent.
-    pub(super) fn note_first_created(&mut self, slot: Key, fx: &mut Effects<F>) {
-        let key = self.slots[slot.index()].key;
-        self.subs[key.index()].made = true;
+    pub(super) fn note_first_created(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let key = self.slots[slot].key;
+        self.subs[key].made = true;
         self.watch_minimum(key, fx);
     }
 
@@ -273,8 +277,8 @@ impl<F: Form> State<F> {
             sub.standing == self.is_below_minimum(sub).then_some(Standing { later })
                 && sub.below_minimum.is_linked() == sub.standing.is_some_and(|s| s.later.is_none())
         });
-        let stands = |(until, key): (Time, Key)| {
-            self.subs[key.index()].standing == Some(Standing { later: Some(until) })
+        let stands = |(until, key): (Time, SubKey)| {
+            self.subs[key].standing == Some(Standing { later: Some(until) })
         };
         let later = keys().filter(|sub| sub.standing.is_some_and(|s| s.later.is_some()));
         right && self.backing_off.iter().all(stands) && later.count() == self.backing_off.len()

@@ -8,9 +8,8 @@ use super::inner::Inner;
 use super::keys::Select;
 use super::loan::Loan;
 use super::refill::{Arrival, NextRefill, Vacancy};
-use super::slot::{Content, Meta};
+use super::slot::{Content, Meta, SlotKey, SubKey};
 use super::time_limits::{Limit, limited};
-use crate::collections::slab_list::Key;
 use crate::section::Guarded;
 use crate::sync::has_failed;
 use crate::user_code::drop_contained;
@@ -18,15 +17,20 @@ use crate::user_code::drop_contained;
 /// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
 pub(super) struct Refilling<'p, F: Form> {
     pool: &'p Inner<F>,
-    slot: Option<Key>,
+    slot: Option<SlotKey>,
     resource: Option<F::Resource>,
     meta: Meta<F>,
     /// The key that is refilled, which notes the result; `None` for an `add`.
-    refills: Option<Key>,
+    refills: Option<SubKey>,
 }
 
 impl<'p, F: Form> Refilling<'p, F> {
-    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>, refills: Option<Key>) -> Self {
+    pub(super) fn new(
+        pool: &'p Inner<F>,
+        slot: SlotKey,
+        meta: Meta<F>,
+        refills: Option<SubKey>,
+    ) -> Self {
         Refilling { pool, slot: Some(slot), resource: None, meta, refills }
     }
     pub(super) fn overdue_limit(&self) -> Option<Limit> {
@@ -64,7 +68,7 @@ impl<'p, F: Form> Refilling<'p, F> {
         })
     }
     /// Takes the slot: from here on the caller frees it.
-    fn take_slot(&mut self) -> Key {
+    fn take_slot(&mut self) -> SlotKey {
         self.slot.take().expect("taken only when `self` is consumed")
     }
 }
@@ -105,7 +109,7 @@ impl<F: Form> Inner<F> {
     }
 
     /// Begins to create a resource in a reserved slot.
-    fn begin_fill(&self, vacancy: Vacancy<F>, refills: Option<Key>) -> InCreation<'_, F> {
+    fn begin_fill(&self, vacancy: Vacancy<F>, refills: Option<SubKey>) -> InCreation<'_, F> {
         let Vacancy { slot, meta, .. } = vacancy;
         self.begin_creation_time(slot);
         let creation = self.creation(&meta);

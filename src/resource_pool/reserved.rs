@@ -3,8 +3,7 @@
 use super::factory::Form;
 use super::inner::Inner;
 use super::loan::Loan;
-use super::slot::Meta;
-use crate::collections::slab_list::Key;
+use super::slot::{Meta, SlotKey};
 use crate::section::Guarded;
 use crate::sync::has_failed;
 
@@ -13,14 +12,14 @@ use crate::sync::has_failed;
 pub(crate) struct ReservedPlace<'p, F: Form> {
     pool: &'p Inner<F>,
     /// Absent once the place is used or given back.
-    place: Option<(Key, Meta<F>)>,
+    place: Option<(SlotKey, Meta<F>)>,
 }
 
 impl<'p, F: Form> ReservedPlace<'p, F> {
-    pub(super) fn new(pool: &'p Inner<F>, slot: Key, meta: Meta<F>) -> Self {
+    pub(super) fn new(pool: &'p Inner<F>, slot: SlotKey, meta: Meta<F>) -> Self {
         ReservedPlace { pool, place: Some((slot, meta)) }
     }
-    pub(super) fn slot(&self) -> Key {
+    pub(super) fn slot(&self) -> SlotKey {
         self.place.as_ref().expect("not used yet").0
     }
     pub(super) fn meta(&self) -> &Meta<F> {
@@ -32,10 +31,10 @@ impl<'p, F: Form> ReservedPlace<'p, F> {
         ReservedLoan::new(self.pool, Loan::new(slot, meta, resource))
     }
     /// Takes the slot: its caller now gives the place back.
-    pub(super) fn into_slot(self) -> Key {
+    pub(super) fn into_slot(self) -> SlotKey {
         self.into_parts().0
     }
-    pub(super) fn into_parts(mut self) -> (Key, Meta<F>) {
+    pub(super) fn into_parts(mut self) -> (SlotKey, Meta<F>) {
         self.place.take().expect("not used yet")
     }
 }

@@ -15,9 +15,10 @@
 use super::factory::Form;
 use super::loan::Loan;
 use crate::clock::Time;
-use crate::collections::indexed_heap::{HeapIndex, InHeap, IndexedHeap};
-use crate::collections::slab_list::{Key, Links, List, linked};
-use crate::collections::wait_queue::Queue;
+use crate::collections::arena::Key;
+use crate::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
+use crate::collections::list::{Links, List, linked};
+use crate::collections::wait_queue::{Queue, WaiterKey};
 use crate::user_code::UserValue;
 use std::panic::Location;
 use std::sync::Arc;
@@ -27,6 +28,20 @@ pub(crate) type Shared<T> = Arc<UserValue<T>>;
 
 /// The metadata of a key; in a pool without keys, of all resources.
 pub(crate) type Meta<F> = Shared<<F as Form>::Metadata>;
+
+/// Names the resources in the types of their keys.
+#[derive(Debug)]
+pub(crate) enum Slots {}
+
+/// The key of a resource.
+pub(crate) type SlotKey = Key<Slots>;
+
+/// Names the keys of the pool in the types of their keys.
+#[derive(Debug)]
+pub(crate) enum Subs {}
+
+/// The key of the entry of a key.
+pub(crate) type SubKey = Key<Subs>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotState {
@@ -64,7 +79,7 @@ impl<F: Form> Content<F> {
 
 pub(crate) struct Slot<F: Form> {
     pub(super) state: SlotState,
-    pub(super) key: Key,
+    pub(super) key: SubKey,
     pub(super) content: Content<F>,
     /// Identifies the resource: the slab reuses its keys.
     pub(super) serial: u64,
@@ -84,11 +99,11 @@ pub(crate) struct Slot<F: Form> {
     pub(super) cleared: u64,
     /// The class of its lifetime: its list in `State::lives`.
     pub(super) class: u8,
-    pub(super) idle: Links,
-    pub(super) age: Links,
-    pub(super) life: Links,
-    pub(super) lent: Links,
-    pub(super) turn: Links,
+    pub(super) idle: Links<Slots>,
+    pub(super) age: Links<Slots>,
+    pub(super) life: Links<Slots>,
+    pub(super) lent: Links<Slots>,
+    pub(super) turn: Links<Slots>,
     /// Its place among the creations of its key whose borrowers wait as well.
     pub(super) creating: HeapIndex,
     /// The call that borrowed it, and the borrower's label, where loans may look abandoned.
@@ -97,38 +112,34 @@ pub(crate) struct Slot<F: Form> {
     /// Of an orphaned creation.
     pub(super) gives_way: GivesWay,
     /// The task that creates it, and waits for a resource that comes back or for a call to drop the creation.
-    pub(super) waiter: Option<Key>,
+    pub(super) waiter: Option<WaiterKey>,
 }
 
 linked!(
     /// The idle resources of one key, in order of their return; or its orphaned creations.
-    InIdle, Slot<F: Form>, idle
+    InIdle: Slots, Slot<F: Form>, idle
 );
 linked!(
     /// The same of all keys.
-    InAge, Slot<F: Form>, age
+    InAge: Slots, Slot<F: Form>, age
 );
 linked!(
     /// The resources of one class of lifetimes, in order of their end.
-    InLives, Slot<F: Form>, life
+    InLives: Slots, Slot<F: Form>, life
 );
 linked!(
     /// The lent resources, in order of their loan.
-    InLent, Slot<F: Form>, lent
+    InLent: Slots, Slot<F: Form>, lent
 );
 linked!(
     /// The idle resources, in the order of their tests.
-    InTurn, Slot<F: Form>, turn
+    InTurn: Slots, Slot<F: Form>, turn
 );
 
-/// The creations of a key whose borrowers also wait, by their tickets.
-#[derive(Debug)]
-pub(crate) enum InCreating {}
-impl<F: Form> InHeap<InCreating> for Slot<F> {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.creating
-    }
-}
+in_heap!(
+    /// The creations of a key whose borrowers also wait, by their tickets.
+    InCreating: Slots, Slot<F: Form>, creating
+);
 
 /// The entry of one key.
 pub(crate) struct Sub<F: Form> {
@@ -149,7 +160,7 @@ pub(crate) struct Sub<F: Form> {
     pub(super) outside: usize,
     /// Look-ups that hold it.
     pub(super) held: usize,
-    pub(super) of_hash: Links,
+    pub(super) of_hash: Links<Subs>,
     /// A resource of it was created: `min_idle` applies while one is left.
     pub(super) made: bool,
     /// The one key of a pool without keys, which is never forgotten.
@@ -170,7 +181,7 @@ pub(crate) struct Sub<F: Form> {
     /// Waiters that were woken to retry and have not done so yet; only in an unfair pool.
     pub(super) retrying: usize,
     pub(super) in_line: HeapIndex,
-    pub(super) below_minimum: Links,
+    pub(super) below_minimum: Links<Subs>,
     /// Its list or heap among the keys below their minimum, or `None` at the minimum.
     pub(super) standing: Option<Standing>,
     pub(super) backing_off: HeapIndex,
@@ -232,36 +243,24 @@ pub(crate) struct Standing {
 
 linked!(
     /// The keys of one hash, in order of insertion.
-    OfHash, Sub<F: Form>, of_hash
+    OfHash: Subs, Sub<F: Form>, of_hash
 );
 linked!(
     /// The keys that can be refilled now, the longest waiting first.
-    BelowMinimum, Sub<F: Form>, below_minimum
+    BelowMinimum: Subs, Sub<F: Form>, below_minimum
 );
 
-/// The keys that back off after a failure, by the end of the back-off.
-#[derive(Debug)]
-pub(crate) enum BackingOff {}
-impl<F: Form> InHeap<BackingOff> for Sub<F> {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.backing_off
-    }
-}
+in_heap!(
+    /// The keys that back off after a failure, by the end of the back-off.
+    BackingOff: Subs, Sub<F: Form>, backing_off
+);
 
-/// The eligible keys, by the ticket of their oldest waiter.
-#[derive(Debug)]
-pub(crate) enum InLine {}
-impl<F: Form> InHeap<InLine> for Sub<F> {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.in_line
-    }
-}
+in_heap!(
+    /// The eligible keys, by the ticket of their oldest waiter.
+    InLine: Subs, Sub<F: Form>, in_line
+);
 
-/// The keys above `min_idle`, by their oldest idle resource.
-#[derive(Debug)]
-pub(crate) enum Spare {}
-impl<F: Form> InHeap<Spare> for Sub<F> {
-    fn index(&mut self) -> &mut HeapIndex {
-        &mut self.spare
-    }
-}
+in_heap!(
+    /// The keys above `min_idle`, by their oldest idle resource.
+    Spare: Subs, Sub<F: Form>, spare
+);

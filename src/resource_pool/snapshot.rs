@@ -1,7 +1,7 @@
 //! A consistent snapshot of a pool.
 
 use super::factory::Form;
-use super::slot::{Shared, SlotState};
+use super::slot::{Shared, SlotState, SubKey};
 use super::state::State;
 use std::collections::HashMap;
 use std::fmt;
@@ -125,10 +125,10 @@ pub enum ResourceState {
 /// The unsorted copy that is taken under the lock.
 pub(super) struct Copied<M> {
     pool: Snapshot<M>,
-    /// For each of `pool.keys`: the number that sorts it, and its index in the pool.
-    keys: Vec<(u64, usize)>,
-    /// The resources that are not idle, each with the index of its key.
-    others: Vec<(usize, ResourceSnapshot)>,
+    /// For each of `pool.keys`: the number that sorts it, and its key in the pool.
+    keys: Vec<(u64, SubKey)>,
+    /// The resources that are not idle, each with the key of its entry.
+    others: Vec<(SubKey, ResourceSnapshot)>,
 }
 
 impl<M> Copied<M> {
@@ -137,7 +137,7 @@ impl<M> Copied<M> {
     pub(super) fn in_order(self) -> Snapshot<M> {
         let Copied { mut pool, keys, mut others } = self;
         others.sort_unstable_by_key(|(_, resource)| resource.id);
-        let mut by_key: HashMap<usize, Vec<ResourceSnapshot>> = HashMap::new();
+        let mut by_key: HashMap<SubKey, Vec<ResourceSnapshot>> = HashMap::new();
         for (key, resource) in others {
             by_key.entry(key).or_default().push(resource);
         }
@@ -177,7 +177,7 @@ impl<F: Form> State<F> {
                 total: sub.total,
                 active: sub.active,
                 waiting: sub.queue.len(),
-                resources: idle.map(|slot| snapshot(&self.slots[slot.index()])).collect(),
+                resources: idle.map(|slot| snapshot(&self.slots[slot])).collect(),
             }
         });
         Copied {
@@ -189,8 +189,8 @@ impl<F: Form> State<F> {
                 waiting: self.waiting,
                 keys: keys.collect(),
             },
-            keys: self.subs.iter().map(|(index, sub)| (sub.id, index)).collect(),
-            others: others.map(|(_, slot)| (slot.key.index(), snapshot(slot))).collect(),
+            keys: self.subs.iter().map(|(key, sub)| (sub.id, key)).collect(),
+            others: others.map(|(_, slot)| (slot.key, snapshot(slot))).collect(),
         }
     }
 }

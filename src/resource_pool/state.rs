@@ -9,14 +9,14 @@ use super::maintenance_task::MaintenanceTask;
 use super::options::{Limits, Options, WhenExhausted};
 use super::slot::{
     BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, Meta,
-    OfHash, Slot, SlotState, Spare, Sub,
+    OfHash, Slot, SlotKey, SlotState, Slots, Spare, Sub, SubKey, Subs,
 };
 use crate::clock::{Clock, Span, Time};
+use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
-use crate::collections::slab_list::{Key, Links, List};
-use crate::collections::wait_queue::{Queue, Waiters};
+use crate::collections::list::{Links, List};
+use crate::collections::wait_queue::{Queue, WaiterKey, Waiters};
 use crate::section::Patience;
-use slab::Slab;
 use std::collections::HashMap;
 use std::panic::Location;
 
@@ -36,8 +36,8 @@ pub(crate) enum Outcome {
 /// A slot that is reserved for a waiter: with a resource, or for one to be created in the place of the victim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
-    pub(super) slot: Key,
-    pub(super) victim: Option<Key>,
+    pub(super) slot: SlotKey,
+    pub(super) victim: Option<SlotKey>,
 }
 
 /// The next step of a borrower.
@@ -52,7 +52,7 @@ pub(crate) enum Step<F: Form> {
 
 /// A resource that a borrower creates in a slot that is reserved for it. Boxed: a [`Step`] is two words.
 pub(crate) struct ToCreate<F: Form> {
-    pub(super) slot: Key,
+    pub(super) slot: SlotKey,
     pub(super) meta: Meta<F>,
     /// The key has no resource yet: the pool has to learn when this one is created.
     pub(super) first: bool,
@@ -67,13 +67,13 @@ pub(crate) struct ToCreate<F: Form> {
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
 pub(crate) struct WaitForTurn {
-    pub(super) key: Key,
-    pub(super) waiter: Key,
+    pub(super) key: SubKey,
+    pub(super) waiter: WaiterKey,
 }
 
 pub(crate) struct State<F: Form> {
-    pub(super) slots: Slab<Slot<F>>,
-    pub(super) subs: Slab<Sub<F>>,
+    pub(super) slots: Arena<Slot<F>, Slots>,
+    pub(super) subs: Arena<Sub<F>, Subs>,
     /// The keys of each hash.
     pub(super) keys: HashMap<u64, List<OfHash>, foldhash::fast::FixedState>,
     /// How many keys were inserted.
@@ -131,11 +131,16 @@ pub(crate) struct State<F: Form> {
 impl<F: Form> State<F> {
     /// Serves a borrower of the key, or puts it into the queue.
     #[inline]
-    pub(super) fn begin(&mut self, key: Key, patience: &Patience, fx: &mut Effects<F>) -> Step<F> {
+    pub(super) fn begin(
+        &mut self,
+        key: SubKey,
+        patience: &Patience,
+        fx: &mut Effects<F>,
+    ) -> Step<F> {
         if self.closed {
             return Step::Refused(Refusal::Closed);
         }
-        let sub = &self.subs[key.index()];
+        let sub = &self.subs[key];
         // A newcomer never overtakes a waiter (PROP-RP-NO-OVERTAKING).
         let waits = !sub.queue.is_empty();
         if !(waits && self.is_served_directly(sub)) && self.may_lend(sub) {
@@ -163,16 +168,16 @@ impl<F: Form> State<F> {
     ///
     /// So no borrower creates beside an idle resource of its key (PROP-RP-IDLE-FIRST).
     #[inline]
-    pub(super) fn grant(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
+    pub(super) fn grant(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<Grant> {
         let grant = match self.next_fresh_idle(key, self.has_place(key), fx) {
             Some(slot) => {
                 self.remove_idle(slot);
-                self.slots[slot.index()].state = SlotState::Lent;
+                self.slots[slot].state = SlotState::Lent;
                 Grant { slot, victim: None }
             }
             None => self.grant_new(key, fx)?,
         };
-        self.subs[key.index()].active += 1;
+        self.subs[key].active += 1;
         self.active += 1;
         if self.limits.min_idle > 0 {
             self.watch_minimum(key, fx);
@@ -187,7 +192,7 @@ impl<F: Form> State<F> {
     /// does not count.
     pub(super) fn begin_loan(
         &mut self,
-        slot: Key,
+        slot: SlotKey,
         borrowed_at: &'static Location<'static>,
         fx: &mut Effects<F>,
     ) {
@@ -195,7 +200,7 @@ impl<F: Form> State<F> {
             return;
         }
         let now = self.clock.now();
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         entry.since = now;
         (entry.borrowed_at, entry.label) = (Some(borrowed_at), None);
         let key = entry.key;
@@ -206,16 +211,16 @@ impl<F: Form> State<F> {
 
     /// Returns whether one more resource of the key may exist.
     #[inline]
-    fn has_place(&self, key: Key) -> bool {
-        let of_key = self.subs[key.index()].total;
+    fn has_place(&self, key: SubKey) -> bool {
+        let of_key = self.subs[key].total;
         self.total < self.limits.max_total && of_key < self.limits.max_total_per_key
     }
 
     #[cold]
-    fn grant_new(&mut self, key: Key, fx: &mut Effects<F>) -> Option<Grant> {
+    fn grant_new(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<Grant> {
         // `next_fresh_idle` left the last expired resource of the key for this.
         let expired = self.next_idle(key);
-        if expired.is_none() && self.subs[key.index()].total >= self.limits.max_total_per_key {
+        if expired.is_none() && self.subs[key].total >= self.limits.max_total_per_key {
             return None;
         }
         let victim = match expired {
@@ -225,7 +230,7 @@ impl<F: Form> State<F> {
         };
         if let Some(victim) = victim {
             self.mark_for_eviction(victim, key);
-            let victims = self.slots[victim.index()].key;
+            let victims = self.slots[victim].key;
             self.update_line(victims);
             if self.limits.min_idle > 0 {
                 self.watch_minimum(victims, fx);
@@ -235,7 +240,7 @@ impl<F: Form> State<F> {
     }
 
     /// Reserves a slot for a creation. The caller has checked the limits (PROP-RP-WITHIN).
-    pub(super) fn reserve(&mut self, key: Key, state: SlotState) -> Key {
+    pub(super) fn reserve(&mut self, key: SubKey, state: SlotState) -> SlotKey {
         self.serials += 1;
         let now = self.now_if_timed();
         let slot = Slot {
@@ -262,9 +267,9 @@ impl<F: Form> State<F> {
             gives_way: GivesWay::No,
             waiter: None,
         };
-        let slot = Key::new(self.slots.insert(slot));
+        let slot = self.slots.insert(slot);
         self.begin_life(slot);
-        self.subs[key.index()].total += 1;
+        self.subs[key].total += 1;
         self.total += 1;
         slot
     }
@@ -277,7 +282,7 @@ impl<F: Form> State<F> {
         ticket: Option<u64>,
         fx: &mut Effects<F>,
     ) -> Step<F> {
-        match self.slots[grant.slot.index()].content.take() {
+        match self.slots[grant.slot].content.take() {
             Content::Ready(loan) => Step::Take(loan),
             Content::Nothing => {
                 let victim = grant.victim.map(|victim| self.take_victim(victim, fx));
@@ -288,21 +293,21 @@ impl<F: Form> State<F> {
 
     pub(super) fn create_in(
         &mut self,
-        slot: Key,
+        slot: SlotKey,
         ticket: Option<u64>,
         victim: Option<Dead<F>>,
     ) -> Step<F> {
-        let meta = self.subs[self.slots[slot.index()].key.index()].metadata.clone();
+        let meta = self.subs[self.slots[slot].key].metadata.clone();
         let first = self.is_first_of_key(slot);
         let ticket = ticket.unwrap_or_else(|| self.waiters.new_ticket());
         Step::Create(Box::new(ToCreate { slot, meta, first, ticket, victim }))
     }
 
     /// Stops counting a slot that stays in the slab.
-    pub(super) fn uncount(&mut self, slot: Key, state: SlotState) {
-        let entry = &mut self.slots[slot.index()];
+    pub(super) fn uncount(&mut self, slot: SlotKey, state: SlotState) {
+        let entry = &mut self.slots[slot];
         entry.state = state;
-        let sub = &mut self.subs[entry.key.index()];
+        let sub = &mut self.subs[entry.key];
         entry.cleared = sub.cleared;
         sub.total -= 1;
         sub.outside += 1;
@@ -310,10 +315,10 @@ impl<F: Form> State<F> {
     }
 
     /// Removes a slot that is no longer counted.
-    pub(super) fn remove_uncounted(&mut self, slot: Key, fx: &mut Effects<F>) -> Dead<F> {
+    pub(super) fn remove_uncounted(&mut self, slot: SlotKey, fx: &mut Effects<F>) -> Dead<F> {
         self.end_life(slot);
-        let entry = self.slots.remove(slot.index());
-        let sub = &mut self.subs[entry.key.index()];
+        let entry = self.slots.remove(slot);
+        let sub = &mut self.subs[entry.key];
         sub.outside -= 1;
         let meta = sub.metadata.clone();
         self.forget_if_empty(entry.key, fx);
@@ -323,8 +328,8 @@ impl<F: Form> State<F> {
     /// Takes back a grant that was not picked up. A resource that must not be lent any more leaves.
     pub(super) fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
         let slot = grant.slot;
-        self.slots[slot.index()].expired |= self.is_outdated(slot);
-        let content = self.slots[slot.index()].content.take();
+        self.slots[slot].expired |= self.is_outdated(slot);
+        let content = self.slots[slot].content.take();
         let Some(victim) = grant.victim else {
             return match content {
                 Content::Nothing => self.give_back_place(slot, fx),
@@ -332,7 +337,7 @@ impl<F: Form> State<F> {
             };
         };
         // The victim gets its place back, and may stay.
-        let newcomers = self.slots[slot.index()].key;
+        let newcomers = self.slots[slot].key;
         self.end_loan(slot);
         self.remove(slot);
         // The waiters of this key may be the oldest ones that can use what follows.
@@ -342,10 +347,10 @@ impl<F: Form> State<F> {
     }
 
     /// Removes a slot that is in no list of idle or lent resources.
-    pub(super) fn remove(&mut self, slot: Key) {
+    pub(super) fn remove(&mut self, slot: SlotKey) {
         self.end_life(slot);
-        let entry = self.slots.remove(slot.index());
-        self.subs[entry.key.index()].total -= 1;
+        let entry = self.slots.remove(slot);
+        self.subs[entry.key].total -= 1;
         // The place of a marked victim belongs to another resource already.
         if entry.state != SlotState::Marked {
             self.total -= 1;

@@ -9,11 +9,10 @@ use super::factory::ResourceFactory;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::refill::{NextRefill, Vacancy};
-use super::slot::{Content, Shared};
+use super::slot::{Content, Shared, SlotKey, SubKey};
 use super::state::{State, Step};
 use super::{Builder, KeyedResourcePool};
 use crate::clock::ManualClock;
-use crate::collections::slab_list::Key;
 use crate::collections::wait_queue::{Queue, Waiters};
 use crate::section::Patience;
 use crate::steps::counted;
@@ -56,12 +55,12 @@ impl Rig {
         let mut fx = Effects::new();
         self.pool.inner().state.break_state(|state| counted(|| section(state, &mut fx)))
     }
-    fn key(&self, number: usize) -> Key {
+    fn key(&self, number: usize) -> SubKey {
         let owned = Shared::new(UserValue::new(number));
         let made = self.section(|state, _| state.new_key(number as u64, &owned, None)).0;
         made.expect("the key is new")
     }
-    fn lend(&self, key: Key) -> Key {
+    fn lend(&self, key: SubKey) -> SlotKey {
         let lent = self.section(|state, fx| match state.begin(key, &Patience::None, fx) {
             Step::Create(order) => order.slot,
             Step::Take(loan) => loan.slot,
@@ -70,7 +69,7 @@ impl Rig {
         self.section(|state, fx| state.note_first_created(lent.0, fx));
         lent.0
     }
-    fn give_back(&self, slot: Key) -> usize {
+    fn give_back(&self, slot: SlotKey) -> usize {
         let meta = Shared::new(UserValue::new(0));
         let loan = Loan::new(slot, meta, ());
         self.section(|state, fx| state.give_back(slot, Content::Ready(loan), fx)).1
@@ -107,8 +106,8 @@ fn evictions(keys: usize) -> Vec<usize> {
 /// Every key has a lent resource and a refill that failed.
 struct Failed {
     rig: Rig,
-    lent: Vec<Key>,
-    tried: Vec<Key>,
+    lent: Vec<SlotKey>,
+    tried: Vec<SubKey>,
     steps: Vec<usize>,
 }
 

@@ -8,9 +8,8 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta, SlotState};
+use super::slot::{Content, Meta, SlotKey, SlotState};
 use super::state::State;
-use crate::collections::slab_list::Key;
 use crate::section::Guarded;
 use crate::sync::has_failed;
 
@@ -25,25 +24,28 @@ impl<F: Form> State<F> {
         }
     }
 
-    fn begin_test(&mut self) -> Option<(Key, Box<Loan<F>>, Meta<F>)> {
+    fn begin_test(&mut self) -> Option<(SlotKey, Box<Loan<F>>, Meta<F>)> {
         let slot = self.turns.front()?;
         self.turns.remove(&mut self.slots, slot);
         self.turns.push_back(&mut self.slots, slot);
         self.take_for_test(slot)
     }
 
-    pub(super) fn take_for_test(&mut self, slot: Key) -> Option<(Key, Box<Loan<F>>, Meta<F>)> {
-        let entry = &mut self.slots[slot.index()];
+    pub(super) fn take_for_test(
+        &mut self,
+        slot: SlotKey,
+    ) -> Option<(SlotKey, Box<Loan<F>>, Meta<F>)> {
+        let entry = &mut self.slots[slot];
         if entry.tested || !matches!(entry.content, Content::Ready(_)) {
             return None;
         }
         let Content::Ready(loan) = entry.content.take() else { return None };
         entry.tested = true;
-        let sub = &mut self.subs[entry.key.index()];
+        let sub = &mut self.subs[entry.key];
         sub.tested += 1;
         self.tested += 1;
         let meta = sub.metadata.clone();
-        let key = self.slots[slot.index()].key;
+        let key = self.slots[slot].key;
         self.update_line(key);
         self.watch_spare(key);
         Some((slot, loan, meta))
@@ -52,17 +54,17 @@ impl<F: Form> State<F> {
     /// Ends a test: the resource can be lent again, or leaves.
     pub(super) fn end_test(
         &mut self,
-        slot: Key,
+        slot: SlotKey,
         loan: Box<Loan<F>>,
         passed: bool,
         fx: &mut Effects<F>,
     ) {
-        let entry = &mut self.slots[slot.index()];
+        let entry = &mut self.slots[slot];
         let key = entry.key;
         entry.tested = false;
         entry.content = Content::Ready(loan);
         let gone = !passed || entry.expired || entry.epoch != self.epoch;
-        let sub = &mut self.subs[key.index()];
+        let sub = &mut self.subs[key];
         sub.tested -= 1;
         self.tested -= 1;
         let too_many = self.has_surplus(key);
@@ -79,7 +81,7 @@ impl<F: Form> State<F> {
 /// A resource under test. It is destroyed if the test is dropped or panics.
 pub(super) struct Testing<'p, F: Form> {
     pub(super) pool: &'p Inner<F>,
-    pub(super) slot: Key,
+    pub(super) slot: SlotKey,
     pub(super) loan: Option<Box<Loan<F>>>,
     pub(super) meta: Meta<F>,
 }
@@ -116,7 +118,7 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    async fn test_idle(&self, slot: Key, loan: Box<Loan<F>>, meta: Meta<F>) {
+    async fn test_idle(&self, slot: SlotKey, loan: Box<Loan<F>>, meta: Meta<F>) {
         let mut test = Testing { pool: self, slot, loan: Some(loan), meta };
         let loan = test.loan.as_mut().expect("put back below");
         let tested = self.validate(&test.meta, &mut loan.resource).await;
@@ -129,12 +131,12 @@ impl<F: Form> Inner<F> {
 
     /// Destroys the idle resources that `keep` rejects. `keep` runs outside the lock.
     pub(super) fn retain(&self, mut keep: impl FnMut(&F::Metadata, &mut F::Resource) -> bool) {
-        let serials: Vec<(Key, u64)> = self.state.look(|state| {
-            state.by_age().map(|slot| (slot, state.slots[slot.index()].serial)).collect()
-        });
+        let serials: Vec<(SlotKey, u64)> = self
+            .state
+            .look(|state| state.by_age().map(|slot| (slot, state.slots[slot].serial)).collect());
         for (slot, serial) in serials {
             let taken = self.critical(|state, _| {
-                let entry = state.slots.get(slot.index())?;
+                let entry = state.slots.get(slot)?;
                 let same = entry.serial == serial && entry.state == SlotState::Idle;
                 if same { state.take_for_test(slot) } else { None }
             });

@@ -5,10 +5,9 @@ use super::effects::Effects;
 use super::error::Refusal;
 use super::factory::Form;
 use super::inner::Inner;
-use super::slot::SlotState;
+use super::slot::{SlotKey, SlotState};
 use super::state::{Outcome, State, Step, WaitForTurn};
-use crate::collections::slab_list::Key;
-use crate::collections::wait_queue::{Queue, Wake};
+use crate::collections::wait_queue::{Queue, WaiterKey, Wake};
 use crate::section::{Patience, Wait};
 
 impl<F: Form> Wait<Inner<F>> for WaitForTurn {
@@ -45,13 +44,13 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
 
 /// A borrower that creates, and also waits for a resource that comes back. It joins the waiters when it first looks.
 pub(super) struct WaitWhileCreating {
-    slot: Key,
+    slot: SlotKey,
     ticket: u64,
-    waiter: Option<Key>,
+    waiter: Option<WaiterKey>,
 }
 
 impl WaitWhileCreating {
-    pub(super) fn new(slot: Key, ticket: u64) -> Self {
+    pub(super) fn new(slot: SlotKey, ticket: u64) -> Self {
         WaitWhileCreating { slot, ticket, waiter: None }
     }
 }
@@ -89,12 +88,12 @@ impl<F: Form> Wait<Inner<F>> for WaitWhileCreating {
 
 /// The task of an orphaned creation, which may have to give way. It joins the waiters when it first looks.
 pub(super) struct WaitToGiveWay {
-    slot: Key,
-    waiter: Option<Key>,
+    slot: SlotKey,
+    waiter: Option<WaiterKey>,
 }
 
 impl WaitToGiveWay {
-    pub(super) fn new(slot: Key) -> Self {
+    pub(super) fn new(slot: SlotKey) -> Self {
         WaitToGiveWay { slot, waiter: None }
     }
 }
@@ -107,7 +106,7 @@ impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
         if let Some(waiter) = self.waiter {
             return state.waiters.take(waiter).map(drop);
         }
-        let entry = &mut state.slots[self.slot.index()];
+        let entry = &mut state.slots[self.slot];
         if entry.state != SlotState::Adding {
             return Some(());
         }
@@ -131,7 +130,7 @@ impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
 /// A caller that waits until a closed pool has no resource left. It joins the queue when it first looks.
 pub(super) struct WaitForEnd {
     patience: Patience,
-    waiter: Option<Key>,
+    waiter: Option<WaiterKey>,
 }
 
 impl WaitForEnd {

@@ -1,6 +1,6 @@
 //! The names of owners, and the caller of a request: how it waits, how long, and where in the source it stands.
 
-use crate::collections::slab_list::Key;
+use crate::collections::arena::Key;
 use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
@@ -27,24 +27,31 @@ impl Caller {
     }
 }
 
+/// Names the owners in the types of their keys.
+#[derive(Debug)]
+pub(crate) enum Owners {}
+
+/// The key of an owner.
+pub(crate) type OwnerKey = Key<Owners>;
+
 /// Names one execution in dumps and errors. Shown as `index.use`: an index is used again, and its use counts up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OwnerId {
-    index: usize,
+    key: OwnerKey,
     uses: u64,
 }
 
 impl OwnerId {
-    pub(super) fn new(key: Key, uses: u64) -> Self {
-        OwnerId { index: key.index(), uses }
+    pub(super) fn new(key: OwnerKey, uses: u64) -> Self {
+        OwnerId { key, uses }
     }
-    pub(super) fn key(self) -> Key {
-        Key::new(self.index)
+    pub(super) fn key(self) -> OwnerKey {
+        self.key
     }
 }
 
 impl fmt::Display for OwnerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.index, self.uses)
+        write!(f, "{}.{}", self.key.index(), self.uses)
     }
 }

@@ -80,7 +80,7 @@ fn entry(s: &State) -> bool {
 
 fn queued(s: &State) -> bool {
     let is_right = |(at, queue): (usize, &Queue)| {
-        queue.iter(&s.owners).all(|key| s.owners[key.index()].mode.queue() == Some(at))
+        queue.iter(&s.owners).all(|key| s.owners[key].mode.queue() == Some(at))
     };
     let listed: usize = s.queues.iter().map(|queue| queue.len()).sum();
     s.queues.iter().enumerate().all(is_right)

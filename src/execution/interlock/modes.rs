@@ -3,9 +3,9 @@
 //! An owner is one execution. Its nested executions on the same thread, or in the same task, are further *views* of
 //! the same owner: they share its share.
 
-use super::caller::OwnerId;
+use super::caller::{OwnerId, Owners};
 use crate::clock::Time;
-use crate::collections::slab_list::{Links, List, linked};
+use crate::collections::list::{Links, List, linked};
 use crate::collections::wait_queue::Wake;
 use std::backtrace::Backtrace;
 use std::panic::Location;
@@ -93,10 +93,10 @@ pub(super) struct Owner {
     pub(super) at: &'static Location<'static>,
     pub(super) since: Time,
     pub(super) name: Option<Arc<str>>,
-    pub(super) links: Links,
+    pub(super) links: Links<Owners>,
 }
 linked!(/// The queue that an owner's mode names.
-    InQueue, Owner, links);
+    InQueue: Owners, Owner, links);
 
 pub(super) type Queue = List<InQueue>;
 

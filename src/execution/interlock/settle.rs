@@ -55,7 +55,7 @@ impl State {
         let Some(key) = self.queues[queue].front().filter(|_| self.may_hold(purpose)) else {
             return false;
         };
-        let id = self.owners[key.index()].id;
+        let id = self.owners[key].id;
         self.unlink(id);
         self.hold(id, purpose);
         self.grant(id, fx);
@@ -65,7 +65,7 @@ impl State {
     fn admit(&mut self, mode: Mode, fx: &mut Effects) {
         let queue = mode.queue().expect("the mode of a queue");
         while let Some(key) = self.queues[queue].pop_front(&mut self.owners) {
-            let id = self.owners[key.index()].id;
+            let id = self.owners[key].id;
             self.rest(id);
             self.grant(id, fx);
         }

@@ -10,15 +10,15 @@
 //! Rails hangs in a circle of waits (`rails-upgrade-deadlock`) and beside a leaked execution (`rails-leaked-share`).
 //! Its newcomers overtake an unload for ever (`rails-starved-request`).
 
-use super::caller::{Caller, OwnerId};
+use super::caller::{Caller, OwnerId, OwnerKey, Owners};
 use super::effects::{Effect, Effects};
 use super::modes::{Mode, Owner, Purpose, Queue, Waiter};
 use crate::clock::Time;
-use crate::collections::slab_list::{Key, Links};
+use crate::collections::arena::Arena;
+use crate::collections::list::Links;
 use crate::collections::wait_queue::Wake;
 use crate::execution::ambient;
 use crate::sync::Condvar;
-use slab::Slab;
 use std::collections::BTreeSet;
 use std::panic::Location;
 use std::sync::Arc;
@@ -37,9 +37,9 @@ pub(crate) struct State {
     pub(super) generation: u64,
     /// The owners, and the entries of former ones. An entry is used again as it is, so that an execution that begins
     /// neither allocates nor copies.
-    pub(super) owners: Slab<Owner>,
+    pub(super) owners: Arena<Owner, Owners>,
     /// The entries of former owners.
-    free: Vec<Key>,
+    free: Vec<OwnerKey>,
     /// Numbers the executions, for their identifiers.
     uses: u64,
     /// How many owners there are.
@@ -67,7 +67,7 @@ impl State {
     }
     /// Returns the owner, unless its execution has ended.
     pub(super) fn find(&self, id: OwnerId) -> Option<&Owner> {
-        let found = self.owners.get(id.key().index());
+        let found = self.owners.get(id.key());
         found.filter(|owner| owner.id == id && owner.mode != Mode::Out)
     }
     /// Returns the owner of an execution that has not ended: its caller has a view.
@@ -75,7 +75,7 @@ impl State {
         self.find(id).expect("an execution with a view has not ended")
     }
     pub(super) fn owner_mut(&mut self, id: OwnerId) -> &mut Owner {
-        let owner = &mut self.owners[id.key().index()];
+        let owner = &mut self.owners[id.key()];
         debug_assert_eq!(owner.id, id, "an execution with a view has not ended");
         owner
     }
@@ -86,7 +86,7 @@ impl State {
         self.uses += 1;
         let key = self.free.pop().unwrap_or_else(|| self.new_entry());
         let id = OwnerId::new(key, self.uses);
-        let owner = &mut self.owners[key.index()];
+        let owner = &mut self.owners[key];
         (owner.id, owner.mode, owner.views) = (id, Mode::Running, 1);
         (owner.inside, owner.sees) = (inside, Some(self.generation));
         (owner.at, owner.since) = (caller.at, now);
@@ -99,10 +99,9 @@ impl State {
         id
     }
     #[cold]
-    fn new_entry(&mut self) -> Key {
-        let entry = self.owners.vacant_entry();
-        let key = Key::new(entry.key());
-        entry.insert(Owner {
+    fn new_entry(&mut self) -> OwnerKey {
+        let key = self.owners.next_key();
+        self.owners.insert(Owner {
             id: OwnerId::new(key, 0),
             mode: Mode::Out,
             permits: 0,
@@ -115,8 +114,7 @@ impl State {
             since: Time::default(),
             name: None,
             links: Links::default(),
-        });
-        key
+        })
     }
     /// Removes an owner, which is in no queue and has no waiter.
     #[inline]
