@@ -72,6 +72,7 @@ struct Readme;
 pub mod application_pool;
 mod clock;
 mod collections;
+mod effects;
 pub mod execution;
 mod handle;
 pub mod periodic_executor;

@@ -2,11 +2,10 @@
 
 use crate::clock::{Clock, ClockListener, Deadline, ManualClock};
 use crate::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
+use crate::effects::{self, Effects, OnWaiter, Turn};
 use crate::models::rig::{Counter, Reentry};
 use crate::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
-use crate::user_code::{contain, drop_contained};
 use std::sync::{Arc, Weak};
-use std::task::Waker;
 use std::time::Duration;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
@@ -25,14 +24,22 @@ pub(super) struct State {
 }
 
 pub(super) enum Effect {
-    Wake(Wake),
-    DropWaker(Waker),
+    OnWaiter(OnWaiter),
     Callback,
+}
+
+impl effects::Effect for Effect {
+    fn turn(&self) -> Turn {
+        match self {
+            Effect::OnWaiter(effect) => effect.turn(),
+            Effect::Callback => Turn::UserCode,
+        }
+    }
 }
 
 impl Guarded for Permits {
     type State = State;
-    type Effects = Vec<Effect>;
+    type Effects = Effects<Effect>;
     const INVARIANTS: &'static [Invariant<State>] = invariants! {
         "INV-EXACT-WAKE-UP" "a caller waits only while no permit is free" exact_wake_up;
     };
@@ -40,26 +47,24 @@ impl Guarded for Permits {
     fn lock(&self) -> &Lock<State> {
         &self.lock
     }
-    fn effects(&self) -> Vec<Effect> {
-        Vec::new()
+    fn effects(&self) -> Effects<Effect> {
+        Effects::new()
     }
-    fn settle(&self, state: &mut State, fx: &mut Vec<Effect>) {
+    fn settle(&self, state: &mut State, fx: &mut Effects<Effect>) {
         while state.free > 0 && !state.queue.is_empty() {
             state.free -= 1;
-            fx.push(Effect::Wake(state.waiters.resolve_front(&mut state.queue, ())));
+            let wake = state.waiters.resolve_front(&mut state.queue, ());
+            fx.push(Effect::OnWaiter(OnWaiter::Wake(wake)));
         }
     }
-    fn is_empty(fx: &Vec<Effect>) -> bool {
+    fn is_empty(fx: &Effects<Effect>) -> bool {
         fx.is_empty()
     }
-    fn run(&self, fx: &mut Vec<Effect>) {
-        for effect in std::mem::take(fx) {
-            match effect {
-                Effect::Wake(wake) => drop(contain(|| wake.wake())),
-                Effect::DropWaker(waker) => drop_contained(waker),
-                Effect::Callback => drop(contain(|| self.reentry.enter())),
-            }
-        }
+    fn run(&self, fx: &mut Effects<Effect>) {
+        fx.run(|effect| match effect {
+            Effect::OnWaiter(effect) => effect.run(),
+            Effect::Callback => self.reentry.enter(),
+        });
     }
 }
 
@@ -73,7 +78,7 @@ pub(super) struct WaitForPermit(WaiterKey, Option<Counter>);
 impl Wait<Permits> for WaitForPermit {
     type Outcome = ();
     type GivenUp = ();
-    fn take(&mut self, state: &mut State, _: &mut Vec<Effect>) -> Option<()> {
+    fn take(&mut self, state: &mut State, _: &mut Effects<Effect>) -> Option<()> {
         if let Some(counter) = &self.1 {
             counter.up();
         }
@@ -82,10 +87,12 @@ impl Wait<Permits> for WaitForPermit {
     fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
         state.waiters.wake_mut(self.0)
     }
-    fn give_up(&mut self, state: &mut State, fx: &mut Vec<Effect>) {
+    fn give_up(&mut self, state: &mut State, fx: &mut Effects<Effect>) {
         let (granted, waker) = state.waiters.cancel(&mut state.queue, self.0);
         state.free += usize::from(granted.is_some());
-        fx.extend(waker.map(Effect::DropWaker));
+        if let Some(waker) = waker {
+            fx.push(Effect::OnWaiter(OnWaiter::Drop(waker)));
+        }
     }
 }
 

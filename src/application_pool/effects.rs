@@ -1,4 +1,4 @@
-//! The effects of a critical section. They run without the lock, in order (`run_effects.rs`).
+//! The effects of a critical section (`run_effects.rs`).
 
 use super::error::SpawnError;
 use super::event::{Begun, Event};
@@ -7,6 +7,7 @@ use super::process_info::Entry;
 use super::spawn_order::SpawnOrder;
 use super::spawner::{CancelToken, ShutDown, Spawner};
 use crate::collections::wait_queue::Wake;
+use crate::effects::{self, Turn};
 use crate::sync::Arc;
 use crate::user_code::SlowDrop;
 use std::path::Path;
@@ -38,10 +39,18 @@ pub(crate) enum Effect<S: Spawner> {
     WakeCleaner,
 }
 
-/// A list of effects, in order. The first one needs no allocation: most sections have at most one.
+impl<S: Spawner> effects::Effect for Effect<S> {
+    fn turn(&self) -> Turn {
+        match self {
+            Effect::Wake(_) => Turn::WakeUp,
+            Effect::Spawn(_) | Effect::Look(_) | Effect::WakeCleaner => Turn::Upkeep,
+            _ => Turn::UserCode,
+        }
+    }
+}
+
 pub(crate) struct Effects<S: Spawner> {
-    pub(super) first: Option<Effect<S>>,
-    pub(super) rest: Vec<Effect<S>>,
+    pub(super) list: effects::Effects<Effect<S>>,
     /// How many `Dispose` and `Unwanted` effects are in the list: each shuts a process down.
     pub(super) disposals: usize,
     /// How many of them are `Unwanted`: newcomers, which belong to their spawns.
@@ -52,20 +61,14 @@ pub(crate) struct Effects<S: Spawner> {
 
 impl<S: Spawner> Effects<S> {
     pub(crate) fn new(observed: bool) -> Self {
-        Effects { first: None, rest: Vec::new(), disposals: 0, discards: 0, observed }
-    }
-    pub(super) fn is_empty(&self) -> bool {
-        self.first.is_none() && self.rest.capacity() == 0
+        Effects { list: effects::Effects::new(), disposals: 0, discards: 0, observed }
     }
     pub(crate) fn push(&mut self, effect: Effect<S>) {
         if matches!(effect, Effect::Dispose(..) | Effect::Unwanted(_)) {
             self.disposals += 1;
         }
         self.discards += usize::from(matches!(effect, Effect::Unwanted(_)));
-        match self.first {
-            None => self.first = Some(effect),
-            Some(_) => self.rest.push(effect),
-        }
+        self.list.push(effect);
     }
     pub(crate) fn event(&mut self, event: impl FnOnce() -> Event) {
         if self.observed {
@@ -97,12 +100,7 @@ impl<S: Spawner> Effects<S> {
     /// Takes the order to spawn for this group out of the list, for a thread that already spawns.
     pub(crate) fn take_order(&mut self, group: GroupKey) -> Option<SpawnOrder> {
         let is_it = |e: &Effect<S>| matches!(e, Effect::Spawn(order) if order.group == group);
-        let found = if self.first.as_ref().is_some_and(is_it) {
-            self.first.take()
-        } else {
-            self.rest.iter().position(is_it).map(|at| self.rest.remove(at))
-        };
-        match found {
+        match self.list.take(is_it) {
             Some(Effect::Spawn(order)) => Some(order),
             _ => None,
         }
@@ -144,18 +142,14 @@ mod tests {
             }
             assert_eq!(fx.take_order(group(7)).map(|order| order.ticket), Some(Identifier(7)));
             assert!(fx.take_order(group(7)).is_none());
-            let left: Vec<String> = fx
-                .first
-                .iter()
-                .chain(&fx.rest)
-                .filter_map(|effect| match effect {
-                    Effect::Event(Event::Restarting { group, .. }) => Some(group.to_string()),
-                    Effect::Spawn(order) => Some(format!("order {}", order.ticket)),
-                    _ => None,
-                })
-                .collect();
-            let mut expected: Vec<String> = (0..4).map(|nth| nth.to_string()).collect();
-            expected.insert(at, "order 8".to_owned());
+            let mut left = Vec::new();
+            fx.list.run(|effect| match effect {
+                Effect::Event(Event::Restarting { group, .. }) => left.push(group.to_string()),
+                Effect::Spawn(order) => left.push(format!("order {}", order.ticket)),
+                _ => {}
+            });
+            let events = (0..4).map(|nth| nth.to_string());
+            let expected: Vec<String> = ["order 8".to_owned()].into_iter().chain(events).collect();
             assert_eq!(left, expected);
         }
     }

@@ -51,7 +51,7 @@ impl<S: Spawner> Guarded for Arc<Inner<S>> {
     }
     #[inline]
     fn is_empty(fx: &Effects<S>) -> bool {
-        fx.is_empty()
+        fx.list.is_empty()
     }
     #[inline]
     fn run(&self, fx: &mut Effects<S>) {

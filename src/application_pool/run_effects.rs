@@ -14,10 +14,7 @@ impl<S: Spawner> Effects<S> {
     #[cold]
     pub(super) fn run(&mut self, pool: &Arc<Inner<S>>) {
         let _works = WorksFor::pool(pool);
-        for effect in self.first.take().into_iter().chain(take(&mut self.rest)) {
-            // A panic of user code has no caller here to report to. It must only not spread.
-            let _ = contain(|| effect.run(pool));
-        }
+        self.list.run(|effect| effect.run(pool));
         let (disposals, discards) = (take(&mut self.disposals), take(&mut self.discards));
         if disposals > 0 {
             pool.critical(|state, fx| {

@@ -9,11 +9,12 @@ use super::outcome::{Ended, Flow, Joined, Verdict};
 use super::registry::Registry;
 use super::signal::{MaySleep, Signal};
 use crate::clock::{Clock, ClockListener, Deadline};
-use crate::collections::wait_queue::{Queue, Waiters, Wake};
+use crate::collections::wait_queue::{Queue, Waiters};
+use crate::effects::{Effects, OnWaiter};
 #[cfg(any(test, debug_assertions))]
 use crate::section::Invariant;
 use crate::section::{Guarded, Lock};
-use crate::user_code::{UserValue, contain, drop_contained};
+use crate::user_code::UserValue;
 use std::mem::take;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -176,16 +177,9 @@ impl<T: Send + 'static> ClockListener for Core<T> {
     }
 }
 
-/// The effects of a section: joins to wake, and the waker of a join that gave up.
-#[derive(Default)]
-pub(super) struct Effects {
-    pub(super) wakes: Vec<Wake>,
-    pub(super) given_up: Option<Waker>,
-}
-
 impl<T: Send + 'static> Guarded for Core<T> {
     type State = Ending<T>;
-    type Effects = Effects;
+    type Effects = Effects<OnWaiter>;
     /// Those of a run's end also need its state word: `Run::try_to_end` asserts them.
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<Ending<T>>] = &[];
@@ -193,17 +187,14 @@ impl<T: Send + 'static> Guarded for Core<T> {
     fn lock(&self) -> &Lock<Ending<T>> {
         &self.ending
     }
-    fn effects(&self) -> Effects {
-        Effects::default()
+    fn effects(&self) -> Effects<OnWaiter> {
+        Effects::new()
     }
-    fn settle(&self, _: &mut Ending<T>, _: &mut Effects) {}
-    fn is_empty(fx: &Effects) -> bool {
-        fx.wakes.is_empty() && fx.given_up.is_none()
+    fn settle(&self, _: &mut Ending<T>, _: &mut Effects<OnWaiter>) {}
+    fn is_empty(fx: &Effects<OnWaiter>) -> bool {
+        fx.is_empty()
     }
-    fn run(&self, fx: &mut Effects) {
-        for wake in take(&mut fx.wakes) {
-            let _ = contain(|| wake.wake());
-        }
-        drop_contained(fx.given_up.take());
+    fn run(&self, fx: &mut Effects<OnWaiter>) {
+        fx.run(OnWaiter::run);
     }
 }

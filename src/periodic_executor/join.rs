@@ -1,11 +1,12 @@
 //! Waiting for the end of a run: one procedure, for threads and tasks.
 
-use super::core::{Core, Effects, Ending};
+use super::core::{Core, Ending};
 use super::exit::Exit;
 use super::outcome::{Ended, JoinError, Joined};
 use super::registry::Member;
 use crate::clock::Deadline;
 use crate::collections::wait_queue::{WaiterKey, Wake};
+use crate::effects::{Effects, OnWaiter};
 use crate::section::{Guarded, Patience, Wait, now};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -87,7 +88,7 @@ impl<T: Send + 'static> Wait<Core<T>> for WaitForEnd<'_, T> {
     type Outcome = (Ended, Vec<Exit>);
     type GivenUp = ();
 
-    fn take(&mut self, ending: &mut Ending<T>, _: &mut Effects) -> Option<Self::Outcome> {
+    fn take(&mut self, ending: &mut Ending<T>, _: &mut Effects<OnWaiter>) -> Option<Self::Outcome> {
         let Ending { joining, queue, last, exits, .. } = ending;
         let ended = match self.waiter {
             Some(waiter) => joining.take(waiter)?,
@@ -106,9 +107,12 @@ impl<T: Send + 'static> Wait<Core<T>> for WaitForEnd<'_, T> {
     fn wake<'s>(&self, ending: &'s mut Ending<T>) -> &'s mut Wake {
         ending.joining.wake_mut(self.waiter.expect("it has looked"))
     }
-    fn give_up(&mut self, ending: &mut Ending<T>, fx: &mut Effects) {
+    fn give_up(&mut self, ending: &mut Ending<T>, fx: &mut Effects<OnWaiter>) {
         if let Some(waiter) = self.waiter {
-            (_, fx.given_up) = ending.joining.cancel(&mut ending.queue, waiter);
+            let (_, waker) = ending.joining.cancel(&mut ending.queue, waiter);
+            if let Some(waker) = waker {
+                fx.push(OnWaiter::Drop(waker));
+            }
         }
     }
     fn cancel(mut self, core: &Core<T>) {

@@ -4,6 +4,7 @@ use super::core::{Core, Ending};
 use super::exit::Exit;
 use super::outcome::{BoxError, Ended, Joined, OpenError};
 use super::registry::Registry;
+use crate::effects::OnWaiter;
 use crate::section::Guarded;
 use crate::sync::has_failed;
 use crate::sync::thread::Thread;
@@ -90,9 +91,9 @@ impl<T: Send + 'static> Run<T> {
             let goes_on = core.signal.end(can_go_on);
             // If the run goes on, its joins keep waiting. After a panic, each waiting join returns the panic.
             if !goes_on || matches!(ended, Ended::Panicked(_)) {
-                fx.wakes.reserve_exact(queue.len());
                 while !queue.is_empty() {
-                    fx.wakes.push(joining.resolve_front(queue, ended.clone()));
+                    let wake = joining.resolve_front(queue, ended.clone());
+                    fx.push(OnWaiter::Wake(wake));
                 }
             }
             if goes_on {

@@ -5,6 +5,7 @@ use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{Content, Meta, SlotKey};
 use crate::collections::wait_queue::Wake;
+use crate::effects::{self, Turn};
 use std::task::Waker;
 
 /// A resource that has left the pool.
@@ -29,28 +30,22 @@ pub(crate) enum Effect<F: Form> {
     Report(Meta<F>, Event<F::Error>),
 }
 
-/// The effects of one section. The first wake-up needs no allocation.
-pub(crate) struct Effects<F: Form> {
-    pub(super) wake: Option<Wake>,
-    pub(super) rest: Vec<Effect<F>>,
-}
-
-impl<F: Form> Effects<F> {
-    #[inline]
-    pub(super) fn new() -> Self {
-        Effects { wake: None, rest: Vec::new() }
-    }
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.wake.is_none() && self.rest.capacity() == 0
-    }
-    pub(super) fn push(&mut self, effect: Effect<F>) {
-        match effect {
-            Effect::Wake(wake) if self.wake.is_none() => self.wake = Some(wake),
-            effect => self.rest.push(effect),
+impl<F: Form> effects::Effect for Effect<F> {
+    fn turn(&self) -> Turn {
+        match self {
+            Effect::Wake(_) => Turn::WakeUp,
+            Effect::WakeMaintenance(..) | Effect::StopMaintenance => Turn::Upkeep,
+            _ => Turn::UserCode,
         }
     }
+}
+
+pub(crate) type Effects<F> = effects::Effects<Effect<F>>;
+
+impl<F: Form> Effects<F> {
     pub(super) fn drop_waker(&mut self, waker: Option<Waker>) {
-        self.rest.extend(waker.map(Effect::DropWaker));
+        if let Some(waker) = waker {
+            self.push(Effect::DropWaker(waker));
+        }
     }
 }

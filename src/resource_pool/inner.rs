@@ -67,7 +67,7 @@ impl<F: Form> Guarded for Inner<F> {
     }
     #[inline]
     fn run(&self, fx: &mut Effects<F>) {
-        fx.run(self);
+        self.run_effects(fx);
     }
 }
 

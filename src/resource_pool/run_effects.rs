@@ -1,52 +1,29 @@
-//! Runs the effects of a critical section. A panic of user code in an effect is contained.
-//!
-//! Waiters are woken first, then the maintenance is woken or stopped. Only then are resources destroyed, events
-//! reported and keys dropped, because user code may take its time or hang. So a hanging destruction delays no waiter
-//! and no refill.
+//! Runs the effects of a critical section: wake-ups, then the maintenance, then user code ([`Effects::run`]). So a hanging
+//! destruction delays no waiter and no refill.
 
 use super::effects::{Effect, Effects};
 use super::factory::Form;
 use super::inner::Inner;
-use crate::user_code::{contain, drop_contained};
+use crate::user_code::drop_contained;
 
-impl<F: Form> Effect<F> {
-    /// Returns the effect's turn: waiters first, then the maintenance, then all that may take its time.
-    fn turn(&self) -> u8 {
-        match self {
-            Effect::Wake(_) => 0,
-            Effect::WakeMaintenance(..) | Effect::StopMaintenance => 1,
-            _ => 2,
-        }
-    }
-}
-
-impl<F: Form> Effects<F> {
+impl<F: Form> Inner<F> {
     /// Runs all effects, and leaves the list without heap memory.
     #[cold]
-    pub(super) fn run(&mut self, pool: &Inner<F>) {
-        if let Some(wake) = self.wake.take() {
-            let _ = contain(|| wake.wake());
-        }
-        let mut rest = std::mem::take(&mut self.rest);
-        rest.sort_by_key(Effect::turn);
+    pub(super) fn run_effects(&self, fx: &mut Effects<F>) {
         // Their drop may run user code that hangs, so they are dropped last.
         let mut metas = Vec::new();
-        for effect in rest {
-            match effect {
-                Effect::Wake(wake) => {
-                    let _ = contain(|| wake.wake());
-                }
-                Effect::WakeMaintenance(task, meta) => {
-                    pool.wake_maintenance(task, &meta);
-                    metas.push(meta);
-                }
-                Effect::StopMaintenance => pool.stop_maintenance(),
-                Effect::Destroy(dead) => pool.destroy(dead),
-                Effect::Forget(meta) => drop(meta),
-                Effect::DropWaker(waker) => drop_contained(waker),
-                Effect::Report(meta, event) => pool.report(&meta, event),
+        fx.run(|effect| match effect {
+            Effect::Wake(wake) => wake.wake(),
+            Effect::WakeMaintenance(task, meta) => {
+                self.wake_maintenance(task, &meta);
+                metas.push(meta);
             }
-        }
+            Effect::StopMaintenance => self.stop_maintenance(),
+            Effect::Destroy(dead) => self.destroy(dead),
+            Effect::Forget(meta) => drop(meta),
+            Effect::DropWaker(waker) => drop_contained(waker),
+            Effect::Report(meta, event) => self.report(&meta, event),
+        });
     }
 }
 
@@ -96,7 +73,7 @@ mod tests {
         fx.push(Effect::Report(meta("an event's"), Event::Invalid));
         fx.push(Effect::WakeMaintenance(MaintenanceTask::Evict, meta("what is due")));
         fx.push(Effect::StopMaintenance);
-        fx.run(pool.inner());
+        pool.inner().run_effects(&mut fx);
         let order = std::mem::take(&mut *all.lock().expect("no panic"));
         assert_eq!(order, ["reported", "an event's", "what is due"]);
     }

@@ -2,18 +2,17 @@
 
 use super::caller::{Caller, OwnerId};
 use super::dump::Dump;
-use super::effects::{Effect, Effects};
 use super::error::{AcquireError, Blocked};
 use super::modes::{Refused, Step};
 use super::reload_state::ReloadState;
 use super::state::State;
 use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::wait_queue::Wake;
+use crate::effects::{Effects, OnWaiter};
 use crate::periodic_executor::PeriodicExecutor;
 #[cfg(any(test, debug_assertions))]
 use crate::section::Invariant;
 use crate::section::{Guarded, Lock, Patience, Wait};
-use std::mem::take;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -35,7 +34,7 @@ pub(crate) struct Inner {
 
 impl Guarded for Inner {
     type State = State;
-    type Effects = Effects;
+    type Effects = Effects<OnWaiter>;
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<State>] = super::invariants::ALL;
 
@@ -44,11 +43,11 @@ impl Guarded for Inner {
         &self.state
     }
     #[inline]
-    fn effects(&self) -> Effects {
-        Vec::new()
+    fn effects(&self) -> Effects<OnWaiter> {
+        Effects::new()
     }
     #[inline]
-    fn settle(&self, state: &mut State, fx: &mut Effects) {
+    fn settle(&self, state: &mut State, fx: &mut Effects<OnWaiter>) {
         state.settle(fx);
         let quiet = state.is_quiet();
         if self.quiet.load(Relaxed) != quiet {
@@ -56,11 +55,11 @@ impl Guarded for Inner {
         }
     }
     #[inline]
-    fn is_empty(fx: &Effects) -> bool {
+    fn is_empty(fx: &Effects<OnWaiter>) -> bool {
         fx.is_empty()
     }
-    fn run(&self, fx: &mut Effects) {
-        take(fx).into_iter().for_each(Effect::run);
+    fn run(&self, fx: &mut Effects<OnWaiter>) {
+        fx.run(OnWaiter::run);
     }
 }
 
@@ -75,7 +74,7 @@ impl Wait<Inner> for Queued<'_> {
     type Outcome = Result<(), Dump>;
     type GivenUp = Dump;
 
-    fn take(&mut self, state: &mut State, fx: &mut Effects) -> Option<Self::Outcome> {
+    fn take(&mut self, state: &mut State, fx: &mut Effects<OnWaiter>) -> Option<Self::Outcome> {
         let waiter = state.owner(self.id).waiter.as_ref().expect("the call waits");
         if waiter.granted {
             state.end_wait(self.id, fx);
@@ -86,7 +85,7 @@ impl Wait<Inner> for Queued<'_> {
     fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
         &mut state.owner_mut(self.id).waiter.as_mut().expect("the call waits").wake
     }
-    fn give_up(&mut self, state: &mut State, fx: &mut Effects) -> Dump {
+    fn give_up(&mut self, state: &mut State, fx: &mut Effects<OnWaiter>) -> Dump {
         let dump = Dump::of(state, self.clock.now());
         state.give_up(self.id, fx);
         dump

@@ -54,7 +54,6 @@
 
 mod caller;
 mod dump;
-mod effects;
 mod enter;
 mod error;
 mod inner;

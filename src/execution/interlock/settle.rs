@@ -20,19 +20,19 @@
 //! Steps 2 and 3 only give shares, so no load or unload can begin that could not before. They empty the queues that
 //! step 5 looks at. A load or unload that begins ends the pass.
 
-use super::effects::Effects;
 use super::modes::Mode;
 use super::modes::Purpose::{self, Load, Unload};
 use super::state::State;
+use crate::effects::{Effects, OnWaiter};
 
 impl State {
     #[inline]
-    pub(super) fn settle(&mut self, fx: &mut Effects) {
+    pub(super) fn settle(&mut self, fx: &mut Effects<OnWaiter>) {
         if !self.is_quiet() && self.holder.is_none() {
             self.grant_turns(fx);
         }
     }
-    fn grant_turns(&mut self, fx: &mut Effects) {
+    fn grant_turns(&mut self, fx: &mut Effects<OnWaiter>) {
         if self.grant_hold(Load, fx) {
             return;
         }
@@ -50,7 +50,7 @@ impl State {
         }
     }
     /// Lets the oldest request hold, if it may. Returns whether one does.
-    fn grant_hold(&mut self, purpose: Purpose, fx: &mut Effects) -> bool {
+    fn grant_hold(&mut self, purpose: Purpose, fx: &mut Effects<OnWaiter>) -> bool {
         let queue = Mode::Waiting(purpose).queue().expect("the mode of a queue");
         let Some(key) = self.queues[queue].front().filter(|_| self.may_hold(purpose)) else {
             return false;
@@ -62,7 +62,7 @@ impl State {
         true
     }
     /// Lets all owners of a queue go on.
-    fn admit(&mut self, mode: Mode, fx: &mut Effects) {
+    fn admit(&mut self, mode: Mode, fx: &mut Effects<OnWaiter>) {
         let queue = mode.queue().expect("the mode of a queue");
         while let Some(key) = self.queues[queue].pop_front(&mut self.owners) {
             let id = self.owners[key].id;

@@ -11,12 +11,12 @@
 //! Its newcomers overtake an unload for ever (`rails-starved-request`).
 
 use super::caller::{Caller, OwnerId, OwnerKey, Owners};
-use super::effects::{Effect, Effects};
 use super::modes::{Mode, Owner, Purpose, Queue, Waiter};
 use crate::clock::Time;
 use crate::collections::arena::Arena;
 use crate::collections::list::Links;
 use crate::collections::wait_queue::Wake;
+use crate::effects::{Effects, OnWaiter};
 use crate::execution::ambient;
 use crate::sync::Condvar;
 use std::collections::BTreeSet;
@@ -186,21 +186,21 @@ impl State {
         self.owner(id).waiter.as_ref().expect("the call waits").since
     }
     /// Ends the wait of a call.
-    pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects) {
+    pub(super) fn end_wait(&mut self, id: OwnerId, fx: &mut Effects<OnWaiter>) {
         let waiter = self.owner_mut(id).waiter.take().expect("the call waits");
         if let Some(deadline) = waiter.deadline {
             self.deadlines.remove(&(deadline, id));
         }
         // A waker is user code: it is dropped after the lock.
-        if let Wake::Task(waker) = waiter.wake {
-            fx.extend(waker.map(Effect::Drop));
+        if let Wake::Task(Some(waker)) = waiter.wake {
+            fx.push(OnWaiter::Drop(waker));
         }
     }
     /// Wakes the call that waits for this owner, if there is one.
-    pub(super) fn grant(&mut self, id: OwnerId, fx: &mut Effects) {
+    pub(super) fn grant(&mut self, id: OwnerId, fx: &mut Effects<OnWaiter>) {
         if let Some(waiter) = &mut self.owner_mut(id).waiter {
             waiter.granted = true;
-            fx.push(Effect::Wake(match &mut waiter.wake {
+            fx.push(OnWaiter::Wake(match &mut waiter.wake {
                 Wake::Thread(condvar) => Wake::Thread(condvar.clone()),
                 Wake::Task(waker) => Wake::Task(waker.take()),
             }));

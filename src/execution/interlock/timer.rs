@@ -4,9 +4,9 @@
 //! granted meanwhile. A waiting thread needs no timer.
 
 use super::caller::OwnerId;
-use super::effects::Effect;
 use super::inner::Inner;
 use crate::collections::wait_queue::Wake;
+use crate::effects::OnWaiter;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Inner {
                 let waiter = state.owner_mut(id).waiter.as_mut().expect("its deadline is listed");
                 (waiter.deadline, waiter.expired) = (None, true);
                 if let Wake::Task(waker) = &mut waiter.wake {
-                    fx.push(Effect::Wake(Wake::Task(waker.take())));
+                    fx.push(OnWaiter::Wake(Wake::Task(waker.take())));
                 }
             }
             state.timer_sleeps_until = state.deadlines.first().map(|(due, _)| *due);

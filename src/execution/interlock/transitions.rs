@@ -4,11 +4,11 @@
 //! [`settle`](super::settle), at the end of the same critical section.
 
 use super::caller::{Caller, OwnerId};
-use super::effects::Effects;
 use super::modes::Purpose::{self, Load, Unload};
 use super::modes::{Mode, Refused, Step};
 use super::state::{Holder, State};
 use crate::clock::Time;
+use crate::effects::{Effects, OnWaiter};
 use std::thread::ThreadId;
 
 pub(super) const BRANCH: Refused =
@@ -66,7 +66,7 @@ impl State {
     }
     /// A view of this owner ends. The last one takes the owner out.
     #[inline]
-    pub(super) fn leave(&mut self, id: OwnerId, fx: &mut Effects) {
+    pub(super) fn leave(&mut self, id: OwnerId, fx: &mut Effects<OnWaiter>) {
         let owner = self.owner_mut(id);
         owner.views -= 1;
         if owner.views > 0 {
@@ -78,7 +78,7 @@ impl State {
         self.remove(id);
     }
     /// Cleans up after an execution that ends while it waits to enter, or although a guard or future of it was leaked.
-    fn abandon(&mut self, id: OwnerId, fx: &mut Effects) {
+    fn abandon(&mut self, id: OwnerId, fx: &mut Effects<OnWaiter>) {
         if self.owner(id).waiter.is_some() {
             self.end_wait(id, fx);
         }
@@ -211,7 +211,7 @@ impl State {
     ///
     /// The owner gets its share back: at once, or once the present holder releases. A hold that was granted meanwhile
     /// is released, because its section never begins. A newcomer [leaves](Self::leave) next.
-    pub(super) fn give_up(&mut self, id: OwnerId, fx: &mut Effects) {
+    pub(super) fn give_up(&mut self, id: OwnerId, fx: &mut Effects<OnWaiter>) {
         self.end_wait(id, fx);
         match self.owner(id).mode {
             Mode::Holding => {
