@@ -82,7 +82,7 @@ impl Identity {
     }
 }
 
-fn identity(file: impl AsFd) -> Option<Identity> {
+pub(crate) fn identity(file: impl AsFd) -> Option<Identity> {
     Some(Identity::of(&rustix::fs::fstat(file).ok()?))
 }
 
