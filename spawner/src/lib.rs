@@ -153,6 +153,7 @@ mod random;
 mod reaper;
 mod removal;
 mod reports;
+mod rights;
 mod running;
 mod spawner;
 pub mod stream;
