@@ -4,7 +4,7 @@
 //! elsewhere. A server that runs as root would follow such a link. So the server holds the directory open, and reaches
 //! only single files in it, below the open directory. It removes no file elsewhere.
 
-use crate::rights::with_rights_of;
+use crate::file_rights::with_rights_of;
 use crate::user::User;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::ffi::OsStr;
