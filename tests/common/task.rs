@@ -23,6 +23,10 @@ impl<T> Task<T> {
         let waker = self.wake_ups.next_waker();
         self.poll_with(&waker)
     }
+    /// Polls it once if it is new, or was woken since its last poll.
+    pub(crate) fn poll_if_woken(&mut self) -> Option<T> {
+        self.wake_ups.is_woken().then(|| self.poll())?
+    }
     /// Polls it once, with another waker.
     pub(crate) fn poll_with(&mut self, waker: &Waker) -> Option<T> {
         match self.future.as_mut().poll(&mut Context::from_waker(waker)) {
