@@ -319,6 +319,15 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_of_zero_is_refused_where_it_is_set() {
+        let set: [fn(PoolOptions) -> PoolOptions; 2] =
+            [|o| o.with_max_requests(0), |o| o.with_max_queue(0)];
+        for set in set {
+            assert!(std::panic::catch_unwind(|| set(PoolOptions::new("/srv/a"))).is_err());
+        }
+    }
+
+    #[test]
     fn a_changed_copy_is_another_object() {
         let a = PoolOptions::new("/srv/a");
         assert!(a.same(&a.clone()));
