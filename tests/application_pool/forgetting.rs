@@ -91,6 +91,24 @@ fn the_cleaner_forgets_in_time() {
     rig.until(|| names(&rig).is_empty());
 }
 
+/// No get of its own follows, which would note that it is unused.
+#[test]
+fn a_group_whose_last_process_made_room_for_another_is_forgotten() {
+    let rig = Rig::without_cleaner(|b| b.max(1).max_idle_time(None).forget_groups_after(SECOND));
+    drop(rig.get(&app("x")));
+    let busy = rig.get(&app("y"));
+    assert_eq!(names(&rig), ["/srv/x", "/srv/y"]);
+    pass(&rig, 1);
+    assert_eq!(names(&rig), ["/srv/y"]);
+    // So is one whose process makes room as soon as it is idle.
+    let waits = rig.queue_get(&app("x"));
+    drop(busy);
+    let session = waits.session();
+    pass(&rig, 1);
+    assert_eq!(names(&rig), ["/srv/x"]);
+    drop(session);
+}
+
 /// It has no process yet: the pool is full, or its limit for one application.
 #[test]
 fn a_group_that_wants_its_minimum_is_not_forgotten() {
