@@ -76,6 +76,8 @@ fn a_late_close_says_what_is_left_after_its_deadline() {
     let pool = rig.pool.clone();
     let closing = std::thread::spawn(move || pool.close_timeout(5 * SECOND));
     rig.until(|| rig.pool.snapshot().closed);
+    // The close waits by then, or comes late, which changes no outcome.
+    std::thread::sleep(std::time::Duration::from_millis(20));
     drop(first);
     rig.until(|| rig.pool.counts().draining == 1 && rig.pool.counts().shutting_down == 0);
     crate::common::before_long(|| {
