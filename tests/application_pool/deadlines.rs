@@ -68,7 +68,7 @@ fn a_slow_observer_counts_for_the_limit_of_a_close() {
     drop(session);
 }
 
-/// What is left is counted after the deadline, not before the wait.
+/// The error counts the sessions after the deadline, not before the wait.
 #[test]
 fn a_late_close_says_what_is_left_after_its_deadline() {
     let rig = Rig::without_cleaner(|b| b.max(3));

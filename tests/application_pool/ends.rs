@@ -7,6 +7,7 @@ use cabrank::PoolOptions;
 use cabrank::application_pool::{CloseTimedOut, GetError, RestartMode};
 use cabrank::in_memory::{Call, Spawn};
 use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
 
 /// Two threads and two tasks that get a session.
 struct Four {
@@ -123,7 +124,7 @@ fn one_pass_ends_each_back_off() {
 /// Two gets wait for the look in flight, where a throttle lets it do for both, or for the next one.
 #[test]
 fn a_look_ends_the_wait_of_each_get() {
-    for throttle in [SECOND, SECOND * 0] {
+    for throttle in [SECOND, Duration::ZERO] {
         let gate = Gate::default();
         let held = gate.clone();
         let rig = Rig::new(|b| {
@@ -167,7 +168,7 @@ fn fall_asleep<T>(threads: &[JoinHandle<T>]) {
         assert!(threads.iter().all(|thread| !thread.is_finished()), "the end has not come");
         std::thread::yield_now();
     }
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    std::thread::sleep(Duration::from_millis(20));
 }
 
 fn join<T: Send + 'static>(threads: [JoinHandle<T>; 2]) -> [T; 2] {

@@ -89,7 +89,7 @@ fn gets_are_served_though_no_thread_looks() {
     assert!(pool.wait_closed(SECOND));
 }
 
-/// Each get fails, and the next one, after the back-off, tries again. Nothing stays reserved.
+/// Each get fails, and the next one, after the back-off, tries again. Each reservation is given back.
 #[test]
 fn spawns_fail_and_are_tried_again() {
     if !is_without_threads("spawns_fail_and_are_tried_again") {
