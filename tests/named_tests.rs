@@ -40,7 +40,8 @@ fn tests_below(dir: &Path, found: &mut BTreeSet<(String, String)>) {
             _ => continue,
         };
         let text = fs::read_to_string(&path).expect("a source is text");
-        let names = text.lines().filter_map(|line| line.trim_start().strip_prefix(keyword));
+        let lines = text.lines().map(|line| line.trim_start().trim_start_matches("async "));
+        let names = lines.filter_map(|line| line.strip_prefix(keyword));
         for name in names.filter_map(|rest| Some(rest.split_once('(')?.0)) {
             for file in [path.file_stem(), dir.file_name()].into_iter().flatten() {
                 found.insert((file.to_string_lossy().into_owned(), name.to_owned()));

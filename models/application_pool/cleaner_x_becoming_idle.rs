@@ -34,14 +34,21 @@ fn cleaner_x_becoming_idle() {
 /// earlier must wake it.
 #[test]
 fn cleaner_x_earlier_date() {
-    explore("cleaner_x_earlier_date", &["shortened"], |outcomes| {
+    explore("cleaner_x_earlier_date", &["before the first pass", "asleep"], |outcomes| {
         let rig = Rig::new(|b| b.max(1).max_idle_time(2 * IDLE)).reentrant();
         rig.idle(&app("a"));
         rig.clock.advance(IDLE);
         start_cleaner(&rig, rig.pool.clone());
+        let asleep = sleeps(&rig);
         rig.pool.set_max_idle_time(IDLE).expect("not zero");
-        outcomes.note("shortened");
+        outcomes.note(if asleep { "asleep" } else { "before the first pass" });
     });
+}
+
+/// Returns whether the cleaner has made a pass.
+pub(super) fn sleeps(rig: &Rig) -> bool {
+    let at_once = Some(crate::clock::Time::default());
+    rig.pool.inner().critical(|state, _| state.cleaner_sleeps_until != at_once)
 }
 
 /// A later pass finds no idle process while a session closes, whose process is due later than the former pass had

@@ -8,12 +8,13 @@ use crate::models::rig::*;
 
 #[test]
 fn cleaner_x_close() {
-    explore("cleaner_x_close", &["ended"], |outcomes| {
+    explore("cleaner_x_close", &["before the first pass", "asleep"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         let inner = rig.pool.inner();
         inner.start_cleaner().expect("a thread");
+        let asleep = super::cleaner_x_becoming_idle::sleeps(&rig);
         rig.pool.close();
         inner.cleaner.get().expect("started").join().expect("no panic");
-        outcomes.note("ended");
+        outcomes.note(if asleep { "asleep" } else { "before the first pass" });
     });
 }

@@ -29,14 +29,15 @@ fn last_session_x_get() {
 /// The session is still open when the get comes, and stays open until the get is served.
 #[test]
 fn endless_session_x_get() {
-    explore("endless_session_x_get", &[""], |outcomes| {
+    explore("endless_session_x_get", &["2 drain"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let once = app("a").with_max_requests(1);
         let endless = rig.session(&once);
-        let pid = rig.pool.get(&once).expect("a session").pid();
-        assert_eq!(pid, 2);
-        drop(endless);
-        outcomes.note("");
+        let second = rig.pool.get(&once).expect("a session");
+        assert_eq!((endless.pid(), second.pid()), (1, 2));
+        // Each has its last session, and holds no place.
+        outcomes.note(format!("{} drain", rig.pool.counts().draining));
+        drop((second, endless));
         assert_eq!(rig.end(), [1, 2]);
     });
 }

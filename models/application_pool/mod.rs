@@ -46,6 +46,7 @@ mod spawn_x_detach;
 mod spawn_x_new_group;
 mod thread_failure_x_waiter;
 mod two_groups_x_eviction;
+mod two_waits_x_close;
 mod wait_closed_x_close;
 mod waiter_x_cancel;
 mod waiter_x_timeout;

@@ -4,6 +4,7 @@
 //! elsewhere. A server that runs as root would follow such a link. So the server holds the directory open, and reaches
 //! only single files in it, below the open directory. It removes no file elsewhere.
 
+use crate::file_rights::with_rights_of;
 use crate::user::User;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::ffi::OsStr;
@@ -17,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Backends {
     path: PathBuf,
     dir: Arc<OwnedFd>,
+    /// The user of the application, if it is not the server's.
+    user: Option<User>,
 }
 
 /// Identifies a file, whatever its name.
@@ -40,7 +43,7 @@ impl Backends {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => open_dir(&path)?,
             Err(e) => return Err(e),
         };
-        Ok(Backends { path, dir: dir.into() })
+        Ok(Backends { path, dir: dir.into(), user: user.cloned() })
     }
 
     /// Returns the path of the directory.
@@ -53,13 +56,22 @@ impl Backends {
         let Some(Component::Normal(name)) = path.components().next_back() else { return None };
         let parent = path.parent()?;
         // The process may know the directory by another name, without links.
-        let is_own = || Some(identity(&open_dir(parent).ok()?)? == identity(&self.dir)?);
+        let is_own = || {
+            let parent = with_rights_of(self.user.as_ref(), || open_dir(parent)).ok()?;
+            Some(identity(&parent)? == identity(&self.dir)?)
+        };
         (parent == self.path || is_own() == Some(true)).then_some(name)
     }
 
     /// Opens a file to learn its facts, and not to read it.
     pub(crate) fn open_path(&self, name: &OsStr) -> io::Result<OwnedFd> {
         Ok(rustix::fs::openat(&self.dir, name, PATH, Mode::empty())?)
+    }
+
+    /// Opens a file elsewhere, with the rights of the application's user, to learn its facts.
+    pub(crate) fn open_elsewhere(&self, path: &Path) -> io::Result<OwnedFd> {
+        let open = || Ok(rustix::fs::open(path, PATH, Mode::empty())?);
+        with_rights_of(self.user.as_ref(), open)
     }
 
     /// Removes a file, if it is still this one.
@@ -74,7 +86,7 @@ impl Backends {
 }
 
 /// Flags that open a file without any effect on it, and a link itself.
-pub(crate) const PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Identity {
     pub(crate) fn of(facts: &rustix::fs::Stat) -> Identity {
@@ -82,7 +94,7 @@ impl Identity {
     }
 }
 
-fn identity(file: impl AsFd) -> Option<Identity> {
+pub(crate) fn identity(file: impl AsFd) -> Option<Identity> {
     Some(Identity::of(&rustix::fs::fstat(file).ok()?))
 }
 

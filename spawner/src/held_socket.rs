@@ -4,12 +4,16 @@
 //! does not connect) and connects through the kernel's link to the open file, `/proc/self/fd/N`. So a
 //! cleaner of temporary files does not cut off running processes.
 
-use crate::backends::{Backends, Identity, PATH};
-use rustix::fs::{FileType, Mode};
+use crate::backends::{Backends, Identity};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A Unix socket that another process listens on.
 #[derive(Debug)]
@@ -41,7 +45,7 @@ impl HeldSocket {
         // This opening has no effect on a file elsewhere, and the checks follow on the same file.
         let opened = match name {
             Some(name) => backends.open_path(name),
-            None => rustix::fs::open(path, PATH, Mode::empty()).map_err(io::Error::from),
+            None => backends.open_elsewhere(path),
         };
         let file = match opened {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -60,6 +64,29 @@ impl HeldSocket {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
     }
 
+    /// Connects, and waits for no longer than `limit` while the queue of the listener is full.
+    ///
+    /// # Errors
+    /// `WouldBlock`: the queue has been full for this time. Others: there is no listener.
+    pub(crate) fn connect(&self, limit: Duration) -> io::Result<UnixStream> {
+        const PAUSE: Duration = Duration::from_millis(10);
+        let end = Instant::now() + limit;
+        let address = SocketAddrUnix::new(self.address())?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        loop {
+            match rustix::net::connect(&socket, &address) {
+                Ok(()) => break,
+                Err(Errno::AGAIN) if Instant::now() < end => std::thread::sleep(PAUSE),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        let stream = UnixStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+
     /// Removes the file, if it is still in the directory of sockets. The function blocks.
     pub(crate) fn remove(&self) {
         if let Some((backends, name)) = &self.place {
@@ -71,7 +98,7 @@ impl HeldSocket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::os::unix::net::UnixListener;
 
     /// Returns a directory with a directory of sockets, and the socket `socket` in it.
     fn socket() -> (tempfile::TempDir, Backends, PathBuf, UnixListener) {
@@ -94,6 +121,26 @@ mod tests {
         assert!(UnixStream::connect(&path).is_err());
         UnixStream::connect(held.address()).unwrap();
         held.remove();
+    }
+
+    #[test]
+    fn a_listener_with_a_full_queue_holds_up_its_caller_for_a_time_only() {
+        let (_dir, backends, path, _) = socket();
+        std::fs::remove_file(&path).unwrap();
+        let flags = SocketFlags::CLOEXEC;
+        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        rustix::net::bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let held = HeldSocket::open(&path, uid(), &backends).unwrap();
+        let _first = held.connect(Duration::ZERO).unwrap();
+        for limit in [Duration::ZERO, Duration::from_millis(30)] {
+            assert_eq!(held.connect(limit).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        }
+        drop(listener);
+        assert_eq!(
+            held.connect(Duration::ZERO).unwrap_err().kind(),
+            io::ErrorKind::ConnectionRefused
+        );
     }
 
     #[test]

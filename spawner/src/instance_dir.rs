@@ -355,8 +355,12 @@ pub(crate) fn found_in(name: &str, base: &Path) -> Vec<Found> {
         .flatten()
         .filter_map(|entry| {
             let file = entry.file_name();
-            let rest = file.to_str()?.strip_prefix(name)?;
-            let pid = rest.strip_prefix('.')?.split('.').next()?.parse().ok()?;
+            let (pid, random) =
+                file.to_str()?.strip_prefix(name)?.strip_prefix('.')?.split_once('.')?;
+            // Each other directory of a similar name is somebody's own.
+            let is_random =
+                random.len() == RANDOM && random.bytes().all(|b| b.is_ascii_alphanumeric());
+            let pid = pid.parse().ok().filter(|_| is_random && !pid.starts_with('+'))?;
             let facts = entry.metadata().ok()?; // of the link itself, not its target
             facts.is_dir().then(|| Found { pid, uid: facts.uid(), path: entry.path() })
         })
@@ -376,7 +380,11 @@ fn remove_stale(name: &str, base: &Path) {
             .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
         let alive = Path::new("/proc").join(pid.to_string()).exists() && pid != std::process::id();
         if !(young && alive) {
-            let _ = remove_tree(&path);
+            // A server that ended at its beginning has left it empty. Any other directory without these parts is no server's.
+            let _ = match generation(&path).is_dir() {
+                true => remove_tree(&path),
+                false => std::fs::remove_dir(&path),
+            };
         }
     }
 }
@@ -399,13 +407,22 @@ mod tests {
     #[test]
     fn directories_of_dead_servers_are_removed_and_those_of_living_servers_stay() {
         let base = tempfile::tempdir().unwrap();
-        let stale = base.path().join("cabrank.4194304.abc"); // above the largest possible pid
-        let alive = base.path().join("cabrank.4194305");
-        std::fs::create_dir(&stale).unwrap();
-        std::fs::create_dir(&alive).unwrap();
+        // Above the largest possible pid.
+        let [stale, empty, alive] = ["4194304.abcdefgh", "4194305.abcdefgh", "4194306.abcdefgh"]
+            .map(|rest| base.path().join(format!("cabrank.{rest}")));
+        let foreign =
+            ["4194304.abcdefg", "4194304.abcdefgh.x", "4194304.abcdef-h", "20261127", "x.abcdefgh"]
+                .map(|rest| base.path().join(format!("cabrank.{rest}")));
+        let unlike = base.path().join("cabrank.4194307.abcdefgh");
+        for dir in [&stale, &alive].into_iter().chain(&foreign) {
+            std::fs::create_dir_all(generation(dir)).unwrap();
+        }
+        std::fs::create_dir(&empty).unwrap();
+        std::fs::create_dir_all(unlike.join("data")).unwrap();
         let held = lock(&alive).unwrap();
         let _dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
-        assert!(!stale.exists() && alive.exists());
+        assert!(!stale.exists() && !empty.exists() && alive.exists() && unlike.exists());
+        assert!(foreign.iter().all(|dir| dir.exists()));
         drop(held);
     }
 

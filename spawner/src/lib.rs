@@ -129,6 +129,7 @@ pub mod chain;
 mod children;
 pub mod connections;
 mod error;
+mod file_rights;
 mod forker;
 mod handshake;
 mod held_socket;
@@ -153,6 +154,7 @@ mod random;
 mod reaper;
 mod removal;
 mod reports;
+
 mod running;
 mod spawner;
 pub mod stream;

@@ -6,13 +6,16 @@
 use crate::children::{Children, Owner};
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
+use nix::unistd::Pid;
 use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// The pause while no child exists, or while the server has not reaped a child of its own.
+/// The pause while no child exists.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The pause while the server has not reaped a child of its own. A look at all processes takes long.
+const LONG_PAUSE: Duration = Duration::from_millis(500);
 
 /// Starts a thread that reaps orphans, if this process gets any.
 pub(crate) fn reap(children: Arc<Children>) -> io::Result<()> {
@@ -21,8 +24,13 @@ pub(crate) fn reap(children: Arc<Children>) -> io::Result<()> {
     }
     thread::Builder::new().name("orphans".into()).spawn(move || {
         loop {
-            if next(&children) != Ok(Owner::Other) {
-                thread::sleep(PAUSE);
+            match next(&children) {
+                Ok(Owner::Other) => {}
+                Ok(Owner::Server) => {
+                    reap_others(&children);
+                    thread::sleep(LONG_PAUSE);
+                }
+                Err(_) => thread::sleep(PAUSE),
             }
         }
     })?;
@@ -39,7 +47,25 @@ fn next(children: &Children) -> Result<Owner, Errno> {
     // NOWAIT leaves the child unreaped: another thread may wait for it.
     let ended = waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
     let Some(pid) = ended.pid() else { return Ok(Owner::Server) };
-    Ok(children.unless_own(pid.as_raw().unsigned_abs(), || {
+    Ok(reap_unless_own(children, pid))
+}
+
+fn reap_unless_own(children: &Children, pid: Pid) -> Owner {
+    children.unless_own(pid.as_raw().unsigned_abs(), || {
         let _ = waitpid(pid, Some(WaitPidFlag::WNOHANG));
-    }))
+    })
+}
+
+/// Reaps all orphans that have ended.
+///
+/// The kernel names one child that has ended, again and again. That may be the leader of a group whose last members are
+/// still at work, and orphans would pile up behind it.
+fn reap_others(children: &Children) {
+    let own = std::process::id().cast_signed();
+    let Ok(all) = procfs::process::all_processes() else { return };
+    for stat in all.flatten().filter_map(|process| process.stat().ok()) {
+        if stat.ppid == own && stat.state == 'Z' {
+            reap_unless_own(children, Pid::from_raw(stat.pid));
+        }
+    }
 }

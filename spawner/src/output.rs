@@ -54,9 +54,10 @@ impl Output {
     /// Logs and keeps one line, which has no line break.
     pub(crate) fn line(&self, stream: &'static str, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        let line = line.trim_end_matches('\r');
+        // On a terminal, a carriage return in a line would let it look like a line of the server's own.
+        let line = line.trim_end_matches('\r').replace('\r', "\\r");
         if let Some(Boot { kept, log }) = &mut *self.boot() {
-            kept.push_str(line);
+            kept.push_str(&line);
             kept.push('\n');
             if kept.len() > MAX_KEPT {
                 let cut = kept.ceil_char_boundary(kept.len() - MAX_KEPT / 2);
@@ -152,6 +153,13 @@ mod tests {
         lines.pending.extend_from_slice(&[b'x'; MAX_LINE]);
         lines.each(|l| seen.push(l.to_vec()));
         assert_eq!((seen[1].len(), lines.pending.len()), (MAX_LINE, 1));
+    }
+
+    #[test]
+    fn no_part_of_a_line_looks_like_a_line_of_its_own() {
+        let output = Output::new(1, BootLog::Live);
+        output.line("stderr", b"a\rERROR b\r");
+        assert_eq!(output.failed().0, "a\\rERROR b\n");
     }
 
     #[tokio::test]

@@ -190,7 +190,7 @@ impl Preloader {
 
     /// Opens a connection for a command.
     pub(crate) fn connect(&self) -> io::Result<UnixStream> {
-        let connection = UnixStream::connect(self.socket.address())?;
+        let connection = self.socket.connect(FORK_TIME)?;
         connection.set_read_timeout(Some(FORK_TIME))?;
         connection.set_write_timeout(Some(FORK_TIME))?;
         Ok(connection)

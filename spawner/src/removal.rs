@@ -3,11 +3,14 @@
 //! The directory of sockets belongs to the application's user. `std::fs::remove_dir_all` calls itself and opens a directory
 //! for each level, so a tree of some ten thousand levels ends the server by an overflow of its stack, or uses up
 //! its descriptors. This removal has a bound on its open directories, and does not call itself. It moves a directory that lies
-//! deeper up into the top directory, which belongs to the server.
+//! deeper up.
 //!
 //! It follows no link. Each file is named by a single name below an open directory.
+//!
+//! A server that runs as root removes no file that the application's user could not remove. Below a directory of another
+//! user it empties only directories of that same user, because the owner of a directory may remove each file in it.
 
-use crate::backends::open_dir;
+use crate::backends::{Identity, identity, open_dir};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, CString};
@@ -23,30 +26,30 @@ const LEVELS: usize = 64;
 /// The number of looks at the entries of one directory.
 const LOOKS: usize = 3;
 
-/// Removes a directory and what it contains.
+/// Removes a directory of this process's user, and what it contains.
 ///
 /// It goes on after an error, so that one file that cannot be removed keeps no other one.
 ///
 /// # Errors
 /// The first error. `NotFound`: there is no such directory. `TimedOut`: there is too much in it.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
-    let mut removal = Removal {
-        top: open_dir(path)?,
-        found: Vec::new(),
-        moved: 0,
-        error: None,
-        end: Instant::now() + LIMIT,
-    };
-    removal.found = names(&removal.top)?;
-    while let Some(name) = removal.found.pop() {
-        if let Err(e) = removal.remove(&name) {
-            removal.error.get_or_insert(e);
-        }
-        if Instant::now() > removal.end {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
+    let own = rustix::process::geteuid().as_raw();
+    let top = Level::new(c"", open_dir(path)?)?;
+    if top.owner != own {
+        return Err(io::Error::other("it belongs to another user"));
     }
-    match (rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR), removal.error) {
+    let identity = identity(&top.dir);
+    let mut removal =
+        Removal { own, levels: vec![top], moved: 0, error: None, end: Instant::now() + LIMIT };
+    removal.empty()?;
+    // A user may have put a directory of its own in this place. It would not be removed if it were not empty.
+    let is_there = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|there| Some(Identity::of(&there)) == identity);
+    let removed = match is_there {
+        true => rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR),
+        false => Err(Errno::NOENT),
+    };
+    match (removed, removal.error) {
         (Ok(()), _) => Ok(()),
         (Err(_), Some(first)) => Err(first),
         (Err(e), None) => Err(e.into()),
@@ -54,102 +57,134 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
 }
 
 struct Removal {
-    top: OwnedFd,
-    /// The names in the top directory that are still to be removed.
-    found: Vec<CString>,
+    /// The user of this process.
+    own: u32,
+    /// The directory that is removed, and the open ones below it.
+    levels: Vec<Level>,
     /// The number of directories that were moved up.
     moved: u64,
     error: Option<io::Error>,
     end: Instant,
 }
 
-/// An open directory below the top directory.
+/// An open directory.
 struct Level {
     name: CString,
     dir: OwnedFd,
+    owner: u32,
     entries: Dir,
+    /// The names of the directories that were moved into it.
+    found: Vec<CString>,
     /// The number of looks at its entries.
     looks: usize,
+    /// It has an entry that cannot be removed. Another look at it would meet each level below it again.
+    keeps: bool,
 }
 
 impl Level {
-    /// Opens a directory by a name in another one, and no link to one.
-    fn open(parent: &OwnedFd, name: &CStr) -> io::Result<Level> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let dir = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    fn new(name: &CStr, dir: OwnedFd) -> io::Result<Level> {
+        let owner = rustix::fs::fstat(&dir)?.st_uid;
         let entries = Dir::read_from(&dir)?;
-        Ok(Level { name: name.to_owned(), dir, entries, looks: 1 })
+        Ok(Level {
+            name: name.to_owned(),
+            dir,
+            owner,
+            entries,
+            found: Vec::new(),
+            looks: 1,
+            keeps: false,
+        })
+    }
+
+    fn next_name(&mut self) -> Option<io::Result<CString>> {
+        if let Some(found) = self.found.pop() {
+            return Some(Ok(found));
+        }
+        let entry = self.entries.next()?;
+        Some(entry.map(|entry| entry.file_name().to_owned()).map_err(io::Error::from))
     }
 }
 
 impl Removal {
-    /// Removes a file or directory in the top directory.
-    fn remove(&mut self, name: &CStr) -> io::Result<()> {
-        if !is_nonempty(&self.top, name)? {
-            return Ok(());
-        }
-        let mut levels = vec![Level::open(&self.top, name)?];
-        while let Some(level) = levels.last_mut() {
+    /// Removes the entries of the outermost directory.
+    fn empty(&mut self) -> io::Result<()> {
+        while let Some(level) = self.levels.last_mut() {
             if Instant::now() > self.end {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            let result = match level.entries.next() {
-                Some(Ok(entry)) if is_itself(entry.file_name()) => Ok(()),
-                Some(Ok(entry)) => self.descend(&mut levels, entry.file_name()),
-                Some(Err(e)) => return Err(e.into()),
-                None => self.leave(&mut levels),
+            let result = match level.next_name() {
+                Some(Ok(name)) if is_itself(&name) => Ok(()),
+                Some(Ok(name)) => self.descend(&name),
+                Some(Err(e)) => return Err(e),
+                None if self.levels.len() == 1 => return Ok(()),
+                None => self.leave(),
             };
             if let Err(e) = result {
                 self.error.get_or_insert(e);
+                if let Some(level) = self.levels.last_mut() {
+                    level.keeps = true;
+                }
             }
         }
         Ok(())
     }
 
     /// Removes a file in the innermost directory. A directory there becomes the innermost one, or is moved up.
-    fn descend(&mut self, levels: &mut Vec<Level>, name: &CStr) -> io::Result<()> {
-        let count = levels.len();
-        let Some(Level { dir, .. }) = levels.last() else { return Ok(()) };
+    fn descend(&mut self, name: &CStr) -> io::Result<()> {
+        let count = self.levels.len();
+        let Some(Level { dir, owner, .. }) = self.levels.last() else { return Ok(()) };
         if !is_nonempty(dir, name)? {
             return Ok(());
         }
-        if count == LEVELS {
-            return self.move_up(dir, name);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inner = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+        let inner = Level::new(name, inner)?;
+        // A user may move any directory into its own, also one whose files it has no right to remove.
+        if inner.owner != *owner && *owner != self.own {
+            let text = format!("{name:?} belongs to another user than the directory around it");
+            return Err(io::Error::other(text));
         }
-        let inner = Level::open(dir, name)?;
-        levels.push(inner);
+        if count > LEVELS {
+            return self.move_up(name);
+        }
+        self.levels.push(inner);
         Ok(())
     }
 
     /// Removes the innermost directory, after its entries.
-    fn leave(&self, levels: &mut Vec<Level>) -> io::Result<()> {
-        let Some(mut level) = levels.pop() else { return Ok(()) };
-        let parent = levels.last().map_or(&self.top, |level| &level.dir);
-        if !is_nonempty(parent, &level.name)? {
+    fn leave(&mut self) -> io::Result<()> {
+        let Some(mut level) = self.levels.pop() else { return Ok(()) };
+        let Some(parent) = self.levels.last() else { return Ok(()) };
+        if !is_nonempty(&parent.dir, &level.name)? {
             return Ok(());
         }
-        if level.looks == LOOKS {
+        if level.keeps || level.looks == LOOKS {
             return Err(Errno::NOTEMPTY.into());
         }
-        // Another look finds what came during the first one.
+        // Another look finds the entries that came during the first one.
         level.looks += 1;
         level.entries = Dir::read_from(&level.dir)?;
-        levels.push(level);
+        self.levels.push(level);
         Ok(())
     }
 
-    /// Moves a directory into the top directory.
-    fn move_up(&mut self, dir: &OwnedFd, name: &CStr) -> io::Result<()> {
+    /// Moves a directory of the innermost one up, into the outermost directory of the same owner. Each removal of it
+    /// looks at its owner again: its name may name another directory by now.
+    fn move_up(&mut self, name: &CStr) -> io::Result<()> {
+        let Some((inner, outer)) = self.levels.split_last_mut() else { return Ok(()) };
+        let Some(first) = outer.iter_mut().find(|level| level.owner == inner.owner) else {
+            return Err(Errno::NOTEMPTY.into());
+        };
         loop {
             self.moved += 1;
             let new = CString::new(format!(".removed.{}", self.moved))?;
-            match rustix::fs::renameat(dir, name, &self.top, &*new) {
+            match rustix::fs::renameat(&inner.dir, name, &first.dir, &*new) {
                 // A removal that was cut short has left this name.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
                 Err(Errno::NOENT) => return Ok(()),
                 Err(e) => return Err(e.into()),
                 Ok(()) => {
-                    self.found.push(new);
+                    first.found.push(new);
                     return Ok(());
                 }
             }
@@ -169,17 +204,6 @@ fn is_nonempty(dir: impl AsFd, name: &CStr) -> io::Result<bool> {
         Err(Errno::NOTDIR) => Err(first.into()),
         Err(e) => Err(e.into()),
     }
-}
-
-fn names(dir: &OwnedFd) -> io::Result<Vec<CString>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(dir)? {
-        let entry = entry?;
-        if !is_itself(entry.file_name()) {
-            names.push(entry.file_name().to_owned());
-        }
-    }
-    Ok(names)
 }
 
 fn is_itself(name: &CStr) -> bool {
@@ -213,6 +237,51 @@ mod tests {
         thread.spawn(move || remove_tree(&removed).unwrap()).unwrap().join().unwrap();
         assert!(!path.exists());
         assert_eq!(remove_tree(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    /// A user may rename a directory of another user within its own.
+    #[test]
+    fn a_directory_of_another_user_stays_in_the_directory_of_a_user() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root may give files away");
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("instance");
+        let theirs = path.join("generation-0/backends");
+        let deep = theirs.join("d/".repeat(LEVELS + 8));
+        fs::create_dir_all(&deep).unwrap();
+        for dir in deep.ancestors().take_while(|dir| dir.starts_with(&theirs)) {
+            std::os::unix::fs::chown(dir, Some(65534), Some(65534)).unwrap();
+        }
+        let kept = ["foreign", "d/foreign"].map(|name| theirs.join(name).join("precious"));
+        let kept = kept.into_iter().chain([deep.join("foreign/precious")]);
+        for file in kept {
+            fs::create_dir(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        fs::write(theirs.join("socket"), "").unwrap();
+        fs::create_dir(theirs.join("empty")).unwrap();
+        let error = remove_tree(&path).unwrap_err();
+        assert!(error.to_string().contains("foreign"), "{error}");
+        assert_eq!(count(&path, "precious"), 3);
+        assert!(!theirs.join("socket").exists() && !theirs.join("empty").exists());
+        // The whole tree may have been put in the place of the server's directory.
+        std::os::unix::fs::chown(&path, Some(65534), Some(65534)).unwrap();
+        fs::write(path.join("file"), "").unwrap();
+        assert!(remove_tree(&path).unwrap_err().to_string().contains("another user"));
+        assert!(path.join("file").exists());
+    }
+
+    /// Counts the files of this name.
+    fn count(dir: &Path, name: &str) -> usize {
+        let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+        entries
+            .map(|entry| match entry.file_type().unwrap().is_dir() {
+                true => count(&entry.path(), name),
+                false => usize::from(entry.file_name() == name),
+            })
+            .sum()
     }
 
     #[test]

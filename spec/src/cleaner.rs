@@ -9,13 +9,24 @@
 //! Errata: E5, E29, E30, E40, E41. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
 //! PROP-IDLE-BOUND.
 
-use crate::configuration::{GroupId, ProcessId, Time};
-use crate::pool::{Pool, Reason};
+use crate::configuration::{ClientId, GroupId, ProcessId, Time};
+use crate::pool::{At, Pool, Reason};
 use crate::rules::Erratum::*;
 
 impl Pool {
     /// Makes one pass.
     pub(crate) fn clean(&mut self) {
+        self.pass(&[]);
+    }
+    /// Makes one pass in which also these clients give up, in this order, if they wait: their time in the queue has
+    /// ended. The machine itself has no such times, so this is no [`Action`](crate::pool::Action) of it.
+    pub fn clean_and_give_up(&mut self, late: &[ClientId]) {
+        self.events.clear();
+        self.pass(late);
+        self.end_step();
+    }
+
+    fn pass(&mut self, late: &[ClientId]) {
         while let Some(process) = self.idle_too_long() {
             let group = self.process(process).group;
             self.detach_process(process, Reason::Idle);
@@ -31,6 +42,11 @@ impl Pool {
         {
             self.end_back_off(group);
             self.settle(group);
+        }
+        for &client in late {
+            if matches!(self.clients[client].at, At::Waiting(_)) {
+                self.give_up(client);
+            }
         }
         while self.room_due().is_some_and(|due| self.now >= due) {
             self.make_room();

@@ -197,6 +197,9 @@ impl Pool {
             Action::Clean => self.clean(),
             Action::ClosePool => self.close(),
         }
+        self.end_step();
+    }
+    pub(crate) fn end_step(&mut self) {
         // A number above a lowered max may only fall, until it is within max again.
         self.ceiling = self.max.max(self.ceiling.min(self.count + self.reserved));
         self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));

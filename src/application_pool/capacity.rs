@@ -193,6 +193,10 @@ impl<S: Spawner> State<S> {
         let loser = self.process(victim).group;
         self.detach_process(victim, DetachReason::Evicted, fx);
         self.reconsider(loser, fx);
+        if let Some(time) = self.limits.forget_groups_after {
+            // It may have been the loser's last process, and no `settle` of that group follows.
+            self.note_use(loser, time, fx);
+        }
         true
     }
 

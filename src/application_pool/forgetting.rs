@@ -1,7 +1,7 @@
 //! Forgets groups that are not used: their records would otherwise stay until they are detached by name.
 //!
 //! A group is unused if it has no process, no spawn and no get, and wants nothing. `State::settle` ends each change of
-//! that, so it keeps the list.
+//! that, so it keeps the list. So does an eviction, which changes a group that it does not settle.
 //!
 //! The tables of a pool follow its groups (erratum E41). They double as groups come. When seven eighths of a table are
 //! empty, its entries move to a smaller one, in the section in which a group is forgotten. This costs what the table

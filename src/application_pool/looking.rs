@@ -287,3 +287,35 @@ impl<S: Spawner> Drop for Looker<S> {
         while self.pool.critical(|state, fx| state.look_has_ended(&dir, &look, fx)) {}
     }
 }
+
+#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::ApplicationPool;
+    use crate::in_memory::InMemorySpawner;
+
+    /// Two gets wait for the look in flight, and two that came later for the next one.
+    #[test]
+    fn a_looker_whose_thread_does_not_start_ends_each_wait() {
+        let builder = ApplicationPool::builder(InMemorySpawner::new()).cleaner(false);
+        let pool = builder.build().expect("a valid pool");
+        let (inner, dir) = (pool.inner(), Arc::from(Path::new("/srv/x/tmp")));
+        let waits: Vec<WaitForLook> = inner.critical(|state, fx| {
+            let mut wait = |any_will_do, fx: &mut Effects<_>| {
+                state.wait_for_look(&dir, false, any_will_do, fx).expect("an open pool")
+            };
+            let waits = vec![wait(false, fx), wait(true, fx), wait(false, fx), wait(false, fx)];
+            // The thread of this order would look at once.
+            fx.first = None;
+            waits
+        });
+        assert_eq!(waits.iter().map(|wait| wait.nth).collect::<Vec<_>>(), [0, 0, 1, 1]);
+        drop(Looker { pool: inner.clone(), dir: Some(dir) });
+        for mut wait in waits {
+            let outcome = inner.critical(|state, fx| wait.take(state, fx));
+            let Some(Outcome::Looked(look)) = outcome else { panic!("it still waits") };
+            assert_eq!(look.restart, crate::application_pool::restart_files::Seen::Unreadable);
+        }
+        assert!(inner.critical(|state, _| state.looking.is_empty()));
+    }
+}

@@ -221,14 +221,15 @@ impl PoolOptions {
     /// The cleaner ends the wait. In a pool without it, only [`clean`](super::ApplicationPool::clean) does.
     ///
     /// ```
-    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
-    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).max(1).build()?;
+    /// # use cabrank::{ApplicationPool, ManualClock, PoolOptions, in_memory::InMemorySpawner};
+    /// # let builder = ApplicationPool::builder(InMemorySpawner::new());
+    /// # let pool = builder.clock(ManualClock::new().clock()).max(1).build()?;
     /// use cabrank::application_pool::GetError;
     /// use std::time::Duration;
     ///
     /// let shop = PoolOptions::new("/srv/shop");
     /// let only = pool.get(&shop)?;
-    /// let hurried = shop.with_max_queue_time(Duration::from_millis(1));
+    /// let hurried = shop.with_max_queue_time(Duration::ZERO); // its gets do not queue
     /// assert!(matches!(pool.get(&hurried), Err(GetError::QueuedTooLong)));
     /// # drop(only);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -316,6 +317,15 @@ mod tests {
         assert_eq!(o.restart_dir(), Path::new("/srv/a/tmp"));
         assert_eq!(o.clone().with_restart_dir("x/y").restart_dir(), Path::new("/srv/a/x/y"));
         assert_eq!(o.with_restart_dir("/run/a").restart_dir(), Path::new("/run/a"));
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_refused_where_it_is_set() {
+        let set: [fn(PoolOptions) -> PoolOptions; 2] =
+            [|o| o.with_max_requests(0), |o| o.with_max_queue(0)];
+        for set in set {
+            assert!(std::panic::catch_unwind(|| set(PoolOptions::new("/srv/a"))).is_err());
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Groups that are not used for a time are forgotten.
 
-use crate::common::{Rig, SECOND, app};
-use cabrank::application_pool::GetError;
-use cabrank::in_memory::Spawn;
+use crate::common::{Rig, SECOND, app, soon};
+use cabrank::application_pool::{Event, GetError};
+use cabrank::in_memory::{Call, Spawn};
 
 fn names(rig: &Rig) -> Vec<String> {
     rig.pool.snapshot().groups.into_iter().map(|group| group.name).collect()
@@ -89,4 +89,71 @@ fn the_cleaner_forgets_in_time() {
     rig.eventually(|c| c.count == 0);
     rig.clock.advance(10 * SECOND);
     rig.until(|| names(&rig).is_empty());
+}
+
+/// No get of its own follows, which would note that it is unused.
+#[test]
+fn a_group_whose_last_process_made_room_for_another_is_forgotten() {
+    let rig = Rig::without_cleaner(|b| b.max(1).max_idle_time(None).forget_groups_after(SECOND));
+    drop(rig.get(&app("x")));
+    let busy = rig.get(&app("y"));
+    assert_eq!(names(&rig), ["/srv/x", "/srv/y"]);
+    pass(&rig, 1);
+    assert_eq!(names(&rig), ["/srv/y"]);
+    // So is one whose process makes room as soon as it is idle.
+    let waits = rig.queue_get(&app("x"));
+    drop(busy);
+    let session = waits.session();
+    pass(&rig, 1);
+    assert_eq!(names(&rig), ["/srv/x"]);
+    drop(session);
+}
+
+/// It has no process yet: the pool is full, or its limit for one application.
+#[test]
+fn a_group_that_wants_its_minimum_is_not_forgotten() {
+    let rig = Rig::without_cleaner(|b| b.max(1).forget_groups_after(SECOND));
+    let busy = rig.get(&app("x"));
+    let minimum = app("y").with_min_processes(1);
+    rig.pool.pre_start(&minimum).expect("an open pool");
+    pass(&rig, 10);
+    assert_eq!(names(&rig), ["/srv/x", "/srv/y"]);
+    rig.pool.set_max(2).expect("not zero");
+    rig.eventually(|c| c.count == 2);
+    drop(busy);
+}
+
+/// Its last error is a value of the user's, whose drop may call the pool.
+#[test]
+fn the_error_of_a_forgotten_group_may_call_the_pool_back() {
+    for by_name in [true, false] {
+        let rig = Rig::without_cleaner(|b| b.back_off(SECOND, SECOND).forget_groups_after(SECOND));
+        rig.spawner.next(Spawn::fail("no database"));
+        drop(rig.start_get(&app("x")).error());
+        // The last clones are the group's and those of events, which the rig reads.
+        rig.until(|| rig.pool.counts().spawning == 0);
+        let dropped = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let (weak, counted) = (rig.pool.downgrade(), dropped.clone());
+        rig.spawner.on_call(move |call| {
+            if call == Call::DropError
+                && let Some(pool) = weak.upgrade()
+            {
+                pool.counts();
+                counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            }
+        });
+        rig.event(|event| matches!(event, Event::SpawnFailed { .. }).then_some(()));
+        let forgotten = soon(move || {
+            match by_name {
+                true => assert!(rig.pool.detach_group("/srv/x")),
+                false => {
+                    pass(&rig, 1); // the end of the back-off
+                    pass(&rig, 1);
+                }
+            }
+            names(&rig)
+        });
+        assert_eq!(forgotten, [""; 0]);
+        assert_eq!(dropped.load(std::sync::atomic::Ordering::SeqCst), 1);
+    }
 }

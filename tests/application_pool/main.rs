@@ -9,11 +9,16 @@ mod common;
 
 mod async_get;
 mod conformance;
+mod deadlines;
+mod edges;
+mod ends;
 mod errata;
 mod forgetting;
+mod guards;
 mod messages;
 mod operating;
 mod queue_time;
 mod refinement;
 mod stress;
 mod user_code;
+mod watching;

@@ -3,7 +3,7 @@
 use proptest::test_runner::{Config, TestCaseError};
 use std::fmt::Display;
 
-/// Runs `CABRANK_CASES` histories; shrinks failing ones for a minute at most.
+/// Runs `CABRANK_CASES` histories; shrinks a failing one for a quarter of a minute at most.
 pub(crate) fn config() -> Config {
     let cases = match std::env::var("CABRANK_CASES") {
         Ok(text) => text.parse().expect("CABRANK_CASES is a number of histories"),
@@ -12,7 +12,7 @@ pub(crate) fn config() -> Config {
     Config {
         cases,
         max_shrink_iters: 20_000,
-        max_shrink_time: 60_000,
+        max_shrink_time: 15_000,
         failure_persistence: None,
         ..Config::default()
     }

@@ -8,5 +8,7 @@
 mod common;
 
 mod allocations;
+mod no_threads;
 mod real_clock;
+mod shutdown_all;
 mod threads;

@@ -78,11 +78,12 @@ pub(crate) async fn open(
     to_app: &mut Vec<u8>,
 ) -> Result<Lane, Refusal> {
     to_app.clear();
+    let framing = message.framing;
     if let Err(bad) = Lane::push_head(to_app, hold, message) {
         return Err(Refusal::Request(bad.status, bad.why.into_owned()));
     }
     let process = Arc::clone(&hold.process);
-    let mut open = pin!(Lane::open(hold, core));
+    let mut open = pin!(Lane::open(hold, core, framing));
     let opened = poll_fn(|cx| match open.as_mut().poll(cx) {
         // Another process may hold its socket, where the connection would wait for ever.
         Poll::Pending if process.endpoint.is_gone() => {

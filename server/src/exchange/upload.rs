@@ -55,7 +55,6 @@ impl Upload {
         if self.stage != Stage::Body {
             return Ok(false);
         }
-        let framing = body.framing();
         let mut moved = false;
         if let Poll::Ready(progress) = body.poll_progress(cx) {
             progress?;
@@ -64,12 +63,12 @@ impl Upload {
         while to_app.len() < IN_MEMORY && !body.next().is_empty() {
             let next = body.next();
             let count = next.len().min(IN_MEMORY);
-            lane.push_body(to_app, framing, &next[..count]);
+            lane.push_body(to_app, &next[..count]);
             body.advance(count);
             moved = true;
         }
         if body.is_sent() {
-            lane.push_end(to_app, framing);
+            lane.push_end(to_app);
             self.stage = Stage::Tail;
             moved = true;
         }

@@ -33,6 +33,8 @@ use tokio::io::AsyncWrite;
 #[derive(Debug)]
 pub(crate) struct Lane {
     wire: Wire,
+    /// The coding of the request's body, as the head has announced it. The body itself may have got a length since.
+    framing: RequestFraming,
     /// Whether any byte of the request was sent.
     has_written: bool,
 }
@@ -76,11 +78,15 @@ impl Lane {
         }
     }
 
-    /// Opens or borrows the connection of a request of this core.
+    /// Opens or borrows the connection of a request of this core. `framing` is the coding that its head announces.
     ///
     /// # Errors
     /// The process takes no connection, or the server can open none.
-    pub(crate) async fn open(to: &mut AppConnection, core: usize) -> Result<Lane, ConnectError> {
+    pub(crate) async fn open(
+        to: &mut AppConnection,
+        core: usize,
+        framing: RequestFraming,
+    ) -> Result<Lane, ConnectError> {
         let process = &to.process;
         let borrow = || process.connections.borrow(&process.endpoint, core);
         let wire = match process.protocol {
@@ -94,7 +100,7 @@ impl Lane {
             Protocol::KeptSession => Wire::Kept(Kept::new(borrow().await?)),
             Protocol::HttpSession => Wire::Http(Http::new(borrow().await?)),
         };
-        Ok(Lane { wire, has_written: false })
+        Ok(Lane { wire, framing, has_written: false })
     }
 
     /// Returns the connection.
@@ -103,13 +109,13 @@ impl Lane {
     }
 
     /// Appends a part of the request's body, which is not empty.
-    pub(crate) fn push_body(&self, out: &mut Vec<u8>, framing: RequestFraming, part: &[u8]) {
-        each!(&self.wire, wire => wire.push_body(out, framing, part));
+    pub(crate) fn push_body(&self, out: &mut Vec<u8>, part: &[u8]) {
+        each!(&self.wire, wire => wire.push_body(out, self.framing, part));
     }
 
     /// Appends the mark that ends the request's body.
-    pub(crate) fn push_end(&self, out: &mut Vec<u8>, framing: RequestFraming) {
-        each!(&self.wire, wire => wire.push_end(out, framing));
+    pub(crate) fn push_end(&self, out: &mut Vec<u8>) {
+        each!(&self.wire, wire => wire.push_end(out, self.framing));
     }
 
     /// Writes once.

@@ -125,7 +125,9 @@ impl Body {
         }
     }
 
-    /// Returns how the application finds the end of the body. A body that has arrived has a length.
+    /// Returns how the application finds the end of the body, for its head. A body that has arrived has a length.
+    ///
+    /// The result may change: the coding of the bytes that follow a head is that of the head.
     pub(crate) fn framing(&self) -> RequestFraming {
         match self.framing {
             RequestFraming::Chunked if self.is_received() => RequestFraming::Length(self.received),

@@ -3,7 +3,7 @@
 //! Also: what processes inherit from the server, and orphans that the server inherits.
 
 use crate::server::{
-    Server, Signal, after, app, children_of, command_line, eventually, is_alive, node, signal,
+    Server, Signal, after, app, children_of, command_line, eventually, is_alive, node, run, signal,
     start_command, wsgi,
 };
 use cabrank_checks_harness::processes;
@@ -329,4 +329,37 @@ fn orphans_are_reaped_by_a_server_that_gets_them() {
     assert_eq!(server.get("/"), "ok");
     server.signal(Signal::TERM);
     assert!(server.ended().success());
+}
+
+/// The kernel names the leader again and again, which the server reaps after the last member of its group.
+#[test]
+fn orphans_are_reaped_while_the_rest_of_a_group_outlives_its_leader() {
+    let dir = app(
+        "server.py",
+        "import os, subprocess\n\
+         from http.server import BaseHTTPRequestHandler, HTTPServer\n\
+         class Handler(BaseHTTPRequestHandler):\n    \
+             def do_GET(self):\n        \
+                 p = subprocess.run(['sh', '-c', 'setsid sleep 0.2 >/dev/null 2>&1 & echo $!'], stdout=subprocess.PIPE)\n        \
+                 self.send_response(200)\n        \
+                 self.end_headers()\n        \
+                 self.wfile.write(p.stdout.strip())\n\
+         subprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 1000'])\n\
+         HTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()\n",
+    );
+    let runtime = tempfile::tempdir().unwrap();
+    let adopt = "import ctypes; assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0";
+    let options = ["--start-command", "exec python3 server.py", "--drain-timeout", "1000"];
+    let command = after(adopt, &start_command(runtime.path(), dir.path(), &options));
+    let server = Server::start_with(command, runtime);
+    assert!(server.get("/").parse::<u32>().is_ok());
+    let leader = server.pids()[0];
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    let is_zombie = |pid| processes::all().get(&pid).is_some_and(|stat| stat.state == 'Z');
+    eventually("the old leader ends", || is_zombie(leader).then_some(()));
+    for _ in 0..3 {
+        let orphan: u32 = server.get("/").parse().unwrap();
+        eventually("no zombie", || (!Path::new(&format!("/proc/{orphan}")).exists()).then_some(()));
+    }
+    assert!(is_zombie(leader), "the rest of its group has ended too early");
 }

@@ -19,6 +19,8 @@ pub(crate) const HELLO: &str = "I have control 1.0";
 const MARK: &[u8] = b"!> ";
 /// The longest line. Longer output is passed on in pieces of this size.
 pub(crate) const MAX_LINE: usize = 4096;
+/// The most sockets of an application.
+pub(crate) const MAX_SOCKETS: usize = 16;
 /// The longest text of an error.
 pub(crate) const MAX_ERROR_TEXT: usize = 256 * 1024;
 
@@ -215,6 +217,9 @@ fn add(ready: &mut Ready, line: &str) -> Result<(), Refusal> {
             if let Address::Unix(path) = parse_address(value).map_err(|why| wrong(&why))? {
                 ready.commands = Some(path);
             }
+        }
+        Some(("socket", _)) if ready.sockets.len() >= MAX_SOCKETS => {
+            return Err(wrong(&format!("more than {MAX_SOCKETS} sockets")));
         }
         Some(("socket", value)) => {
             ready.sockets.extend(parse_socket(value).map_err(|why| wrong(&why))?);

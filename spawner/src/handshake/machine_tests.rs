@@ -326,6 +326,20 @@ proptest! {
 }
 
 #[test]
+fn the_sockets_of_an_application_are_limited() {
+    let mut machine = Machine::new();
+    machine.push(format!("!> {HELLO}\n!> Ready\n").as_bytes());
+    assert_eq!(machine.step(), Ok(Step::Greet));
+    for number in 0..MAX_SOCKETS {
+        machine.push(format!("!> socket: s{number};tcp://127.0.0.1:1;http_session;0\n").as_bytes());
+        assert_eq!(machine.step(), Ok(Step::Read));
+    }
+    machine.push(b"!> socket: main;tcp://127.0.0.1:1;http_session;0\n");
+    let Err(Refusal::Protocol(why)) = machine.step() else { panic!("it takes any number") };
+    assert!(why.starts_with("more than 16 sockets"), "{why}");
+}
+
+#[test]
 fn the_text_of_an_error_is_limited() {
     let mut input = b"!> Error\n!> \n".to_vec();
     input.resize(input.len() + MAX_ERROR_TEXT + 5000, b'e');

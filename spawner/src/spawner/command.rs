@@ -18,7 +18,6 @@ use crate::random;
 use cabrank::application_pool::SpawnRequest;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -114,7 +113,7 @@ impl Application {
                 },
                 // The path could be a link to a socket of another program, so the server does not connect to the path.
                 Target::Socket(path) => match self.socket_at(path).map_err(Refusal::Unready)? {
-                    Some(held) if UnixStream::connect(held.address()).is_ok() => {
+                    Some(held) if held.connect(Duration::ZERO).is_ok() => {
                         return Ok((Address::Unix(held.address()), Some(held)));
                     }
                     _ => {}

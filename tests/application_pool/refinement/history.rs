@@ -3,6 +3,7 @@
 //! An operation names its objects by small numbers, modulo how many there are when its turn comes.
 //! So every prefix and every shrunk history can happen.
 
+use crate::refinement::limits::World;
 use cabrank_spec::configuration::{Config, Options, RestartMode};
 use proptest::prelude::*;
 
@@ -94,6 +95,8 @@ pub(crate) enum How {
     Tries,
     /// On the test's own thread, with a deadline that has already come, so that it always ends.
     Blocks,
+    /// On a thread of its own, for at most so many seconds. Only a lease is asked for in this way.
+    Timed(u8),
 }
 
 /// How a lease ends.
@@ -163,6 +166,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         8 => ask(true, How::Awaits, Just(vec![])),
         2 => ask(true, How::Tries, Just(vec![])),
         2 => ask(true, How::Blocks, Just(vec![])),
+        3 => (1..4u8).prop_flat_map(|seconds| ask(true, How::Timed(seconds), Just(vec![]))),
         8 => (n(), lease_end()).prop_map(|(nth, end)| Lease { nth, end }),
         12 => (n(), connects()).prop_map(|(nth, connects)| Run { nth, connects }),
         3 => n().prop_map(|nth| GiveUp { nth }),
@@ -205,14 +209,17 @@ fn options() -> impl Strategy<Value = Options> {
     })
 }
 
-/// The limits, the groups, and the options of their gets.
-pub(crate) fn world() -> impl Strategy<Value = Config> {
+/// The limits, the groups, and the options of their gets. Each limit meets each other one.
+pub(crate) fn world() -> impl Strategy<Value = World> {
     let group = (options(), prop::collection::vec(options(), 0..3));
     let limits = (1..5usize, 0..4usize, 0..5i64, 1..4i64);
     let more =
         (prop::option::of(0..3usize), 1..3i64, 0..3i64, any::<bool>(), prop::bool::weighted(0.2));
-    (prop::collection::vec(group, 1..4), 1..7usize, limits, more).prop_map(
-        |(groups, clients, limits, more)| {
+    let queue_times = prop::collection::vec(prop::option::weighted(0.4, 0..4u8), 4);
+    let throttle = prop_oneof![2 => Just(0), 1 => 1..4u8];
+    let beside = (queue_times, throttle);
+    (prop::collection::vec(group, 1..4), 1..7usize, limits, more, beside).prop_map(
+        |(groups, clients, limits, more, (queue_times, throttle))| {
             let (max, max_per_app, max_idle_time, drain_timeout) = limits;
             let (max_draining, first, further, restart_file, always) = more;
             let complete = |n: usize, options: Options| Options {
@@ -228,7 +235,7 @@ pub(crate) fn world() -> impl Strategy<Value = Config> {
                     config = config.or(group, |these| *these = complete(group, options));
                 }
             }
-            config.but(|config| {
+            let config = config.but(|config| {
                 config.max_per_app = max_per_app;
                 config.max_idle_time = max_idle_time;
                 config.drain_timeout = drain_timeout;
@@ -238,7 +245,8 @@ pub(crate) fn world() -> impl Strategy<Value = Config> {
                 config.connects = true;
                 config.restart_file = restart_file;
                 config.environment.early_deaths = true;
-            })
+            });
+            World { config, queue_times, throttle }
         },
     )
 }

@@ -2,7 +2,8 @@
 //! and the same observable state after each step.
 //!
 //! One thread plays all clients. A blocking call has a deadline that has already come, so it ends;
-//! longer waits are futures. A group's options change while other gets wait, connect and spawn under
+//! longer waits are futures, which are polled only when they are woken, or a thread with a time limit. `limits.rs` tells
+//! the specification of the limits that it does not have. A group's options change while other gets wait, connect and spawn under
 //! the old ones (PROP-OPTIONS).
 //!
 //! The test compares everything that is visible from outside: the snapshot, the spawns in flight,
@@ -14,6 +15,7 @@
 //! than the usual 1,000.
 
 mod history;
+mod limits;
 mod observed;
 mod real;
 mod side_by_side;

@@ -2,12 +2,13 @@
 
 use crate::common::limit;
 use crate::refinement::history::{Connect, SpawnEnd};
+use crate::refinement::limits::{World, quarters};
 use cabrank::application_pool::{
     ConnectError, Event, GetError, Lease, Process, RestartMode, ShutDown, SpawnError, SpawnRequest,
     Spawner,
 };
 use cabrank::{ApplicationPool, ManualClock, PoolOptions, Session};
-use cabrank_spec::configuration::{self, Config};
+use cabrank_spec::configuration;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -120,8 +121,9 @@ pub(crate) fn time_limit(ticks: i64) -> Option<Duration> {
     (ticks > 0).then(|| seconds(ticks))
 }
 
-/// Returns a pool of this configuration.
-pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
+/// Returns a pool of this world.
+pub(crate) fn pool(world: &World) -> (Pool, Scripted, ManualClock) {
+    let config = &world.config;
     let (spawner, clock) = (Scripted::default(), ManualClock::new());
     spawner.book().files = vec![config.restart_file.then_some(0); config.dirs()];
     let (files, watched) = (spawner.clone(), spawner.clone());
@@ -136,6 +138,7 @@ pub(crate) fn pool(config: &Config) -> (Pool, Scripted, ManualClock) {
         .clock(clock.clock())
         .cleaner(false)
         .observer(move |event| watched.book().events.push(event.clone()))
+        .stat_throttle(world.throttle())
         .restart_files(move |file| look_up(file, &files.book().files, always));
     if let Some(max_draining) = config.max_draining {
         builder = builder.max_draining(max_draining);
@@ -157,8 +160,10 @@ fn look_up(file: &Path, files: &[Option<u64>], always: bool) -> io::Result<Syste
     Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(time))
 }
 
-/// Returns the options of a group. Its processes read their concurrency from the environment.
-pub(crate) fn options(group: &configuration::Options) -> PoolOptions {
+/// Returns a set of options of a group, made anew. Its processes read their concurrency from the environment.
+pub(crate) fn options(world: &World, group: usize, set: usize) -> PoolOptions {
+    let queue_time = world.queue_time(group, set).map(quarters);
+    let group: &configuration::Options = world.config.options(group, set);
     // The global queue, too, limits a process to one session at a time, whatever its concurrency.
     let global = group.concurrency == 1 && group.min_processes == 0;
     let says = if global { 3 } else { group.concurrency };
@@ -169,6 +174,7 @@ pub(crate) fn options(group: &configuration::Options) -> PoolOptions {
         .with_eager_growth(group.eager_growth)
         .with_max_requests(limit(group.max_requests))
         .with_max_queue(limit(group.max_queue))
+        .with_max_queue_time(queue_time)
         .with_restart_dir(format!("/restart/{}", group.restart_dir))
         .with_restart_mode(match group.restart_mode {
             configuration::RestartMode::Immediate => RestartMode::Immediate,

@@ -1,17 +1,18 @@
 //! Carries out each operation on both sides.
 
 use crate::common::limit;
+use crate::common::task::Task;
 use crate::refinement::history::{Connect, How, LeaseEnd, Operation, SpawnEnd};
+use crate::refinement::limits::{Limits, World};
 use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specification};
 use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds, time_limit};
 use cabrank::application_pool::{GetError, Identifier, Lease, RestartMode, WeakPool};
 use cabrank::{ManualClock, PoolOptions, Session};
-use cabrank_spec::configuration::{self, Config};
+use cabrank_spec::configuration;
 use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::sync::mpsc::{Receiver, channel};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,9 +20,11 @@ use std::time::{Duration, Instant};
 enum Client {
     Out,
     /// Its task has not ended.
-    Asking(Pin<Box<dyn Future<Output = Got> + Send>>),
+    Asking(Task<Got>),
     /// The same, for a lease.
-    CheckingOut(Pin<Box<dyn Future<Output = Leased> + Send>>),
+    CheckingOut(Task<Leased>),
+    /// A thread checks out with a time limit.
+    Blocked(Receiver<Leased>),
     /// The machine's `Connecting`: it connects on its own.
     Leasing(Lease<Scripted>),
     InSession(Session<Scripted>),
@@ -29,6 +32,8 @@ enum Client {
 
 pub(crate) struct SideBySide {
     spec: pool::Pool,
+    world: World,
+    limits: Limits,
     reported: Reported,
     pool: Pool,
     spawner: Scripted,
@@ -40,6 +45,8 @@ pub(crate) struct SideBySide {
     closing: Option<JoinHandle<()>>,
     /// How a failed get ends, until its client runs.
     failed: Vec<Option<Failure>>,
+    /// How often a restart file was touched.
+    touches: u64,
     /// Weak handles that are kept.
     weak: Vec<WeakPool<Scripted>>,
     /// The first difference in how a get ended.
@@ -47,24 +54,27 @@ pub(crate) struct SideBySide {
 }
 
 /// A spawn ends on its own thread; only a failing test waits this long for it.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(15);
 /// After the first difference, shrinking would otherwise wait this long for each history.
 const SOON_ENOUGH: Duration = Duration::from_secs(1);
 static FOUND: AtomicBool = AtomicBool::new(false);
 
 impl SideBySide {
-    pub(crate) fn new(config: &Config) -> SideBySide {
-        let (pool, spawner, clock) = pool(config);
+    pub(crate) fn new(world: &World) -> SideBySide {
+        let ((pool, spawner, clock), config) = (pool(world), &world.config);
         SideBySide {
             spec: pool::Pool::new(config.clone()),
+            world: world.clone(),
+            limits: Limits::new(world),
             reported: Reported::default(),
             pool,
             spawner,
             clock,
-            options: config.groups.iter().map(options).collect(),
+            options: (0..config.groups.len()).map(|group| options(world, group, 0)).collect(),
             clients: config.clients.iter().map(|_| Client::Out).collect(),
             closing: None,
             failed: vec![None; config.clients.len()],
+            touches: 0,
             weak: Vec::new(),
             wrong: None,
         }
@@ -77,9 +87,12 @@ impl SideBySide {
             Operation::Ask { client, group, lease, how, ref connects } => {
                 let client = self.nth_client(client, |at| at == At::Out)?;
                 let group = group % groups;
+                self.looks(group, false);
+                let set = self.spec.brought[group];
+                self.limits.begins(client, self.world.queue_time(group, set));
                 self.apply(match how {
                     How::Tries => Action::TryGet { client, group },
-                    How::Awaits | How::Blocks => Action::Get { client, group },
+                    _ => Action::Get { client, group },
                 });
                 match lease {
                     true => self.check_out(client, group, how),
@@ -100,7 +113,7 @@ impl SideBySide {
                 let client = self.nth_client(nth, served)?;
                 match self.clients[client] {
                     Client::Leasing(_) => return None,
-                    Client::CheckingOut(_) => self.run(client, &[]),
+                    Client::CheckingOut(_) | Client::Blocked(_) => self.run(client, &[]),
                     _ => {
                         self.connect(client, connects.clone());
                         self.run(client, connects);
@@ -111,8 +124,8 @@ impl SideBySide {
             Operation::GiveUp { nth } => {
                 let asks = |at| matches!(at, At::Waiting(_) | At::Connecting(_));
                 let client = self.nth_client(nth, asks)?;
-                if matches!(self.clients[client], Client::Leasing(_)) {
-                    return None; // To drop a lease is to close it.
+                if matches!(self.clients[client], Client::Leasing(_) | Client::Blocked(_)) {
+                    return None; // To drop a lease is to close it, and a thread is not dropped.
                 }
                 self.apply(Action::GiveUp { client });
                 self.clients[client] = Client::Out;
@@ -145,14 +158,16 @@ impl SideBySide {
             }
             Operation::Touch { dir } => {
                 let dir = dir % self.spec.files.len();
-                self.apply(Action::Touch { dir });
-                self.spawner.book().files = self.spec.files.clone();
+                let file = &mut self.spawner.book().files[dir];
+                self.touches += 1;
+                *file = Some(self.touches);
+                self.limits.changes(dir, Action::Touch { dir });
                 Some(format!("restart file {dir} is touched"))
             }
             Operation::Delete { dir } => {
                 let dir = dir % self.spec.files.len();
-                self.apply(Action::Delete { dir });
-                self.spawner.book().files = self.spec.files.clone();
+                self.spawner.book().files[dir] = None;
+                self.limits.changes(dir, Action::Delete { dir });
                 Some(format!("restart file {dir} is deleted"))
             }
             Operation::Detach { nth } => {
@@ -215,6 +230,7 @@ impl SideBySide {
             }
             Operation::PreStart { group } => {
                 let group = group % groups;
+                self.looks(group, true);
                 self.apply(Action::PreStart { group });
                 let started = self.pool.pre_start(&self.options[group]);
                 assert_eq!(started.is_err(), self.spec.closed, "whether {group} may start");
@@ -227,7 +243,7 @@ impl SideBySide {
                 let id = all[nth % all.len()];
                 self.apply(Action::SetOptions { group, options: id });
                 // A new object every time, though its values may equal the last one's.
-                self.options[group] = options(config.options(group, id));
+                self.options[group] = options(&self.world, group, id);
                 Some(format!("gets of {group} come with {:?}", config.options(group, id)))
             }
             Operation::SetMax(0) => {
@@ -254,10 +270,15 @@ impl SideBySide {
                     self.apply(Action::Tick);
                 }
                 self.clock.advance(seconds(n.into()));
+                if let Some(client) = self.limits.timed_out(&self.spec) {
+                    self.apply(Action::GiveUp { client });
+                }
                 Some(format!("{n} s pass"))
             }
             Operation::Clean => {
-                self.apply(Action::Clean);
+                let late = self.limits.late(&self.spec);
+                self.change(|spec| spec.clean_and_give_up(&late));
+                self.limits.note_late(&late, &self.spec);
                 self.pool.clean();
                 Some("the cleaner passes".to_owned())
             }
@@ -292,15 +313,14 @@ impl SideBySide {
         let (pool, options) = (self.pool.clone(), self.options[group].clone());
         if how == How::Awaits {
             let future = async move { pool.get_async(&options).await };
-            self.clients[client] = Client::Asking(Box::pin(future));
+            self.clients[client] = Client::Asking(Task::new(future));
             return self.run(client, connects);
         }
         self.spawner.book().connects = connects.iter().copied().collect();
         let got = match how {
             How::Tries => pool.try_get(&options),
             _ if self.would_wait(client) => {
-                let future = async move { pool.get_async(&options).await };
-                self.give_up(Box::pin(future))
+                self.give_up(Task::new(async move { pool.get_async(&options).await }))
             }
             _ => pool.get(&options),
         };
@@ -313,15 +333,23 @@ impl SideBySide {
         let leased = match how {
             How::Awaits => {
                 let future = async move { pool.checkout_async(&options).await };
-                self.clients[client] = Client::CheckingOut(Box::pin(future));
+                self.clients[client] = Client::CheckingOut(Task::new(future));
+                return self.run(client, &[]);
+            }
+            How::Timed(limit) if self.limits.may_be_timed() => {
+                self.limits.is_timed(client, self.spec.now + i64::from(limit));
+                let (sender, receiver) = channel();
+                std::thread::spawn(move || {
+                    sender.send(pool.checkout_timeout(&options, seconds(limit.into())))
+                });
+                self.clients[client] = Client::Blocked(receiver);
                 return self.run(client, &[]);
             }
             How::Tries => pool.try_checkout(&options),
-            How::Blocks if self.would_wait(client) => {
-                let future = async move { pool.checkout_async(&options).await };
-                self.give_up(Box::pin(future))
+            _ if self.would_wait(client) => {
+                self.give_up(Task::new(async move { pool.checkout_async(&options).await }))
             }
-            How::Blocks => pool.checkout(&options),
+            _ => pool.checkout(&options),
         };
         self.checked_out(client, Poll::Ready(leased));
     }
@@ -336,12 +364,9 @@ impl SideBySide {
     }
 
     /// Drops a get as soon as it waits. With a time limit of zero it would not wait for its look.
-    fn give_up<T>(
-        &self,
-        mut future: Pin<Box<dyn Future<Output = Result<T, GetError>> + Send>>,
-    ) -> Result<T, GetError> {
+    fn give_up<T>(&self, mut task: Task<Result<T, GetError>>) -> Result<T, GetError> {
         let (pool, waiting) = (&self.pool, self.spec.waiting);
-        match poll(&mut future, || pool.counts().waiting > waiting) {
+        match poll(&mut task, || pool.counts().waiting > waiting) {
             Poll::Ready(got) => got,
             Poll::Pending => Err(GetError::TimedOut),
         }
@@ -387,10 +412,23 @@ impl SideBySide {
         fitting.get(n % fitting.len().max(1)).copied()
     }
 
+    /// A get looks at its restart file, or uses the last look once more.
+    fn looks(&mut self, group: usize, anew: bool) {
+        let config = &self.world.config;
+        let dir = config.options(group, self.spec.brought[group]).restart_dir;
+        for change in self.limits.sees(dir, self.spec.now, anew) {
+            self.apply(change);
+        }
+    }
+
     fn apply(&mut self, action: Action) {
+        self.change(|spec| spec.apply(&action));
+    }
+    fn change(&mut self, step: impl FnOnce(&mut pool::Pool)) {
         let reloads = |spec: &pool::Pool, group: usize| spec.groups[group].reload_pending;
         let before: Vec<bool> = (0..self.options.len()).map(|g| reloads(&self.spec, g)).collect();
-        self.spec.apply(&action);
+        step(&mut self.spec);
+        self.limits.note(&self.spec);
         for (at, event) in self.spec.events.iter().enumerate() {
             let Event::SpawnBegun { group, ticket, .. } = *event else { continue };
             // An order records whether it reloads when it is given. A restart later in the step
@@ -434,13 +472,22 @@ impl SideBySide {
     fn run(&mut self, client: usize, connects: &[Connect]) {
         let waits = matches!(self.spec.clients[client].at, At::Waiting(_));
         let (pool, waiting) = (self.pool.clone(), self.spec.waiting);
-        if let Client::CheckingOut(future) = &mut self.clients[client] {
-            let polled = poll(future, || waits && pool.counts().waiting == waiting);
+        if let Client::Blocked(leased) = &self.clients[client] {
+            let ended = || leased.try_recv().map_or(Poll::Pending, Poll::Ready);
+            let is_queued = || waits && pool.counts().waiting == waiting;
+            let polled = soon(ended, |polled| polled.is_ready() || is_queued());
+            if polled.is_ready() {
+                self.limits.has_ended(client);
+            }
             return self.checked_out(client, polled);
         }
-        let Client::Asking(future) = &mut self.clients[client] else { return };
+        if let Client::CheckingOut(task) = &mut self.clients[client] {
+            let polled = poll(task, || waits && pool.counts().waiting == waiting);
+            return self.checked_out(client, polled);
+        }
+        let Client::Asking(task) = &mut self.clients[client] else { return };
         self.spawner.book().connects = connects.iter().copied().collect();
-        let polled = poll(future, || waits && pool.counts().waiting == waiting);
+        let polled = poll(task, || waits && pool.counts().waiting == waiting);
         self.spawner.book().connects.clear();
         match polled {
             Poll::Ready(got) => self.ended(client, got),
@@ -481,7 +528,7 @@ impl SideBySide {
             (Err(error), At::Out) => {
                 self.clients[client] = Client::Out;
                 match self.failed[client].take() {
-                    Some(why) if is_this(&error, why) => {}
+                    Some(why) if is_this(&error, why, self.limits.is_too_long(client)) => {}
                     why => self.is_wrong(client, format!("fails with {error}, not with {why:?}")),
                 }
             }
@@ -540,21 +587,20 @@ impl SideBySide {
         closing.join().map_err(|_| "close panicked".to_owned())?;
         let SideBySide { pool, weak, .. } = self;
         drop(pool);
-        match weak.iter().any(|weak| weak.upgrade().is_some()) {
+        // The thread of a client may have its handle a moment longer.
+        let found = || weak.iter().any(|weak| weak.upgrade().is_some());
+        match soon(found, |found| !found) {
             true => Err("no handle lives, and a weak one finds it".to_owned()),
             false => Ok(()),
         }
     }
 }
 
-/// Polls a task until it is ready, or waits in its queue: at first it waits for a look at the restart files, which a
-/// thread of the pool makes.
-fn poll<T>(
-    future: &mut Pin<Box<dyn Future<Output = T> + Send>>,
-    is_queued: impl Fn() -> bool,
-) -> Poll<T> {
-    let future = std::cell::RefCell::new(future);
-    let once = || future.borrow_mut().as_mut().poll(&mut Context::from_waker(Waker::noop()));
+/// Polls a task when it is woken, until it is ready or waits in its queue. At first it waits for a look at the restart
+/// files, which a thread of the pool makes.
+fn poll<T>(task: &mut Task<T>, is_queued: impl Fn() -> bool) -> Poll<T> {
+    let task = std::cell::RefCell::new(task);
+    let once = || task.borrow_mut().poll_if_woken().map_or(Poll::Pending, Poll::Ready);
     soon(once, |polled| polled.is_ready() || is_queued())
 }
 
@@ -592,8 +638,9 @@ fn process_is_detached(spec: &pool::Pool, process: usize) -> bool {
     spec.find(process).is_none_or(|process| process.detached)
 }
 
-fn is_this(error: &GetError, why: Failure) -> bool {
+fn is_this(error: &GetError, why: Failure, too_long: bool) -> bool {
     match why {
+        _ if too_long => matches!(error, GetError::QueuedTooLong),
         Failure::Closed => matches!(error, GetError::Closed),
         Failure::QueueFull => matches!(error, GetError::QueueFull { .. }),
         Failure::WouldBlock => matches!(error, GetError::WouldBlock),

@@ -95,6 +95,20 @@ async fn a_safe_request_is_not_repeated_without_the_beginning_of_its_body() {
     }
 }
 
+/// The head that an application got decides how its body is encoded. Otherwise a client could write a request of its own to
+/// the application, and the next client would get the answer.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_arrives_whole_keeps_the_coding_that_its_head_has_announced() {
+    let mut scene = Scene::new(HttpSession, 1, 1);
+    let head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n20\r\n";
+    scene.client.write_all(&[&head[..], &[b'b'; 32], b"\r\n"].concat()).await.unwrap();
+    let mut app = scene.request(0, &[b'b'; 16]).await;
+    let hidden = "0\r\n\r\nGET / x\r\n";
+    let rest = format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len());
+    scene.client.write_all(rest.as_bytes()).await.unwrap();
+    read_until(&mut app, rest.as_bytes()).await;
+}
+
 /// An application that answers early may read on, but it does not hold up its client for ever.
 #[tokio::test(start_paused = true)]
 async fn after_an_early_answer_the_application_reads_on_for_a_while() {

@@ -1,0 +1,68 @@
+//! Access to files with the rights of the application's user.
+
+use crate::user::User;
+use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
+use std::io;
+use std::thread;
+
+/// Runs `work`, which for files has no more rights than this user; without a user, on the calling thread as it is.
+///
+/// A path that an application names may lead anywhere. The thread changes its file-system user only (`setfsuid`): with
+/// another user identity, that user could signal this process.
+///
+/// # Errors
+/// The thread cannot be started, or has not got the user's rights. `work` does not run then.
+pub(crate) fn with_rights_of<R: Send>(
+    user: Option<&User>,
+    work: impl FnOnce() -> io::Result<R> + Send,
+) -> io::Result<R> {
+    let Some(user) = user else { return work() };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("files".into());
+        let work = || {
+            let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+            // In this order: without its user, the thread must not change its group.
+            setfsgid(gid);
+            setfsuid(uid);
+            // These calls report no failure. A second call returns the result of the first.
+            if (setfsuid(uid), setfsgid(gid)) != (uid, gid) {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            work()
+        };
+        let ended = thread.spawn_scoped(scope, work)?.join();
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_user_learns_nothing_of_a_private_directory() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root may take another user's rights");
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(base.path().join("there"), "").unwrap();
+        let user = User {
+            name: "nobody".into(),
+            uid: 65534,
+            gid: 65534,
+            home: "/".into(),
+            shell: "/bin/sh".into(),
+        };
+        for name in ["there", "absent"] {
+            let path = base.path().join(name);
+            let error = with_rights_of(Some(&user), || fs::File::open(&path)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{name}");
+        }
+        // The calling thread keeps its rights.
+        assert!(fs::File::open(base.path().join("there")).is_ok());
+    }
+}
