@@ -306,7 +306,7 @@ mod tests {
             };
             let waits = vec![wait(false, fx), wait(true, fx), wait(false, fx), wait(false, fx)];
             // The thread of this order would look at once.
-            fx.first = None;
+            drop(fx.list.take(|effect| matches!(effect, Effect::Look(_))));
             waits
         });
         assert_eq!(waits.iter().map(|wait| wait.nth).collect::<Vec<_>>(), [0, 0, 1, 1]);

@@ -36,6 +36,22 @@ fn make_every_call(rig: &Rig) {
     rig.eventually(|c| c.spawning == 0 && c.waiting == 0);
 }
 
+/// The place of the process is free from the moment that its last session has ended.
+#[test]
+fn a_slow_shut_down_delays_no_waiter_and_no_spawn() {
+    let rig = Rig::new(|b| b.max(1));
+    let x = app("x").with_max_requests(1);
+    let session = rig.get(&x);
+    let waiting = rig.queue_get(&x);
+    let gate = rig.gate_at(Call::ShutDown);
+    let ending = std::thread::spawn(move || drop(session));
+    let next = waiting.session();
+    assert!(!ending.is_finished(), "the first process is still being shut down");
+    gate.open();
+    ending.join().expect("no panic");
+    drop(next);
+}
+
 /// The next borrower of the process finds the former connection gone.
 #[test]
 fn a_connection_is_dropped_before_its_session_is_closed() {
