@@ -86,13 +86,15 @@ struct Spawned {
 
 #[derive(Default)]
 struct Timers {
-    /// How much time has passed.
-    now: Duration,
+    /// How much time the test has let pass.
+    passed: Duration,
+    /// The time, which stands still between two passes.
+    now: Option<Instant>,
     all: Numbered<Timer>,
 }
 
 struct Timer {
-    due: Duration,
+    due: Instant,
     waker: Option<Waker>,
 }
 
@@ -122,9 +124,7 @@ impl Runtime for Woken {
         locked(&self.0.tasks).add(Spawned { future, wake_ups: Arc::default() });
     }
     fn sleep_until(&self, at: Instant) -> Sleep {
-        let mut timers = locked(&self.0.timers);
-        let due = timers.now.saturating_add(at.saturating_duration_since(Instant::now()));
-        let number = timers.all.add(Timer { due, waker: None });
+        let number = locked(&self.0.timers).all.add(Timer { due: at, waker: None });
         Sleep(self.0.clone(), number)
     }
 }
@@ -138,7 +138,7 @@ impl Future for Sleep {
         let mut timers = locked(&self.0.timers);
         let now = timers.now;
         let timer = timers.all.all.get_mut(&self.1).expect("it is there until it is dropped");
-        if timer.due <= now {
+        if now.is_some_and(|now| timer.due <= now) {
             return Poll::Ready(());
         }
         timer.waker = Some(cx.waker().clone());
@@ -179,8 +179,9 @@ impl Woken {
     pub(crate) fn pass(&self, by: Duration) -> usize {
         let mut woken = Vec::new();
         let mut timers = locked(&self.0.timers);
-        timers.now = timers.now.saturating_add(by);
-        let now = timers.now;
+        timers.passed += by;
+        let now = Instant::now() + timers.passed;
+        timers.now = Some(now);
         for timer in timers.all.all.values_mut().filter(|timer| timer.due <= now) {
             woken.extend(timer.waker.take());
         }
@@ -207,6 +208,13 @@ impl Woken {
     pub(crate) fn forget_all(&self) {
         let tasks = std::mem::take(&mut locked(&self.0.tasks).all);
         drop(tasks);
+    }
+    /// Makes the youngest task the oldest one, and so on.
+    pub(crate) fn reverse(&self) {
+        let mut tasks = locked(&self.0.tasks);
+        for task in std::mem::take(&mut tasks.all).into_values().rev() {
+            tasks.add(task);
+        }
     }
     /// Returns how many tasks there are.
     pub(crate) fn tasks(&self) -> usize {
