@@ -8,5 +8,6 @@
 mod common;
 
 mod allocations;
+mod memory;
 mod real_clock;
 mod threads;

@@ -443,6 +443,66 @@ fn a_refill_of_a_cancelled_call_goes_on() {
     assert_eq!((number(&mut waits), rig.counts()), (Some(2), (0, 1, 1)));
 }
 
+/// Both borrowers give up while a third one waits. It came before there was a creation that could give way.
+#[test]
+fn two_hanging_creations_make_way_for_a_third_borrower() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_total(2));
+    let (first, second) = (rig.waits(), rig.waits());
+    let mut third = rig.waits();
+    drop(first);
+    assert_eq!((hand.run(), rig.steps.held(), third.wakes()), (1, 2, 0), "the last one stays");
+    drop(second);
+    hand.run();
+    assert_eq!((rig.steps.held(), third.wakes()), (1, 1));
+    rig.steps.go_on("create");
+    assert_eq!(number(&mut third), Some(3));
+}
+
+/// The same for a borrower of another key.
+#[test]
+fn two_hanging_creations_make_way_for_another_key() {
+    let (steps, hand) = (Steps::default(), Hand::default());
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(2);
+    let pool = pool.build_on(hand.clone()).expect("valid");
+    steps.on("create", Step::Held);
+    let begin = |key: &'static str| {
+        let pool = pool.clone();
+        let mut task = Task::new(async move { pool.borrow_async(&key).await.map(drop) });
+        assert!(task.poll().is_none());
+        task
+    };
+    let (first, second, mut third) = (begin("a"), begin("a"), begin("b"));
+    drop((first, second));
+    hand.run();
+    assert_eq!((steps.held(), third.wakes()), (1, 1));
+    steps.go_on("create");
+    assert!(third.poll().expect("it was woken").is_ok());
+}
+
+/// A close drops each creation that goes on, of each key.
+#[test]
+fn all_orphaned_creations_end_with_the_pool() {
+    let (steps, hand) = (Steps::default(), Hand::default());
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_active(3).max_idle(3);
+    let pool = pool.build_on(hand.clone()).expect("valid");
+    steps.on("create", Step::Held);
+    for key in ["a", "a", "b", "a", "b"] {
+        let theirs = pool.clone();
+        let mut left = Task::new(async move { theirs.borrow_async(&key).await.map(drop) });
+        assert!(left.poll().is_none());
+    }
+    assert_eq!((hand.run(), steps.held(), pool.num_total()), (5, 5, 5));
+    let mut end = Task::new({
+        let pool = pool.clone();
+        async move { pool.wait_closed_async().await }
+    });
+    assert!(end.poll().is_none());
+    pool.close();
+    hand.run();
+    assert_eq!((steps.held(), pool.num_total(), end.poll()), (0, 0, Some(())));
+    assert_eq!((hand.0.run(), hand.0.timers()), (0, 0));
+}
+
 /// The limit of one key: only creations of this key can give way.
 #[test]
 fn an_orphaned_creation_gives_way_to_its_key() {
