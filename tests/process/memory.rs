@@ -162,45 +162,47 @@ fn refills() {
 /// Creations that fail, that hang until their time is over, and that go on without their borrower.
 #[test]
 fn creations_on_a_runtime() {
-    let runtime = Woken::default();
-    let builder = ResourcePool::builder(Async(Turns::default()), 1).clock(Clock::monotonic());
-    let builder = builder.max_total(3).max_idle(3).create_timeout(SECOND);
-    let pool = builder.build_on(runtime.clone()).expect("valid");
-    does_not_grow(|round| {
-        let mut borrows = Box::pin(pool.borrow_async());
-        for _ in 0..1 + round % 3 {
-            if poll_once(borrows.as_mut()) {
-                break;
+    for runtime in [Woken::default(), Woken::restless()] {
+        let builder = ResourcePool::builder(Async(Turns::default()), 1).clock(Clock::monotonic());
+        let builder = builder.max_total(3).max_idle(3).create_timeout(SECOND);
+        let pool = builder.build_on(runtime.clone()).expect("valid");
+        does_not_grow(|round| {
+            let mut borrows = Box::pin(pool.borrow_async());
+            for _ in 0..1 + round % 3 {
+                if poll_once(borrows.as_mut()) {
+                    break;
+                }
+                runtime.run();
             }
+            drop(borrows);
             runtime.run();
-        }
-        drop(borrows);
-        runtime.run();
-        runtime.pass(SECOND);
-        assert_eq!((runtime.tasks(), runtime.timers(), pool.num_active()), (0, 0, 0));
-        pool.clear();
-    });
+            runtime.pass(SECOND);
+            assert_eq!((runtime.tasks(), runtime.timers(), pool.num_active()), (0, 0, 0));
+            pool.clear();
+        });
+    }
 }
 
 /// A creation that ends before its time leaves neither task nor timer.
 #[test]
 fn time_limits_that_are_not_needed() {
-    let runtime = Woken::default();
-    let builder = ResourcePool::builder(Async(Slow), 1).clock(Clock::monotonic());
-    let builder = builder.max_total(1).min_idle(1);
-    let pool = builder.build_on(runtime.clone()).expect("valid");
-    runtime.run();
-    let at_rest = runtime.tasks();
-    does_not_grow(|_| {
-        pool.clear();
-        let theirs = pool.clone();
-        let mut borrows = Task::new(async move { theirs.borrow_async().await.map(drop) });
-        while borrows.poll().is_none() {
-            runtime.run();
-        }
+    for runtime in [Woken::default(), Woken::restless()] {
+        let builder = ResourcePool::builder(Async(Slow), 1).clock(Clock::monotonic());
+        let builder = builder.max_total(1).min_idle(1);
+        let pool = builder.build_on(runtime.clone()).expect("valid");
         runtime.run();
-        assert_eq!((runtime.tasks(), runtime.timers()), (at_rest, 0));
-    });
+        let at_rest = runtime.tasks();
+        does_not_grow(|_| {
+            pool.clear();
+            let theirs = pool.clone();
+            let mut borrows = Task::new(async move { theirs.borrow_async().await.map(drop) });
+            while borrows.poll().is_none() {
+                runtime.run();
+            }
+            runtime.run();
+            assert_eq!((runtime.tasks(), runtime.timers()), (at_rest, 0));
+        });
+    }
 }
 
 /// Its creations are pending for a while.

@@ -569,6 +569,24 @@ fn a_timer_ends_with_its_call() {
     assert_eq!((number(&mut creates), hand.0.run()), (Some(1), 0));
 }
 
+/// The tasks of both are polled more often than they are woken.
+#[test]
+fn a_timer_ends_with_its_call_on_a_restless_runtime() {
+    let runtime = Woken::restless();
+    let rig = rig_on(|b| b.clock(cabrank::Clock::monotonic()), runtime.clone());
+    rig.steps.on("create", Step::Held);
+    let (mut creates, left) = (rig.waits(), rig.waits());
+    drop(left);
+    assert_eq!((runtime.run(), runtime.timers()), (4, 3));
+    rig.steps.go_on("create");
+    assert_eq!((number(&mut creates), runtime.run(), runtime.timers()), (Some(1), 0, 0));
+    rig.pool.clear();
+    rig.steps.on("create", Step::Held);
+    let mut late = rig.waits();
+    runtime.pass(HOUR);
+    assert_eq!((late.poll().map(|got| got.is_err()), runtime.run()), (Some(true), 0));
+}
+
 /// A timer wakes the waker of the latest poll.
 #[test]
 fn the_waker_of_a_time_limit_may_change() {
