@@ -8,6 +8,7 @@
 mod common;
 
 mod allocations;
+mod memory;
 mod no_threads;
 mod real_clock;
 mod shutdown_all;
