@@ -8,6 +8,7 @@ pub(crate) mod log;
 pub(crate) mod random;
 pub(crate) mod task;
 mod waiting;
+pub(crate) mod woken;
 
 use cabrank::application_pool::{Builder, Counts, DetachReason, Event, GetError, GroupSnapshot};
 use cabrank::in_memory::{Call, InMemorySpawner};

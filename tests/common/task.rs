@@ -1,35 +1,26 @@
-//! The smallest executor: a future that the test polls by hand, and a count of its wake-ups.
+//! A future that the test polls by hand, each time with a new waker, and a count of its wake-ups.
 
-use super::waiting::before_long;
+use super::waiting::SOON;
+use super::woken::WakeUps;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-/// A future, and a waker that counts.
+/// A future, and the wake-ups of its polls.
 pub(crate) struct Task<T> {
     future: Pin<Box<dyn Future<Output = T> + Send>>,
-    wakes: Arc<Wakes>,
-}
-
-#[derive(Default)]
-struct Wakes(AtomicUsize);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
+    wake_ups: Arc<WakeUps>,
 }
 
 impl<T> Task<T> {
     pub(crate) fn new(future: impl Future<Output = T> + Send + 'static) -> Task<T> {
-        Task { future: Box::pin(future), wakes: Arc::default() }
+        Task { future: Box::pin(future), wake_ups: Arc::default() }
     }
-    /// Polls it once.
+    /// Polls it once, with a new waker.
     pub(crate) fn poll(&mut self) -> Option<T> {
-        let waker = Waker::from(self.wakes.clone());
+        let waker = self.wake_ups.next_waker();
         self.poll_with(&waker)
     }
     /// Polls it once, with another waker.
@@ -39,38 +30,30 @@ impl<T> Task<T> {
             Poll::Pending => None,
         }
     }
-    /// Returns how often the waker was woken.
+    /// Returns how often it was woken by the waker of its last poll.
     pub(crate) fn wakes(&self) -> usize {
-        self.wakes.0.load(Ordering::SeqCst)
+        self.wake_ups.wakes()
     }
-    /// Polls it at each wake-up, until it is done.
+    /// Polls it now and at each wake-up, until it is done.
     #[track_caller]
     pub(crate) fn finish(mut self) -> T {
-        let mut seen = 0;
         loop {
             if let Some(value) = self.poll() {
                 return value;
             }
-            before_long(|| self.wakes() > seen);
-            seen = self.wakes();
+            self.wake_ups.wait(SOON);
         }
     }
 }
 
-/// Runs a future on this thread, which sleeps until it is woken.
+/// Runs a future on this thread, which sleeps until it is woken by the waker of the last poll.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut future = pin!(future);
+    let (mut future, wake_ups) = (pin!(future), Arc::<WakeUps>::default());
     loop {
+        let waker = wake_ups.next_waker();
         match future.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
+            Poll::Pending => wake_ups.wait(Duration::MAX),
         }
     }
 }
