@@ -13,4 +13,5 @@ mod clients;
 mod ends;
 mod flavours;
 mod joining;
+mod many_wait;
 mod on_tokio;
