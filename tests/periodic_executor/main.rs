@@ -13,5 +13,6 @@ mod clients;
 mod ends;
 mod flavours;
 mod joining;
+mod limits;
 mod many_wait;
 mod on_tokio;
