@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod at_exit;
 mod both;
 mod by_hand;
 mod clients;
