@@ -17,3 +17,4 @@ mod joining;
 mod limits;
 mod many_wait;
 mod on_tokio;
+mod wakers;
