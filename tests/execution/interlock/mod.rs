@@ -8,6 +8,7 @@ mod dump;
 mod executions;
 mod liveness;
 mod loaded;
+mod many_wait;
 mod random;
 mod tasks;
 mod time_limits;
