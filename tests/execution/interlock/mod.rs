@@ -5,6 +5,7 @@ mod conformance;
 mod deadlocks;
 mod defects;
 mod dump;
+mod edges;
 mod executions;
 mod liveness;
 mod loaded;
