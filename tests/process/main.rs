@@ -8,5 +8,7 @@
 mod common;
 
 mod allocations;
+mod growth;
 mod real_clock;
+mod shut_down;
 mod threads;
