@@ -115,6 +115,62 @@ fn a_dropped_task_and_a_join_that_ends_keep_no_waker() {
     assert_eq!(Arc::strong_count(&joins), 1);
 }
 
+/// A waker that joins the executor when it is woken and when it is dropped. A join takes the executor's lock.
+struct Joins(AsyncPeriodicExecutor<Keeps>, Arc<AtomicUsize>);
+
+impl Joins {
+    fn join(&self) {
+        let mut join = std::pin::pin!(self.0.join());
+        let _ = join.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        self.1.fetch_add(1, SeqCst);
+    }
+}
+impl Wake for Joins {
+    fn wake(self: Arc<Self>) {
+        self.join();
+    }
+}
+impl Drop for Joins {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// The last reference to the waker goes when the join is given up, when another waker replaces it, or with the wake-up.
+#[test]
+fn the_waker_of_a_join_is_woken_and_dropped_under_no_lock() {
+    type Join = std::pin::Pin<Box<dyn Future<Output = Result<Joined, JoinError>> + Send>>;
+    // How the waker goes, and how often it joins by then.
+    let ways: [(fn(Join, BoxFuture<()>), usize); 3] = [
+        (|join, _| drop(join), 1),
+        (
+            |mut join, _| {
+                let polled = join.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                assert!(polled.is_pending());
+            },
+            1,
+        ),
+        (|_join, task| drop(task), 2),
+    ];
+    for (way, expected) in ways {
+        let joined = soon(move || {
+            let (runtime, joined) = (Keeps::default(), Arc::new(AtomicUsize::new(0)));
+            let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
+            let executor = builder.build(|| async {});
+            executor.open().expect("a task");
+            let theirs = executor.clone();
+            let mut join: Join = Box::pin(async move { theirs.join().await });
+            let waker = Waker::from(Arc::new(Joins(executor, joined.clone())));
+            assert!(join.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+            drop(waker);
+            assert_eq!(joined.load(SeqCst), 0, "the join keeps the waker");
+            way(join, runtime.take());
+            joined.load(SeqCst)
+        });
+        assert_eq!(joined, expected);
+    }
+}
+
 const HOUR: Duration = Duration::from_secs(3600);
 const MINUTE: Duration = Duration::from_secs(60);
 
