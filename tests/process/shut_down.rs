@@ -62,7 +62,7 @@ fn after_a_shutdown_of_all_the_librarys_own_executors_work() {
     for interlock in [interlocks, interlock(&time)] {
         a_wait_of_a_task_ends_at_its_limit(&interlock, &time);
     }
-    an_idle_resource_is_evicted(&time);
+    an_idle_resource_is_evicted_and_a_minimum_is_filled(&time);
     an_idle_resource_on_tokio_is_evicted(&time);
 }
 
@@ -91,16 +91,17 @@ fn a_wait_of_a_task_ends_at_its_limit(interlock: &Interlock, time: &ManualClock)
     held.expect("no other owner runs");
 }
 
-fn an_idle_resource_is_evicted(time: &ManualClock) {
+fn an_idle_resource_is_evicted_and_a_minimum_is_filled(time: &ManualClock) {
     let builder = ResourcePool::builder(Made, ()).clock(time.clock()).max_idle_time(SECOND);
-    let pool = builder.min_idle(1).build().expect("valid");
-    before_long(|| pool.num_idle() == 1);
-    drop((pool.borrow().expect("one"), pool.borrow().expect("another")));
-    assert_eq!(pool.num_idle(), 2);
+    let pool = builder.build().expect("valid");
+    drop(pool.borrow().expect("one"));
+    assert_eq!(pool.num_idle(), 1);
     before_long(|| {
         time.advance(SECOND);
-        pool.num_idle() == 1
+        pool.num_idle() == 0
     });
+    let refilled = ResourcePool::builder(Made, ()).min_idle(2).build().expect("valid");
+    before_long(|| refilled.num_idle() == 2);
 }
 
 fn an_idle_resource_on_tokio_is_evicted(time: &ManualClock) {
