@@ -89,7 +89,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("newcomer_x_waiters", 350),
     ("overtaken_deletion", 2_101),
     ("overtaken_look", 2_078),
-    ("per_execution_x_end", 2_880),
+    ("per_execution_x_end", 4_752),
     ("periodic_close_x_close", 7_349),
     ("periodic_close_x_reopen", 13_902),
     ("periodic_close_x_wake", 17_306),
