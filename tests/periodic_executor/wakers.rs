@@ -140,8 +140,9 @@ impl Drop for Joins {
 #[test]
 fn the_waker_of_a_join_is_woken_and_dropped_under_no_lock() {
     type Join = std::pin::Pin<Box<dyn Future<Output = Result<Joined, JoinError>> + Send>>;
+    type Way = fn(Join, BoxFuture<()>);
     // How the waker goes, and how often it joins by then.
-    let ways: [(fn(Join, BoxFuture<()>), usize); 3] = [
+    let ways: [(Way, usize); 3] = [
         (|join, _| drop(join), 1),
         (
             |mut join, _| {

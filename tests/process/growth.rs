@@ -109,7 +109,7 @@ fn executions_keep_no_memory() {
     let interlock = Interlock::new();
     let value = PerExecution::new(|| Ok(Box::new(7)));
     let executor = Executor::builder().interlock(interlock.clone()).hook(value.clone()).build();
-    let body = || Ok(value.with(|v| **v)?);
+    let body = || value.with(|v| **v);
     keeps_no_memory(|| {
         assert_eq!(executor.wrap(|_| body()).expect("it runs"), 7);
         let failed = executor.wrap(|_| Err::<(), _>("on purpose".into()));
@@ -135,9 +135,15 @@ fn reloads_and_loads_keep_no_memory() {
     let interlock = Interlock::builder().clock(time.clock()).build();
     let reloader = Reloader::builder(Executor::builder().interlock(interlock).build())
         .watch(move || watched.load(SeqCst))
-        .unload(move |unloading| Ok(unloaded.clear(unloading)))
+        .unload(move |unloading| {
+            unloaded.clear(unloading);
+            Ok(())
+        })
         .to_run(|| Ok(()))
-        .to_prepare(move |loading| Ok(prepared.set(Box::new(1), loading)))
+        .to_prepare(move |loading| {
+            prepared.set(Box::new(1), loading);
+            Ok(())
+        })
         .build()
         .expect("valid");
     let lazy = Loaded::new();
