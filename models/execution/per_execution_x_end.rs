@@ -1,8 +1,8 @@
 //! Two executions each use their value, and one is dropped on another thread than its own.
 //!
-//! Guards that each execution finds its own value (`PerExecution::with`), and that the hook drops it, without a lock:
-//! its making and its drop call the library. Asserted: each value is made and dropped once, and both are gone before an
-//! unload.
+//! Guards that each execution finds its own value (`PerExecution::with`), and that the hook drops it. Both hold no
+//! lock, because the value's making and its drop call the library. Asserted: each value is made and dropped once, and
+//! both are gone before an unload.
 
 use crate::execution::{Executor, PerExecution};
 use crate::models::interlock::rig::*;

@@ -1,5 +1,5 @@
-//! Each end at which others go on, with two threads and two tasks that wait for it: the end of a load, of an unload and
-//! of a permit block, and the leave of the last execution.
+//! Each end at which others go on, with two threads and two tasks that wait for it. A load ends, an unload, a permit
+//! block, or the last execution.
 
 use crate::common::before_long;
 use crate::common::task::Task;
