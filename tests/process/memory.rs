@@ -3,7 +3,7 @@
 
 use crate::common::task::Task;
 use crate::common::woken::{WakeUps, Woken};
-use allocation_counter::measure;
+use crate::keeps_no_memory;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, Borrowed, KeyedResourcePool, ResourceFactory, ResourcePool,
 };
@@ -15,18 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::Context;
 use std::time::Duration;
 
-const FEW: u64 = 1_000;
-const MANY: u64 = 10_000;
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Asserts that the rounds after the first thousand keep no memory. Rounds are numbered.
-#[track_caller]
-fn does_not_grow(mut round: impl FnMut(u64)) {
-    (0..FEW).for_each(&mut round);
-    let kept = measure(|| (FEW..MANY).for_each(&mut round)).bytes_current;
-    // A table may have grown once, by what one of its entries takes.
-    assert!(kept < 1_000, "{kept} bytes are kept by {} rounds", MANY - FEW);
-}
 
 /// Polls a future once, with a waker of its own.
 fn poll_once(future: Pin<&mut impl Future>) -> bool {
@@ -65,7 +54,7 @@ impl AsyncResourceFactory for Turns {
 #[test]
 fn loans() {
     let pool = ResourcePool::builder(Made, 1).max_active(2).build().expect("valid");
-    does_not_grow(|_| {
+    keeps_no_memory(|_| {
         let lent = pool.borrow().expect("one");
         let other = Borrowed::into_owned(pool.borrow().expect("another"));
         Borrowed::set_label(&other, "a label");
@@ -80,15 +69,15 @@ fn loans() {
 #[test]
 fn keys() {
     let pool = KeyedResourcePool::builder(Made).max_total(2).build().expect("valid");
-    does_not_grow(|round| {
+    keeps_no_memory(|round| {
         drop(pool.borrow(&round).expect("one"));
         drop(pool.snapshot());
         assert!(pool.num_keys() <= 2);
     });
-    does_not_grow(|round| {
-        let lent = [round, round + MANY].map(|key| pool.borrow(&key).expect("one"));
+    keeps_no_memory(|round| {
+        let lent = [round, round + 10_000].map(|key| pool.borrow(&key).expect("one"));
         // It is refused, so its key is forgotten at once.
-        drop(pool.try_borrow(&(round + 2 * MANY)));
+        drop(pool.try_borrow(&(round + 20_000)));
         assert_eq!((pool.num_idle_of(&round), pool.num_keys()), (0, 2));
         drop(lent);
         pool.clear_key(&round);
@@ -101,7 +90,7 @@ fn waits_that_are_cancelled() {
     for fair in [true, false] {
         let pool = ResourcePool::builder(Made, 1).max_active(1).fair(fair);
         let pool = pool.build().expect("valid");
-        does_not_grow(|_| {
+        keeps_no_memory(|_| {
             let lent = pool.borrow().expect("one");
             let mut waits = Box::pin(pool.borrow_async());
             let mut granted = Box::pin(pool.borrow_async());
@@ -119,7 +108,7 @@ fn waits_that_are_cancelled() {
 fn waits_that_end_at_their_time() {
     let pool = ResourcePool::builder(Made, 1).max_active(1).build().expect("valid");
     let lent = pool.borrow().expect("one");
-    does_not_grow(|_| {
+    keeps_no_memory(|_| {
         pool.borrow_timeout(Duration::ZERO).expect_err("it is lent");
         assert!(!pool.wait_closed(Duration::ZERO));
         let mut closed = pin!(pool.wait_closed_async());
@@ -136,7 +125,7 @@ fn maintenance() {
     let builder = builder.min_idle(2).max_idle_time(9 * SECOND).max_lifetime(20 * SECOND);
     let builder = builder.test_while_idle(true).eviction_interval(SECOND);
     let pool = builder.abandoned_after(SECOND).remove_abandoned(true).build().expect("valid");
-    does_not_grow(|_| {
+    keeps_no_memory(|_| {
         let lost = pool.borrow().expect("one");
         time.advance(SECOND);
         pool.maintain();
@@ -150,7 +139,7 @@ fn maintenance() {
 fn refills() {
     let pool = ResourcePool::builder(Made, 1).min_idle(2).maintenance(false);
     let pool = pool.build().expect("valid");
-    does_not_grow(|round| {
+    keeps_no_memory(|round| {
         pool.clear_all();
         pool.maintain();
         pool.set_max_total(4 + (round % 3) as usize).expect("valid");
@@ -166,7 +155,7 @@ fn creations_on_a_runtime() {
         let builder = ResourcePool::builder(Async(Turns::default()), 1).clock(Clock::monotonic());
         let builder = builder.max_total(3).max_idle(3).create_timeout(SECOND);
         let pool = builder.build_on(runtime.clone()).expect("valid");
-        does_not_grow(|round| {
+        keeps_no_memory(|round| {
             let mut borrows = Box::pin(pool.borrow_async());
             for _ in 0..1 + round % 3 {
                 if poll_once(borrows.as_mut()) {
@@ -192,7 +181,7 @@ fn time_limits_that_are_not_needed() {
         let pool = builder.build_on(runtime.clone()).expect("valid");
         runtime.run();
         let at_rest = runtime.tasks();
-        does_not_grow(|_| {
+        keeps_no_memory(|_| {
             pool.clear();
             let theirs = pool.clone();
             let mut borrows = Task::new(async move { theirs.borrow_async().await.map(drop) });
@@ -234,7 +223,7 @@ fn pools() {
     (0..3).for_each(|_| one_pool(&runtime));
     let few = 100;
     (0..few).for_each(|_| one_pool(&runtime));
-    let kept = measure(|| (0..10 * few).for_each(|_| one_pool(&runtime))).bytes_current;
+    let kept = allocation_counter::measure(|| (0..10 * few).for_each(|_| one_pool(&runtime))).bytes_current;
     assert!(kept < 1_000, "{kept} bytes are kept");
     assert_eq!((runtime.tasks(), runtime.timers()), (0, 0));
 }
