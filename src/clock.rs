@@ -326,6 +326,62 @@ mod tests {
         assert_eq!(clock.now().since(before).as_secs(), 5);
     }
 
+    /// The coarse clock lags by at most some milliseconds. The deadline is later than the time by more than that.
+    #[test]
+    fn a_deadline_at_a_time_allows_for_the_clocks_lag() {
+        let (clock, second) = (Clock::monotonic(), Duration::from_secs(1));
+        loop {
+            let (now, before) = (clock.now(), Instant::now());
+            let at = clock.deadline_at(now.plus(second)).instant().expect("it comes by itself");
+            if clock.now() == now {
+                assert!(at >= before + second + Duration::from_millis(4));
+                break;
+            }
+        }
+        let past = clock.deadline_at(Time::default());
+        assert!(clock.has_passed(past), "a time that has come needs no wait");
+        assert!(!clock.has_passed(clock.deadline_at(Time::END)));
+    }
+
+    #[test]
+    fn each_length_of_time_has_a_deadline() {
+        let (time, beyond) = (ManualClock::new(), Duration::from_secs(1 << 32));
+        for clock in [Clock::monotonic(), time.clock()] {
+            for long in [beyond, Duration::MAX] {
+                assert!(!clock.has_passed(clock.deadline(long)), "{clock:?}, {long:?}");
+                let at = clock.now().plus(long);
+                assert!(!clock.has_passed(clock.deadline_at(at)), "{clock:?}, {long:?}");
+                assert!(at >= clock.now().plus_span(Span::new(Duration::from_secs(1 << 31))));
+            }
+        }
+        let start = Time::default();
+        assert!(start.plus(Duration::from_nanos(1)) > start, "no length of time is lost");
+        assert_eq!(start.plus(Duration::ZERO), start);
+    }
+
+    /// A process may build any number of executors and pools on one clock.
+    #[test]
+    fn listeners_that_are_gone_are_forgotten() {
+        struct Counts(AtomicU64);
+        impl ClockListener for Counts {
+            fn advanced(&self) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let time = ManualClock::new();
+        let add = || {
+            let listener = Arc::new(Counts(AtomicU64::new(0)));
+            let weak: Weak<Counts> = Arc::downgrade(&listener);
+            time.clock().add_listener(weak);
+            listener
+        };
+        let kept = [add(), add()];
+        (0..100).for_each(|_| drop(add()));
+        assert!(time.0.listeners().len() <= 3);
+        time.advance(Duration::from_secs(1));
+        assert_eq!(kept.map(|listener| listener.0.load(Ordering::SeqCst)), [1, 1]);
+    }
+
     /// A wait may return early, but one that always does keeps a core busy.
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     #[test]

@@ -155,6 +155,39 @@ mod tests {
         assert!(said.is_ok_and(|said| said == Err("a value that is not a string".to_owned())));
     }
 
+    /// `panic!` carries a text of either kind, depending on its arguments.
+    #[test]
+    fn the_message_of_each_panic_is_its_text() {
+        let said = |panics: fn()| contain(panics).expect_err("it panics");
+        let resume = |payload: Box<dyn Any + Send>| std::panic::resume_unwind(payload);
+        assert_eq!(said(|| std::panic::resume_unwind(Box::new("a literal"))), "a literal");
+        let formatted = contain(|| resume(Box::new(format!("{} of {}", 1, 2))));
+        assert_eq!(formatted, Err::<(), _>("1 of 2".to_owned()));
+    }
+
+    /// The caller goes on, while another thread drops the value.
+    #[test]
+    fn a_slow_drop_takes_no_time_of_its_caller() {
+        use std::sync::mpsc::{Receiver, Sender, channel};
+        struct Slow(Receiver<()>, Sender<std::thread::ThreadId>);
+        impl Drop for Slow {
+            fn drop(&mut self) {
+                let _ = self.0.recv();
+                let _ = self.1.send(std::thread::current().id());
+            }
+        }
+        let ((go, gone), (sender, dropped)) = (channel(), channel());
+        let slow = SlowDrop::new(Slow(gone, sender));
+        let caller = std::thread::spawn(move || {
+            drop(slow);
+            go.send(()).expect("the value is there");
+            std::thread::current().id()
+        });
+        let minute = std::time::Duration::from_secs(60);
+        let by = dropped.recv_timeout(minute).expect("the caller has gone on");
+        assert_ne!(by, caller.join().expect("no panic"));
+    }
+
     #[test]
     fn what_a_panic_carries_is_freed() {
         let carried = std::sync::Arc::new(());

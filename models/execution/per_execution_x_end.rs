@@ -1,7 +1,8 @@
 //! Two executions each use their value, and one is dropped on another thread than its own.
 //!
-//! Guards that each execution finds its own value (`PerExecution::with`), and that the hook drops it, without a lock:
-//! the drop calls the library. Asserted: each value is made and dropped once, and both are gone before an unload.
+//! Guards that each execution finds its own value (`PerExecution::with`), and that the hook drops it. Both hold no
+//! lock, because the value's making and its drop call the library. Asserted: each value is made and dropped once, and
+//! both are gone before an unload.
 
 use crate::execution::{Executor, PerExecution};
 use crate::models::interlock::rig::*;
@@ -28,10 +29,14 @@ fn per_execution_x_end() {
         let interlock = Interlock::new();
         let (reentry, dropped) = (Reentry::default(), Arc::new(AtomicUsize::new(0)));
         let (theirs, counted) = (reentry.clone(), dropped.clone());
-        let make = move || Ok(Value { uses: 0, reentry: theirs.clone(), dropped: counted.clone() });
+        let make = move || {
+            theirs.enter();
+            Ok(Value { uses: 0, reentry: theirs.clone(), dropped: counted.clone() })
+        };
         let value = PerExecution::new(make);
         let calls = value.clone();
-        reentry.enable(move || assert!(calls.with(|_| ()).is_err(), "the value is gone"));
+        let refused = "the value is being made, or is gone";
+        reentry.enable(move || assert!(calls.with(|_| ()).is_err(), "{refused}"));
         let executor = Executor::builder().interlock(interlock.clone()).hook(value.clone()).build();
         let used = || {
             value.with(|value| {

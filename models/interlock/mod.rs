@@ -10,4 +10,5 @@ mod permit_x_unload_x_newcomer;
 mod resuming_x_release;
 pub(super) mod rig;
 mod time_limit_x_grant;
+mod two_resuming_x_release;
 mod upgrade_x_upgrade;

@@ -9,4 +9,5 @@ mod open_x_exit;
 mod open_x_failing_open;
 pub(super) mod rig;
 mod shutdown_x_open;
+mod two_joins_x_end;
 mod wake_x_park;

@@ -59,18 +59,20 @@ fn resource_close_x_filling() {
 /// The last handle is dropped while a borrower returns. Guards the drop of the handle, which closes the pool, and
 /// the guard's own reference to it. Otherwise the resource is never destroyed.
 ///
-/// Asserted: it is destroyed once.
+/// Asserted: it is destroyed once, whether it came back before the drop or after it.
 #[test]
 fn resource_drop_x_return() {
-    explore_small("resource_drop_x_return", &["destroyed"], |outcomes| {
+    let expected = ["came back before", "came back later"];
+    explore_small("resource_drop_x_return", &expected, |outcomes| {
         let rig = unkeyed(|b| b).reentrant();
         let lent = rig.lend();
         let factory = rig.factory.clone();
         let returning = spawn(move || drop(lent));
+        let before = rig.pool.num_idle() == 1;
         drop(rig);
         returning.join().expect("no panic");
         assert_eq!(factory.gone(), [1]);
-        outcomes.note("destroyed");
+        outcomes.note(if before { "came back before" } else { "came back later" });
     });
 }
 

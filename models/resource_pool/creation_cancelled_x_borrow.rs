@@ -173,16 +173,18 @@ fn resource_creation_x_return() {
 /// fill.
 #[test]
 fn resource_creation_without_a_runtime_x_return() {
-    explore("resource_creation_without_a_runtime_x_return", &["its own"], |outcomes| {
+    let expected = ["beside an idle one", "before the other came back"];
+    explore("resource_creation_without_a_runtime_x_return", &expected, |outcomes| {
         let (slow, pool) = Slow::pool(true, |b| b.max_active(2));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
         slow.gate.lock().0 = false;
         let creates = slow.begin(borrow(pool.clone()));
         let returning = spawn(move || drop(lent));
+        let beside = pool.num_idle() == 1;
         slow.open();
         let lent = slow.reentry.block_on(creates).expect("a number");
         assert_eq!(*lent, 2, "its own");
-        outcomes.note("its own");
+        outcomes.note(if beside { "beside an idle one" } else { "before the other came back" });
         drop(lent);
         returning.join().expect("no panic");
         assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 2, 2));
@@ -354,7 +356,8 @@ fn resource_overdue_creation_x_borrow() {
 /// Asserted: no other creation begins, and both end.
 #[test]
 fn resource_served_creations_x_borrow() {
-    explore("resource_served_creations_x_borrow", &["all were served"], |outcomes| {
+    let expected = ["the third waited", "the third came late"];
+    explore("resource_served_creations_x_borrow", &expected, |outcomes| {
         let hand = ByHand::default();
         let (slow, pool) = Slow::pool_on(&hand, true, |b| b.max_total(3));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
@@ -366,6 +369,7 @@ fn resource_served_creations_x_borrow() {
             let lent = reentry.block_on(borrow(theirs)).expect("a number");
             assert_eq!(*lent, 1, "the only one");
         });
+        let waited = pool.num_waiting() == 1;
         drop(lent);
         for creates in [first, second] {
             let lent = slow.reentry.block_on(creates).expect("a number");
@@ -373,7 +377,7 @@ fn resource_served_creations_x_borrow() {
         }
         third.join().expect("no panic");
         assert_eq!((slow.begun(), pool.num_total()), (3, 3), "no creation gave way");
-        outcomes.note("all were served");
+        outcomes.note(if waited { "the third waited" } else { "the third came late" });
         slow.open();
         hand.run(&slow);
         assert_eq!((pool.num_active(), pool.num_idle(), pool.num_total()), (0, 3, 3));

@@ -29,4 +29,5 @@ mod return_x_timeout;
 pub(super) mod rig;
 mod test_while_idle_x_borrow;
 mod total_x_two_keys;
+mod two_waits_x_close;
 mod victim_x_waiter;

@@ -26,13 +26,16 @@ fn section_grant_x_thread() {
 /// The task was polled once before, with another waker.
 #[test]
 fn section_grant_x_task() {
-    explore_small("section_grant_x_task", &["after waiting"], |outcomes| {
+    let expected = ["granted before", "granted later"];
+    explore_small("section_grant_x_task", &expected, |outcomes| {
         let permits = Permits::new(0);
         let mut taking = pin!(permits.take(Patience::Task));
         assert!(permits.reentry.poll_once(taking.as_mut()).is_pending());
         let theirs = permits.clone();
         let giver = spawn(move || theirs.give());
-        note(outcomes, permits.reentry.block_on(taking));
+        let granted = !permits.is_waited_for();
+        assert_eq!(permits.reentry.block_on(taking), Some(true));
+        outcomes.note(if granted { "granted before" } else { "granted later" });
         giver.join().expect("no panic");
         assert_eq!(permits.free(), 0);
     });

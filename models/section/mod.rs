@@ -2,5 +2,6 @@
 
 mod cancel_x_grant;
 mod grant_x_wait;
+mod passed_on_x_sleep;
 mod rig;
 mod timeout_x_sleep;

@@ -96,6 +96,32 @@ impl Wait<Permits> for WaitForPermit {
     }
 }
 
+/// Leaves the first permit that it gets to the others, and waits again behind them.
+struct WaitForSecond {
+    waiter: WaiterKey,
+    has_left_one: bool,
+}
+
+impl Wait<Permits> for WaitForSecond {
+    type Outcome = ();
+    type GivenUp = ();
+    fn take(&mut self, state: &mut State, _: &mut Effects<Effect>) -> Option<()> {
+        state.waiters.take(self.waiter)?;
+        if std::mem::replace(&mut self.has_left_one, true) {
+            return Some(());
+        }
+        state.free += 1;
+        self.waiter = state.waiters.enqueue_thread(&mut state.queue);
+        None
+    }
+    fn wake<'s>(&self, state: &'s mut State) -> &'s mut Wake {
+        state.waiters.wake_mut(self.waiter)
+    }
+    fn give_up(&mut self, _: &mut State, _: &mut Effects<Effect>) {
+        unreachable!("it has no deadline")
+    }
+}
+
 impl Permits {
     pub(super) fn new(free: usize) -> Arc<Self> {
         let clock = ManualClock::new();
@@ -151,6 +177,12 @@ impl Permits {
     }
     pub(super) fn take_counting(&self, deadline: Deadline, counter: Counter) -> Option<bool> {
         now(self.take_by(Patience::Thread(deadline), Some(counter)))
+    }
+    /// Waits for a permit, leaves it to the others, and waits for another one.
+    pub(super) fn take_the_second(&self) {
+        let waiter = self.critical(|state, _| state.waiters.enqueue_thread(&mut state.queue));
+        let wait = WaitForSecond { waiter, has_left_one: false };
+        assert!(now(self.turn(wait, Patience::Thread(Deadline::Never))).is_ok());
     }
     pub(super) fn clock(&self) -> &Clock {
         self.lock.clock()

@@ -5,10 +5,11 @@ use super::ambient;
 use super::error::BoxError;
 use super::hooks::Hook;
 use crate::sync::Mutex;
-use crate::user_code::UserValue;
+use crate::user_code::{UserValue, catch};
 use std::collections::HashMap;
 use std::fmt;
 use std::mem::replace;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 /// A value of each execution: made at its first use there, and dropped at the execution's end. Cheap to clone: all
@@ -77,7 +78,9 @@ impl<T: Send + 'static> PerExecution<T> {
         });
         let mut taken = found.ok_or("there is no execution with this value here")?;
         if let Slot::Empty = taken.slot {
-            taken.slot = Slot::Present(UserValue::new((self.0.make)()?));
+            // Caught, so that the models see this call of user code. Its panic is the caller's.
+            let made = catch(|| (self.0.make)()).unwrap_or_else(|panic| resume_unwind(panic));
+            taken.slot = Slot::Present(UserValue::new(made?));
         }
         match &mut taken.slot {
             Slot::Present(value) => Ok(f(value)),

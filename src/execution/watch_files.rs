@@ -142,9 +142,78 @@ fn hash(path: &Path) -> u64 {
     hasher.finish()
 }
 
-#[test]
-fn an_old_time_of_modification_settles_no_file() {
-    let (old, now) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 9 * GRANULE);
-    let stamp = Stamp { modified: Some(old), changed: Some(now), length: 0, id: [0; 2] };
-    assert!(!stamp.is_settled(now));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_time_of_modification_settles_no_file() {
+        let (old, now) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH + 9 * GRANULE);
+        let stamp = Stamp { modified: Some(old), changed: Some(now), length: 0, id: [0; 2] };
+        assert!(!stamp.is_settled(now));
+    }
+
+    /// A file of the library, which is older than a granule. Its contents are not read, once they have been compared.
+    fn old() -> (PathBuf, SystemTime) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join("lib.rs");
+        let file = fs::metadata(&path).expect("it is there");
+        let stamp = Stamp::of(&file);
+        (path, stamp.changed.or(stamp.modified).expect("its time"))
+    }
+
+    #[test]
+    fn a_file_settles_at_the_look_that_finds_it_old() {
+        let (path, young) = old();
+        let loaded = Mutex::new(Arc::new(look(std::slice::from_ref(&path), young)));
+        let watched = Files { paths: vec![path.clone()], loaded };
+        let is_read = || watched.loaded.lock().expect("no panic")[&path].1.is_some();
+        assert!(is_read(), "it is young");
+        assert!(!watched.has_changed() && !is_read() && !watched.has_changed());
+        watched.take_up();
+        assert!(!is_read() && !watched.has_changed());
+    }
+
+    #[test]
+    fn each_part_of_a_stamp_counts() {
+        let (path, _) = old();
+        let spoils: [fn(&mut Stamp); 5] = [
+            |stamp| stamp.modified = Some(SystemTime::UNIX_EPOCH),
+            |stamp| stamp.changed = Some(SystemTime::UNIX_EPOCH),
+            |stamp| stamp.length += 1,
+            |stamp| stamp.id[0] += 1,
+            |stamp| stamp.id[1] += 1,
+        ];
+        for (nth, spoil) in spoils.into_iter().enumerate() {
+            let paths = vec![path.clone()];
+            let mut before = look(&paths, SystemTime::now());
+            before.values_mut().for_each(|(stamp, _)| spoil(stamp));
+            let watched = Files { paths, loaded: Mutex::new(Arc::new(before)) };
+            assert!(watched.has_changed(), "part {nth}");
+        }
+    }
+
+    /// The test gives the edited file the stamp that it had before, so no result depends on the granules of times.
+    #[test]
+    fn an_edit_at_any_place_is_a_change_though_all_stamps_are_equal() {
+        const LENGTH: usize = 20 << 10;
+        let path = std::env::temp_dir().join(format!("cabrank-edit-{}", std::process::id()));
+        fs::write(&path, [b'a'; LENGTH]).expect("it is writable");
+        let paths = vec![path.clone()];
+        // A time at which the file is young.
+        let now = fs::metadata(&path).and_then(|file| file.modified()).expect("its time");
+        for edited in [0, 8191, 8192, 15_000, LENGTH - 1] {
+            let mut before = look(&paths, now);
+            let mut text = [b'a'; LENGTH];
+            text[edited] = b'b';
+            fs::write(&path, text).expect("it is writable");
+            for (path, (stamp, _)) in &mut before {
+                *stamp = Stamp::of(&fs::metadata(path).expect("it is there"));
+            }
+            let watched = Files { paths: paths.clone(), loaded: Mutex::new(Arc::new(before)) };
+            assert!(watched.has_changed(), "byte {edited}");
+            watched.take_up();
+            assert!(!watched.has_changed(), "byte {edited}");
+        }
+        fs::remove_file(path).expect("it is there");
+    }
 }

@@ -42,3 +42,25 @@ impl Exits {
         self.0.clone()
     }
 }
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::sync::thread::start_joinable;
+    use std::sync::mpsc::channel;
+
+    /// An executor that is opened again and again, and never joined, keeps the thread of its last run.
+    #[test]
+    fn threads_that_are_gone_are_forgotten() {
+        let mut exits = Exits::default();
+        for _ in 0..100 {
+            let (sender, thread) = channel();
+            let f = move |this| sender.send(this).expect("the test waits");
+            start_joinable("exit", None, f).expect("a thread");
+            let thread = thread.recv().expect("it says which it is");
+            assert!(exits.add(Exit { name: "exit".into(), thread }).len() <= 1);
+            assert!(exits.all().iter().all(|exit| exit.is_gone_by(Deadline::Never)));
+        }
+        assert_eq!(exits.all().len(), 1);
+    }
+}

@@ -76,32 +76,68 @@ impl Flag {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use std::sync::mpsc::{Sender, channel};
     use std::thread;
     use std::time::Duration;
 
-    /// Two threads wait for the lock. The first one unlocks and at once tries to lock again: the lock is the second one's.
-    /// After an ordinary unlock, the first one has it again before the second one has woken.
+    /// Returns the path of a file that says whether the calling thread sleeps.
+    #[cfg(target_os = "linux")]
+    fn own_state() -> std::path::PathBuf {
+        let own = std::fs::read_link("/proc/thread-self").expect("the thread is there");
+        std::path::Path::new("/proc").join(own).join("stat")
+    }
+    #[cfg(target_os = "linux")]
+    fn sleeps(state: &std::path::Path) -> bool {
+        let state = std::fs::read_to_string(state).expect("the thread is there");
+        // The name before it may contain any character.
+        state.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
+    }
+
+    /// Two threads sleep until they get the lock. The first one unlocks and at once tries to lock again: the lock is the
+    /// second one's. After an ordinary unlock, the first one may have it again before the second one has woken.
+    ///
+    /// An earlier version let five milliseconds pass instead of asking whether both threads sleep, and the second one did
+    /// not keep the lock until the first one had looked. On a busy machine either came too late in most turns.
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_fair_unlock_passes_the_lock_on() {
-        const TURNS: usize = 40;
+        const TURNS: usize = 20;
         let lock = Mutex::new(());
         let turn = |_: &usize| {
-            let held = lock.lock();
-            let waits = || {
-                unlock_fairly(lock.lock());
-                lock.0.try_lock().is_none()
+            let (is_taken, has_looked) = (AtomicBool::new(false), AtomicBool::new(false));
+            let waits = |begins: Sender<_>| {
+                begins.send(own_state()).expect("the test waits");
+                let held = lock.lock();
+                if is_taken.swap(true, SeqCst) {
+                    while !has_looked.load(SeqCst) {
+                        thread::yield_now();
+                    }
+                    return false;
+                }
+                unlock_fairly(held);
+                let passed_on = lock.0.try_lock().is_none();
+                has_looked.store(true, SeqCst);
+                passed_on
             };
+            let held = lock.lock();
+            let (begins, begun) = channel();
             thread::scope(|scope| {
-                let waiters = [(); 2].map(|()| scope.spawn(waits));
-                // Both park. parking_lot makes this unlock fair, after more than a millisecond without a fair one, and
-                // hardly ever the next one.
-                thread::sleep(Duration::from_millis(5));
+                let waiters = [(); 2].map(|()| {
+                    let (begins, waits) = (begins.clone(), &waits);
+                    scope.spawn(move || waits(begins))
+                });
+                for state in begun.iter().take(2) {
+                    while !sleeps(&state) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
                 drop(held);
                 waiters.map(|waiter| waiter.join().expect("no panic")).contains(&true)
             })
         };
         let passed = (0..TURNS).filter(turn).count();
-        // On a busy machine the second one may not have parked.
-        assert!(passed > TURNS / 6, "{passed} of {TURNS} unlocks passed the lock on");
+        // A thread may sleep for another reason before it waits for the lock.
+        assert!(passed + 1 >= TURNS, "{passed} of {TURNS} unlocks passed the lock on");
     }
 }

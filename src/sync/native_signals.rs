@@ -100,6 +100,26 @@ mod tests {
         assert!(until.elapsed() < Duration::from_millis(900), "it sleeps for too long");
     }
 
+    /// Without a deadline, too.
+    #[test]
+    fn a_thread_that_is_parked_without_a_deadline_sleeps_until_it_is_woken() {
+        use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+        let (parker, is_over) = (Parker::of_this_thread(), Arc::new(AtomicBool::new(false)));
+        let (waker, theirs) = (parker.waker().clone(), is_over.clone());
+        let wakes = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            theirs.store(true, SeqCst);
+            waker.wake();
+        });
+        let mut woken = 0;
+        while !is_over.load(SeqCst) {
+            parker.park_until(None);
+            woken += 1;
+        }
+        assert!(woken < 10, "woken {woken} times in 100 ms");
+        wakes.join().expect("no panic");
+    }
+
     /// Another thread changes the word between the look and the exchange. Here the same thread does, each time.
     #[test]
     fn a_contended_update_tries_again() {

@@ -7,6 +7,7 @@ use super::waiting::before_long;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
@@ -77,6 +78,8 @@ pub(crate) struct Woken(Arc<Shared>);
 struct Shared {
     tasks: Mutex<Numbered<Spawned>>,
     timers: Mutex<Timers>,
+    /// Each task is polled once more than it was woken.
+    restless: AtomicBool,
 }
 
 struct Spawned {
@@ -84,14 +87,22 @@ struct Spawned {
     wake_ups: Arc<WakeUps>,
 }
 
+impl Spawned {
+    fn poll(&mut self) -> Poll<()> {
+        let waker = self.wake_ups.next_waker();
+        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+}
+
 #[derive(Default)]
 struct Timers {
-    /// How much time has passed.
-    now: Duration,
+    /// How much time the test has let pass.
+    passed: Duration,
     all: Numbered<Timer>,
 }
 
 struct Timer {
+    /// How much time has passed then.
     due: Duration,
     waker: Option<Waker>,
 }
@@ -123,7 +134,7 @@ impl Runtime for Woken {
     }
     fn sleep_until(&self, at: Instant) -> Sleep {
         let mut timers = locked(&self.0.timers);
-        let due = timers.now.saturating_add(at.saturating_duration_since(Instant::now()));
+        let due = timers.passed.saturating_add(at.saturating_duration_since(Instant::now()));
         let number = timers.all.add(Timer { due, waker: None });
         Sleep(self.0.clone(), number)
     }
@@ -136,9 +147,9 @@ impl Future for Sleep {
     type Output = ();
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let mut timers = locked(&self.0.timers);
-        let now = timers.now;
+        let passed = timers.passed;
         let timer = timers.all.all.get_mut(&self.1).expect("it is there until it is dropped");
-        if timer.due <= now {
+        if timer.due <= passed {
             return Poll::Ready(());
         }
         timer.waker = Some(cx.waker().clone());
@@ -154,6 +165,12 @@ impl Drop for Sleep {
 }
 
 impl Woken {
+    /// Returns a runtime that polls each task that is still pending once more, in vain, by another waker.
+    pub(crate) fn restless() -> Self {
+        let runtime = Woken::default();
+        runtime.0.restless.store(true, SeqCst);
+        runtime
+    }
     /// Polls the woken tasks, the oldest first, until all that are left wait. Returns how many are left.
     #[track_caller]
     pub(crate) fn run(&self) -> usize {
@@ -166,22 +183,23 @@ impl Woken {
                 // Another task may have ended the runtime meanwhile.
                 let task = locked(&self.0.tasks).all.remove(&number);
                 let Some(mut task) = task else { continue };
-                let waker = task.wake_ups.next_waker();
-                if task.future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                let times = if self.0.restless.load(SeqCst) { 2 } else { 1 };
+                if (0..times).all(|_| task.poll().is_pending()) {
                     locked(&self.0.tasks).all.insert(number, task);
                 }
             }
         }
         panic!("a task wakes itself again and again");
     }
-    /// Lets time pass, which wakes the timers that are due. Then [runs](Self::run) the tasks.
+    /// [Runs](Self::run) the tasks, lets time pass, wakes the timers that are due, and runs the tasks again.
     #[track_caller]
     pub(crate) fn pass(&self, by: Duration) -> usize {
+        self.run();
         let mut woken = Vec::new();
         let mut timers = locked(&self.0.timers);
-        timers.now = timers.now.saturating_add(by);
-        let now = timers.now;
-        for timer in timers.all.all.values_mut().filter(|timer| timer.due <= now) {
+        timers.passed = timers.passed.saturating_add(by);
+        let passed = timers.passed;
+        for timer in timers.all.all.values_mut().filter(|timer| timer.due <= passed) {
             woken.extend(timer.waker.take());
         }
         drop(timers);
@@ -207,6 +225,13 @@ impl Woken {
     pub(crate) fn forget_all(&self) {
         let tasks = std::mem::take(&mut locked(&self.0.tasks).all);
         drop(tasks);
+    }
+    /// Makes the youngest task the oldest one, and so on.
+    pub(crate) fn reverse(&self) {
+        let mut tasks = locked(&self.0.tasks);
+        for task in std::mem::take(&mut tasks.all).into_values().rev() {
+            tasks.add(task);
+        }
     }
     /// Returns how many tasks there are.
     pub(crate) fn tasks(&self) -> usize {

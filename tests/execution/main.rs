@@ -9,5 +9,6 @@ mod common;
 mod executor;
 mod interlock;
 mod interlock_refinement;
+mod places;
 mod polling;
 mod reloader;

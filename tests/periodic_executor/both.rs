@@ -32,7 +32,7 @@ pub(crate) trait Executor: Clone + Send + Sync + 'static {
     fn close(&self);
     fn wake(&self);
     fn join(&self) -> Result<Joined, JoinError>;
-    fn update_interval(&self, interval: Duration);
+    fn update_interval(&self, interval: Option<Duration>);
     fn skip_sleep(&self);
     fn phase(&self) -> Phase;
 }
@@ -61,7 +61,7 @@ impl Executor for PeriodicExecutor {
         let theirs = self.clone();
         soon(move || PeriodicExecutor::join(&theirs))
     }
-    fn update_interval(&self, interval: Duration) {
+    fn update_interval(&self, interval: Option<Duration>) {
         PeriodicExecutor::update_interval(self, interval);
     }
     fn skip_sleep(&self) {
@@ -95,7 +95,7 @@ impl Executor for AsyncPeriodicExecutor<Threads> {
         let theirs = self.clone();
         soon(move || block_on(AsyncPeriodicExecutor::join(&theirs)))
     }
-    fn update_interval(&self, interval: Duration) {
+    fn update_interval(&self, interval: Option<Duration>) {
         AsyncPeriodicExecutor::update_interval(self, interval);
     }
     fn skip_sleep(&self) {

@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// Keeps its tasks, so that the test polls or drops them. Its timers are ready at once.
 #[derive(Clone, Default)]
-struct Keeps(Arc<Mutex<VecDeque<BoxFuture<()>>>>);
+pub(crate) struct Keeps(Arc<Mutex<VecDeque<BoxFuture<()>>>>);
 
 impl Runtime for Keeps {
     type Sleep = std::future::Ready<()>;
@@ -26,8 +26,18 @@ impl Runtime for Keeps {
     }
 }
 
+/// Returns a future that is pending at its first poll, and wakes its task.
+pub(crate) async fn pending_once() {
+    let mut has_begun = false;
+    std::future::poll_fn(move |cx| {
+        cx.waker().wake_by_ref();
+        if std::mem::replace(&mut has_begun, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
 impl Keeps {
-    fn take(&self) -> BoxFuture<()> {
+    pub(crate) fn take(&self) -> BoxFuture<()> {
         self.0.lock().expect("no panic").pop_front().expect("it was spawned")
     }
 }

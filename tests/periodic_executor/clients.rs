@@ -2,9 +2,11 @@
 //! and one shutdown for all.
 
 use crate::both::{SECOND, gate};
-use crate::common::{before_long, soon};
+use crate::by_hand::{Keeps, pending_once};
+use crate::common::task::{Task, block_on};
+use crate::common::{Gate, before_long, soon};
 use cabrank::periodic_executor::{JoinError, Joined, OpenError, Phase, Registry};
-use cabrank::{ManualClock, PeriodicExecutor};
+use cabrank::{AsyncPeriodicExecutor, ManualClock, PeriodicExecutor};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
@@ -77,6 +79,36 @@ fn without_close_on_drop_the_end_of_a_target_is_noticed_at_the_next_call() {
     clock.advance(SECOND);
     assert_eq!(soon(move || executor.join()), Ok(Joined::TargetGone));
     assert_eq!(calls.load(SeqCst), 1);
+}
+
+/// The call holds the last reference. Its end drops the target, and the executor does not sleep once more.
+#[test]
+fn a_target_that_loses_its_owner_during_a_call_ends_the_run_with_the_call() {
+    let (gate, owner) = (Gate::default(), Arc::new(()));
+    let theirs = gate.clone();
+    let builder = PeriodicExecutor::builder(None).unregistered();
+    let executor = builder.build_weak(Arc::downgrade(&owner), move |()| theirs.pass());
+    executor.open().expect("a thread");
+    gate.await_arrivals(1);
+    drop(owner);
+    gate.open();
+    assert_eq!(soon(move || executor.join()), Ok(Joined::TargetGone));
+}
+
+#[test]
+fn a_tasks_target_that_loses_its_owner_during_a_call_ends_the_run_with_the_call() {
+    let (runtime, owner) = (Keeps::default(), Arc::new(()));
+    let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
+    let executor = builder.build_weak(Arc::downgrade(&owner), |target| async move {
+        pending_once().await;
+        drop(target);
+    });
+    executor.open().expect("a task");
+    let mut task = Task::new(runtime.take());
+    assert!(task.poll().is_none());
+    drop(owner);
+    assert_eq!(task.poll(), Some(()), "it is in the call");
+    assert_eq!(soon(move || block_on(executor.join())), Ok(Joined::TargetGone));
 }
 
 #[test]

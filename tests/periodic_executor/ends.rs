@@ -53,6 +53,46 @@ fn a_target_is_dropped_with_its_executor() {
     soon(move || receiver.recv()).expect("it is dropped");
 }
 
+/// The names that an operator reads in a log.
+#[test]
+fn a_printed_executor_shows_its_name_and_its_phase() {
+    let registry = Registry::new();
+    let builder = PeriodicExecutor::builder(SECOND).name("beat").registry(&registry);
+    let executor = builder.build(|| Flow::Stop);
+    assert_eq!(format!("{executor:?}"), r#"PeriodicExecutor { name: "beat", phase: Stopped, .. }"#);
+    assert_eq!(format!("{:?}", executor.close_on_drop()), r#"CloseOnDrop("beat")"#);
+    assert_eq!(format!("{registry:?}"), "Registry { open: 0 }");
+    let task = AsyncPeriodicExecutor::builder(SECOND, Threads).name("beat").build(|| async {});
+    assert_eq!(
+        format!("{task:?}"),
+        r#"AsyncPeriodicExecutor { name: "beat", phase: Stopped, .. }"#
+    );
+}
+
+/// Each way to say that a target goes on or stops.
+#[test]
+fn a_targets_answer_may_have_any_of_its_types() {
+    use std::ops::ControlFlow::{self, Break, Continue};
+    let answers = [
+        (Flow::from(()), Flow::Continue),
+        (Flow::from(true), Flow::Continue),
+        (Flow::from(false), Flow::Stop),
+        (Flow::from(Continue::<()>(())), Flow::Continue),
+        (Flow::from(Break(1)), Flow::Stop),
+    ];
+    for (answer, expected) in answers {
+        assert_eq!(answer, expected);
+    }
+    let mut calls = 0;
+    let builder = PeriodicExecutor::builder(std::time::Duration::ZERO).unregistered();
+    let executor = builder.build(move || -> ControlFlow<()> {
+        calls += 1;
+        if calls < 3 { Continue(()) } else { Break(()) }
+    });
+    executor.open().expect("a thread");
+    assert_eq!(soon(move || executor.join()), Ok(Joined::Finished));
+}
+
 /// The compiler checks this.
 #[test]
 fn handles_may_be_shared_and_tasks_sent() {

@@ -109,7 +109,7 @@ fn a_new_interval_counts_from_the_next_pause<E: Executor>() {
     let rig = Rig::<E>::new(30 * SECOND, Duration::ZERO, |_| Flow::Continue);
     rig.executor.open();
     rig.settle();
-    rig.executor.update_interval(2 * SECOND);
+    rig.executor.update_interval(Some(2 * SECOND));
     rig.advance(29);
     // The pause under way keeps its length.
     rig.has_called(&[0]);

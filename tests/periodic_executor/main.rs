@@ -7,10 +7,14 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod at_exit;
 mod both;
 mod by_hand;
 mod clients;
 mod ends;
 mod flavours;
 mod joining;
+mod limits;
+mod many_wait;
 mod on_tokio;
+mod wakers;

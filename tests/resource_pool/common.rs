@@ -259,6 +259,12 @@ impl<K: 'static> Rig<AnyPool<K>> {
     }
 }
 
+/// Borrows a resource that is available at once, and returns it. Returns its number.
+#[track_caller]
+pub(crate) fn use_one(rig: &Rig<Pool>) -> usize {
+    rig.lend().number
+}
+
 /// Returns a borrower that is a task and waits.
 #[track_caller]
 fn waiting(borrower: impl Future<Output = Got> + Send + 'static) -> Task<Got> {
@@ -325,6 +331,15 @@ impl<T: Send + 'static> Background<T> {
         let end = self.answer.recv_timeout(SOON).expect("it ends");
         self.thread.join().expect("no panic in the thread");
         end
+    }
+    /// Advances the clock until it has its result. A wait may begin only after an advance, so one may not do.
+    #[track_caller]
+    pub(crate) fn end_by(self, clock: &ManualClock, step: Duration) -> T {
+        while !self.thread.is_finished() {
+            clock.advance(step);
+            std::thread::yield_now();
+        }
+        self.end()
     }
     /// Returns whether it has no result yet.
     pub(crate) fn is_pending(&self) -> bool {

@@ -2,86 +2,47 @@
 //! runtime; orphaned creations give way.
 
 use crate::common::locked;
+use crate::runtimes::HOUR;
 use crate::shared::SECOND;
 use crate::shared::task::Task;
+use crate::shared::woken::{Sleep, Woken};
 use crate::steps::{Building, Got, Rig, Step, Steps, rig, rig_on};
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{Async, BorrowError, Borrowed, Failure, KeyedResourcePool};
-use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A runtime whose tasks the test polls, and whose timers end when the test says so.
+/// A runtime that the test may shut down. Each timer is that of one task.
 #[derive(Clone, Default)]
-struct Hand(Arc<Spawned>);
-
-#[derive(Default)]
-struct Spawned {
-    tasks: Mutex<Vec<Task<()>>>,
-    time_is_up: AtomicBool,
-    /// Timers that have begun and were not dropped. Each is that of one task.
-    timers: Arc<()>,
-    /// Timers end so much earlier.
-    skipped: Mutex<Duration>,
-    shut_down: AtomicBool,
-}
+struct Hand(Woken, Arc<AtomicBool>);
 
 impl Runtime for Hand {
-    type Sleep = BoxFuture<()>;
+    type Sleep = Sleep;
     fn spawn(&self, task: BoxFuture<()>) {
-        if !self.0.shut_down.load(SeqCst) {
-            locked(&self.0.tasks).push(Task::new(task));
+        if !self.1.load(SeqCst) {
+            self.0.spawn(task);
         }
     }
-    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
-        let spawned = self.0.clone();
-        let timer = spawned.timers.clone();
-        Box::pin(poll_fn(move |_| {
-            let _ = &timer;
-            let is_over = at <= Instant::now() + *locked(&spawned.skipped);
-            match spawned.time_is_up.load(SeqCst) || is_over {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        }))
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        self.0.sleep_until(at)
     }
 }
 
 impl Hand {
-    /// Polls each task once, and returns how many are left that have no timer.
+    /// Polls the woken tasks, and returns how many are left that have no timer.
+    #[track_caller]
     fn run(&self) -> usize {
-        let left = self.run_all();
-        left - (Arc::strong_count(&self.0.timers) - 1)
-    }
-    /// Polls each task once, and returns how many are left.
-    fn run_all(&self) -> usize {
-        let mut left = Vec::new();
-        loop {
-            // Also those that the others spawn.
-            let mut tasks = std::mem::take(&mut *locked(&self.0.tasks));
-            if tasks.is_empty() {
-                break;
-            }
-            tasks.retain_mut(|task| task.poll().is_none());
-            left.append(&mut tasks);
-        }
-        let number = left.len();
-        locked(&self.0.tasks).append(&mut left);
-        number
+        self.0.run() - self.0.timers()
     }
     /// Lets a tenth of the default `create_timeout` pass, in which a creation becomes overdue.
     fn overdue(&self) {
-        *locked(&self.0.skipped) += 4 * SECOND;
-        // The timer ends, then its creation notes that.
-        self.run();
-        self.run();
+        self.0.pass(4 * SECOND);
     }
     fn shut_down(&self) {
-        self.0.shut_down.store(true, SeqCst);
-        let tasks = std::mem::take(&mut *locked(&self.0.tasks));
-        drop(tasks);
+        self.1.store(true, SeqCst);
+        self.0.forget_all();
     }
 }
 
@@ -275,8 +236,7 @@ fn a_creation_has_a_time_limit() {
     let mut stays = rig.waits();
     drop(rig.waits());
     assert_eq!(hand.run(), 1);
-    hand.0.time_is_up.store(true, SeqCst);
-    assert_eq!(hand.run(), 0);
+    assert_eq!(hand.0.pass(SECOND), 0);
     assert_eq!(*locked(&rig.events), ["CreateFailed(TimedOut)"]);
     let why = stays.poll().expect("it took too long").map(drop).expect_err("no resource");
     assert_eq!(why, BorrowError::Create(Failure::TimedOut));
@@ -288,15 +248,13 @@ fn a_creation_without_a_time_limit_goes_on() {
     for (limit, ends) in [(None, false), (Some(30 * SECOND), true)] {
         let (rig, hand) = held_on_a_runtime(|b| b.create_timeout(limit));
         let mut creates = rig.waits();
-        hand.0.time_is_up.store(true, SeqCst);
-        hand.run();
+        hand.0.pass(HOUR);
         assert_eq!(creates.poll().is_some(), ends, "{limit:?}");
     }
     // It has a limit by default.
     let (rig, hand) = held_on_a_runtime(|b| b);
     let mut creates = rig.waits();
-    hand.0.time_is_up.store(true, SeqCst);
-    hand.run();
+    hand.0.pass(HOUR);
     assert!(creates.poll().is_some());
 }
 
@@ -485,6 +443,66 @@ fn a_refill_of_a_cancelled_call_goes_on() {
     assert_eq!((number(&mut waits), rig.counts()), (Some(2), (0, 1, 1)));
 }
 
+/// Both borrowers give up while a third one waits. It came before there was a creation that could give way.
+#[test]
+fn two_hanging_creations_make_way_for_a_third_borrower() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_total(2));
+    let (first, second) = (rig.waits(), rig.waits());
+    let mut third = rig.waits();
+    drop(first);
+    assert_eq!((hand.run(), rig.steps.held(), third.wakes()), (1, 2, 0), "the last one stays");
+    drop(second);
+    hand.run();
+    assert_eq!((rig.steps.held(), third.wakes()), (1, 1));
+    rig.steps.go_on("create");
+    assert_eq!(number(&mut third), Some(3));
+}
+
+/// The same for a borrower of another key.
+#[test]
+fn two_hanging_creations_make_way_for_another_key() {
+    let (steps, hand) = (Steps::default(), Hand::default());
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(2);
+    let pool = pool.build_on(hand.clone()).expect("valid");
+    steps.on("create", Step::Held);
+    let begin = |key: &'static str| {
+        let pool = pool.clone();
+        let mut task = Task::new(async move { pool.borrow_async(&key).await.map(drop) });
+        assert!(task.poll().is_none());
+        task
+    };
+    let (first, second, mut third) = (begin("a"), begin("a"), begin("b"));
+    drop((first, second));
+    hand.run();
+    assert_eq!((steps.held(), third.wakes()), (1, 1));
+    steps.go_on("create");
+    assert!(third.poll().expect("it was woken").is_ok());
+}
+
+/// A close drops each creation that goes on, of each key.
+#[test]
+fn all_orphaned_creations_end_with_the_pool() {
+    let (steps, hand) = (Steps::default(), Hand::default());
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_active(3).max_idle(3);
+    let pool = pool.build_on(hand.clone()).expect("valid");
+    steps.on("create", Step::Held);
+    for key in ["a", "a", "b", "a", "b"] {
+        let theirs = pool.clone();
+        let mut left = Task::new(async move { theirs.borrow_async(&key).await.map(drop) });
+        assert!(left.poll().is_none());
+    }
+    assert_eq!((hand.run(), steps.held(), pool.num_total()), (5, 5, 5));
+    let mut end = Task::new({
+        let pool = pool.clone();
+        async move { pool.wait_closed_async().await }
+    });
+    assert!(end.poll().is_none());
+    pool.close();
+    hand.run();
+    assert_eq!((steps.held(), pool.num_total(), end.poll()), (0, 0, Some(())));
+    assert_eq!((hand.0.run(), hand.0.timers()), (0, 0));
+}
+
 /// The limit of one key: only creations of this key can give way.
 #[test]
 fn an_orphaned_creation_gives_way_to_its_key() {
@@ -536,7 +554,7 @@ fn one_overdue_creation_gives_way_to_one_waiter() {
     rig.steps.hangs();
     let mut waits = rig.waits();
     // The younger one is polled first.
-    locked(&hand.0.tasks).reverse();
+    hand.0.reverse();
     assert_eq!((hand.run(), rig.steps.held()), (1, 1));
     assert_eq!(number(&mut waits), Some(3));
 }
@@ -546,9 +564,27 @@ fn one_overdue_creation_gives_way_to_one_waiter() {
 fn a_timer_ends_with_its_call() {
     let (rig, hand) = held_on_a_runtime(|b| b);
     let mut creates = rig.waits();
-    assert_eq!(hand.run_all(), 1);
+    assert_eq!(hand.0.run(), 1);
     rig.steps.go_on("create");
-    assert_eq!((number(&mut creates), hand.run_all()), (Some(1), 0));
+    assert_eq!((number(&mut creates), hand.0.run()), (Some(1), 0));
+}
+
+/// The tasks of both are polled more often than they are woken.
+#[test]
+fn a_timer_ends_with_its_call_on_a_restless_runtime() {
+    let runtime = Woken::restless();
+    let rig = rig_on(|b| b.clock(cabrank::Clock::monotonic()), runtime.clone());
+    rig.steps.on("create", Step::Held);
+    let (mut creates, left) = (rig.waits(), rig.waits());
+    drop(left);
+    assert_eq!((runtime.run(), runtime.timers()), (4, 3));
+    rig.steps.go_on("create");
+    assert_eq!((number(&mut creates), runtime.run(), runtime.timers()), (Some(1), 0, 0));
+    rig.pool.clear();
+    rig.steps.on("create", Step::Held);
+    let mut late = rig.waits();
+    runtime.pass(HOUR);
+    assert_eq!((late.poll().map(|got| got.is_err()), runtime.run()), (Some(true), 0));
 }
 
 /// A timer wakes the waker of the latest poll.
@@ -560,8 +596,7 @@ fn the_waker_of_a_time_limit_may_change() {
         creates.poll_with(cx.waker()).map_or(Poll::Pending, Poll::Ready)
     }));
     assert!(later.poll().is_none());
-    hand.0.time_is_up.store(true, SeqCst);
-    hand.run();
+    hand.0.pass(HOUR);
     assert_eq!(later.wakes(), 1);
     assert_eq!(later.poll().map(|got| got.is_err()), Some(true));
 }
@@ -635,7 +670,7 @@ fn maintenance_that_ends_twice_says_so_twice() {
             drop(rig.lend());
         }
         assert_eq!(locked(&rig.events).len(), number);
-        hand.0.shut_down.store(false, SeqCst);
+        hand.1.store(false, SeqCst);
         rig.clock.advance(2 * SECOND);
     }
 }
@@ -663,11 +698,11 @@ fn maintenance_that_ended_with_its_runtime_says_so() {
 #[test]
 fn timers_that_end_early_do_not_spin() {
     let hand = Hand::default();
-    hand.0.time_is_up.store(true, SeqCst);
     let clock = cabrank::Clock::monotonic();
     let rig = rig_on(|b| b.clock(clock).max_idle_time(100 * SECOND), hand.clone());
     drop(rig.lend());
-    assert_eq!((hand.run_all(), hand.run_all()), (1, 1), "each poll ends");
+    hand.0.run();
+    assert_eq!([(); 2].map(|()| hand.0.pass(HOUR)), [1, 1], "each poll ends");
     assert_eq!(rig.counts(), (0, 1, 1));
 }
 

@@ -557,3 +557,25 @@ fn a_spared_victim_stays_in_its_place() {
         assert_eq!(rig.script.alive(), rig.pool.num_total());
     }
 }
+
+/// The entry of a forgotten key is free, so those that are left are not at the places of their arrival.
+#[test]
+fn a_snapshot_has_the_resources_of_each_key_that_is_left() {
+    let rig = keyed(|b| b);
+    drop(rig.lend("a"));
+    let _lent = [rig.lend("b"), rig.lend("c")];
+    rig.pool.clear_key(&"a");
+    assert_eq!(rig.pool.num_keys(), 2);
+    let seen = || {
+        let keys = rig.pool.snapshot().keys.into_iter();
+        let ids = keys.map(|key| {
+            let ids: Vec<_> = key.resources.iter().map(|resource| resource.id).collect();
+            (*key.key().expect("the pool has keys"), ids)
+        });
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(seen(), [("b", vec![2]), ("c", vec![3])]);
+    // A new key takes the free entry.
+    let _other = rig.lend("d");
+    assert_eq!(seen(), [("b", vec![2]), ("c", vec![3]), ("d", vec![4])]);
+}

@@ -18,15 +18,19 @@ use tracing::{Dispatch, Event, Level, Subscriber};
 
 /// The metrics and events that the recorder and the subscriber received, each in a line.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
     fn push(&self, line: String) {
         locked(&self.0).push(line);
     }
+    /// Takes what was received since the last time.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *locked(&self.0))
+    }
     #[track_caller]
     fn check(&self, expected: &[&str]) {
-        assert_eq!(std::mem::take(&mut *locked(&self.0)), expected);
+        assert_eq!(self.take(), expected);
     }
 }
 
@@ -34,7 +38,7 @@ impl Seen {
 ///
 /// `tracing` decides once for each place in the code whether a subscriber wants its events. While it knows of one subscriber at most,
 /// only the first thread's counts: a test without a subscriber could silence the test that has one.
-fn keep_events_enabled() {
+pub(crate) fn keep_events_enabled() {
     static LISTENERS: LazyLock<[Dispatch; 2]> =
         LazyLock::new(|| [(); 2].map(|()| Dispatch::new(Seen::default())));
     LazyLock::force(&LISTENERS);

@@ -11,7 +11,8 @@ use cabrank::resource_pool::{
 use std::future::Future;
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(3);
+/// So long that a busy machine does not add a tenth to it.
+const LIMIT: Duration = Duration::from_secs(3600);
 
 fn in_paused_time(test: impl Future<Output = ()>) {
     let runtime =

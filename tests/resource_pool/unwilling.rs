@@ -2,8 +2,9 @@
 //! and due work is still done later.
 
 use crate::common::{Background, locked};
-use crate::runtimes::{ByHand, HOUR, MOMENT, Names, Numbers, Threads};
+use crate::runtimes::{HOUR, MOMENT, Names, Numbers, Threads};
 use crate::shared::task::{Task, block_on};
+use crate::shared::woken::{Sleep, Woken};
 use crate::shared::{SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
 use cabrank::ManualClock;
@@ -124,10 +125,10 @@ fn the_life_of_an_addition_begins_with_its_creation() {
 
 /// Refuses every task until the test allows them.
 #[derive(Clone, Default)]
-struct Full(Arc<AtomicBool>, ByHand);
+struct Full(Arc<AtomicBool>, Woken);
 
 impl Runtime for Full {
-    type Sleep = std::future::Pending<()>;
+    type Sleep = Sleep;
     fn spawn(&self, task: BoxFuture<()>) {
         if !self.0.load(SeqCst) {
             resume_unwind(Box::new("no more tasks"));
@@ -172,7 +173,7 @@ fn a_listener_is_notified_of_one_maintenance_at_a_time() {
     runtime.0.store(true, SeqCst);
     let pool =
         pool.get_or_init(|| builder.build_on(runtime.clone()).expect("a task for evictions"));
-    runtime.1.forgets_all();
+    runtime.1.forget_all();
     runtime.0.store(false, SeqCst);
     pool.set_min_idle(2).expect("a valid limit");
     assert_eq!((reported.load(SeqCst), pool.num_idle()), (1, 1));
@@ -213,7 +214,7 @@ fn a_listener_wakes_a_maintenance_that_was_begun_by_another() {
 /// A runtime whose timers panic when they are set, or at their second poll. The first few work, and
 /// fire at once.
 #[derive(Clone, Default)]
-struct NoTimers(Arc<AtomicUsize>, bool, ByHand);
+struct NoTimers(Arc<AtomicUsize>, bool, Woken);
 
 impl Runtime for NoTimers {
     type Sleep = BoxFuture<()>;
@@ -243,7 +244,7 @@ impl Runtime for NoTimers {
 fn a_timer_that_panics_is_reported() {
     end_the_run_when_the_library_panics();
     for late in [false, true] {
-        let runtime = NoTimers(Arc::default(), late, ByHand::default());
+        let runtime = NoTimers(Arc::default(), late, Woken::default());
         let reported = Arc::new(Mutex::new(Vec::new()));
         let pool = Arc::new(OnceLock::<KeyedResourcePool<&'static str, Async<Names>>>::new());
         let (theirs, in_listener) = (reported.clone(), pool.clone());

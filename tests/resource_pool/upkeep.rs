@@ -1,8 +1,9 @@
 //! The maintenance runs by itself: on a thread from the first due work on, or as a task of a
 //! runtime. On the real clock; each test waits for an effect.
 
-use crate::runtimes::{ByHand, MOMENT, Names, Numbers, Threads};
+use crate::runtimes::{MOMENT, Names, Numbers, Threads};
 use crate::shared::task::{Task, block_on};
+use crate::shared::woken::Woken;
 use crate::shared::{Gate, SECOND, before_long, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
 use cabrank::ManualClock;
@@ -154,7 +155,7 @@ fn a_closed_pool_does_not_wait_for_lost_loans() {
 fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
     end_the_run_when_the_library_panics();
     for (held, was_idle) in [("create", false), ("activate", true)] {
-        let (runtime, steps, clock) = (ByHand::default(), Steps::default(), ManualClock::new());
+        let (runtime, steps, clock) = (Woken::default(), Steps::default(), ManualClock::new());
         let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
         let builder = builder.abandoned_after(10 * SECOND).remove_abandoned(true);
         let pool = builder.build_on(runtime.clone()).expect("a valid pool");
@@ -190,7 +191,7 @@ fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
 fn a_place_that_its_waiters_leave_is_filled_up() {
     end_the_run_when_the_library_panics();
     for fair in [true, false] {
-        let runtime = ByHand::default();
+        let runtime = Woken::default();
         let builder = ResourcePool::builder(Async(Numbers), ()).clock(ManualClock::new().clock());
         let builder = builder.fair(fair).max_total(2).max_active(None).max_idle(2).min_idle(1);
         let pool = builder.build_on(runtime.clone()).expect("a valid pool");
@@ -242,7 +243,7 @@ fn a_place_that_a_thread_leaves_is_filled_up() {
 #[test]
 fn a_lower_minimum_evicts_expired_resources() {
     end_the_run_when_the_library_panics();
-    let (clock, runtime) = (ManualClock::new(), ByHand::default());
+    let (clock, runtime) = (ManualClock::new(), Woken::default());
     let builder = ResourcePool::builder(Async(Numbers), ()).clock(clock.clock());
     let builder = builder.max_idle(4).min_idle(2).soft_max_idle_time(SECOND);
     let pool = builder.build_on(runtime.clone()).expect("a valid pool");
@@ -264,12 +265,12 @@ fn a_lower_minimum_evicts_expired_resources() {
 #[test]
 fn an_overdue_eviction_is_started_again() {
     end_the_run_when_the_library_panics();
-    let (clock, runtime) = (ManualClock::new(), ByHand::default());
+    let (clock, runtime) = (ManualClock::new(), Woken::default());
     let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(10 * SECOND);
     let pool = builder.clock(clock.clock()).build_on(runtime.clone()).expect("a valid pool");
     drop(block_on(pool.borrow_async(&"a")).expect("one"));
     runtime.run();
-    runtime.forgets_all();
+    runtime.forget_all();
     clock.advance(11 * SECOND);
     assert_eq!(pool.num_idle(), 1, "its task is gone");
     drop(block_on(pool.borrow_async(&"b")).expect("one"));
@@ -281,7 +282,7 @@ fn an_overdue_eviction_is_started_again() {
 #[test]
 fn a_return_at_the_minimum_wakes_no_eviction() {
     end_the_run_when_the_library_panics();
-    let (clock, runtime) = (ManualClock::new(), ByHand::default());
+    let (clock, runtime) = (ManualClock::new(), Woken::default());
     let builder = ResourcePool::builder(Async(Numbers), ()).min_idle(1).max_total(1);
     let builder = builder.soft_max_idle_time(SECOND).clock(clock.clock());
     let pool = builder.build_on(runtime.clone()).expect("a valid pool");

@@ -2,7 +2,9 @@
 
 use crate::common::log::{Log, OnPurpose, failed, reporting};
 use crate::common::task::block_on;
-use cabrank::execution::{BoxError, Execution, ExecutionGuard, Executor, Panicked, Stage};
+use cabrank::execution::{
+    BoxError, Execution, ExecutionGuard, Executor, Interlock, Panicked, Stage,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -288,4 +290,30 @@ fn a_hook_may_call_its_executor() {
     own.set(executor.clone()).expect("set once");
     executor.wrap(|_| log.noted("body")).expect("it succeeds");
     assert_eq!(log.take(), ["in run", "body", "in complete"]);
+}
+
+/// The reporter is outside the execution: what it wraps is an execution of its own.
+#[test]
+fn a_reporter_is_called_outside_the_execution_that_has_failed() {
+    let own = Arc::new(std::sync::OnceLock::<Executor>::new());
+    let (log, theirs) = (Log::default(), own.clone());
+    let noted = log.clone();
+    let executor = Executor::builder()
+        .interlock(Interlock::new())
+        .to_complete(|| Err(OnPurpose.into()))
+        .reporter(move |_| {
+            let executor = theirs.get().expect("set");
+            let owners = executor.interlock().expect("it has one").dump().owners.len();
+            noted.note(format!("active: {}, owners: {owners}", executor.is_active()));
+        })
+        .build();
+    own.set(executor.clone()).expect("set once");
+    failed(executor.wrap(|_| Ok(())));
+    failed(block_on(executor.wrap_async(async |_| Ok(()))));
+    failed(executor.run().expect("it runs").complete());
+    drop(executor.run().expect("it runs"));
+    failed(block_on(executor.run_async()).expect("it runs").complete());
+    failed(block_on(block_on(executor.run_async()).expect("it runs").complete_async()));
+    drop(block_on(executor.run_async()).expect("it runs"));
+    assert_eq!(log.take(), ["active: false, owners: 0"; 7]);
 }

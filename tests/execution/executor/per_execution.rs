@@ -1,12 +1,15 @@
 //! Values of executions.
 
 use crate::common::log::{Log, failed};
+use crate::common::soon;
 use crate::common::task::block_on;
 use crate::polling::yield_once;
-use cabrank::execution::{BoxError, Execution, Executor, PerExecution, Stage};
+use cabrank::execution::{BoxError, Execution, Executor, Interlock, PerExecution, Reloader, Stage};
 use cabrank::resource_pool::{Borrowed, ResourceFactory, ResourcePool};
 use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 /// Notes its drop.
@@ -175,4 +178,80 @@ fn a_borrowed_resource_goes_back_at_the_end_of_the_execution() {
     assert_eq!(pool.num_active(), 1);
     drop(dropped);
     assert_eq!((pool.num_active(), pool.num_idle()), (0, 1));
+}
+
+/// The closure that makes a value is user code: it may use the value, and begin an execution.
+#[test]
+fn the_making_of_a_value_may_call_back() {
+    let (own, log) = (Arc::new(OnceLock::<(PerExecution<u32>, Executor)>::new()), Log::default());
+    let (theirs, noted, depth) = (own.clone(), log.clone(), AtomicUsize::new(0));
+    let value = PerExecution::new(move || {
+        let (value, executor) = theirs.get().expect("set");
+        noted.note(value.with(|_| ()).expect_err("it is being made").to_string());
+        if depth.fetch_add(1, SeqCst) == 0 {
+            let other = block_on(executor.run_async()).expect("it is nested");
+            assert!(other.is_nested());
+            let inside = thread::scope(|scope| {
+                let uses = || executor.wrap(|_| value.with(|v| *v));
+                scope.spawn(uses).join().expect("no panic")
+            });
+            noted.note(format!("{inside:?}"));
+        }
+        Ok(7)
+    });
+    let executor = Executor::builder().hook(value.clone()).build();
+    assert!(own.set((value.clone(), executor.clone())).is_ok());
+    let uses = soon(move || executor.wrap(|_| value.with(|v| *v)));
+    assert_eq!(uses.expect("it runs"), 7);
+    let refused = "the execution already uses its value";
+    assert_eq!(log.take(), [refused, refused, "Ok(7)"]);
+}
+
+/// The value goes back to its execution, whichever way the use ends.
+#[test]
+fn a_value_stays_after_a_use_that_panics() {
+    let log = Log::default();
+    let value = numbered(&log);
+    let executor = Executor::builder().hook(value.clone()).build();
+    let ended = executor.wrap(|_| {
+        let panics = AssertUnwindSafe(|| value.with(|_| std::panic::resume_unwind(Box::new("x"))));
+        assert!(catch_unwind(panics).is_err());
+        value.with(|v| v.0)
+    });
+    assert_eq!(ended.expect("it runs"), 0);
+    assert_eq!(log.take(), ["make 0", "drop 0"]);
+}
+
+/// Two executors with one hook: the inner execution's value is gone at its end, and the outer one has its own.
+#[test]
+fn executions_that_nest_have_a_value_each() {
+    let log = Log::default();
+    let value = numbered(&log);
+    let [outer, inner] = [(); 2].map(|()| Executor::builder().hook(value.clone()).build());
+    let ended = outer.wrap(|_| {
+        let first = inner.wrap(|_| value.with(|v| v.0))?;
+        Ok((first, value.with(|v| v.0)?, inner.wrap(|_| value.with(|v| v.0))?))
+    });
+    assert_eq!(ended.expect("it runs"), (0, 1, 2));
+    assert_eq!(log.take(), ["make 0", "drop 0", "make 1", "make 2", "drop 2", "drop 1"]);
+}
+
+/// The executor itself has no hook: the reloader's hook still tells its executions apart.
+#[test]
+fn a_hook_of_a_reloader_gives_each_of_its_executions_a_value() {
+    let log = Log::default();
+    let value = numbered(&log);
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let reloader = Reloader::builder(executor).always().hook(value.clone()).build();
+    let reloader = reloader.expect("valid");
+    let [mut first, mut second] =
+        [(); 2].map(|()| block_on(reloader.run_async()).expect("it runs"));
+    let uses = |execution: &mut Execution<'_>| {
+        execution.within(|_| value.with(|v| v.0)).expect("there is a value")
+    };
+    assert_eq!([uses(&mut first), uses(&mut second), uses(&mut first)], [0, 1, 0]);
+    drop(first);
+    assert_eq!(uses(&mut second), 1);
+    drop(second);
+    assert_eq!(log.take(), ["make 0", "make 1", "drop 0", "drop 1"]);
 }

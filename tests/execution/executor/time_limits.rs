@@ -4,7 +4,7 @@ use crate::common::log::{Log, failed};
 use crate::common::task::block_on;
 use crate::common::{SECOND, before_long};
 use cabrank::ManualClock;
-use cabrank::execution::interlock::{AcquireError, OwnerState};
+use cabrank::execution::interlock::{AcquireError, OwnerDump, OwnerState};
 use cabrank::execution::{ExecutionError, Executor, Interlock, Reloader, Stage};
 use std::thread;
 
@@ -85,4 +85,47 @@ fn a_reload_that_waits_too_long_fails_its_execution_and_is_left_to_the_next() {
     log.take();
     reloader.wrap(|_| log.noted("body")).expect("no owner is in the way");
     assert_eq!(log.take(), ["run a", "unload", "body", "complete a"]);
+}
+
+/// Each limit may be lifted by the one that comes before it. The wait then has no limit.
+#[test]
+fn an_explicit_absence_of_a_limit_lifts_the_limit_behind_it() {
+    let time = ManualClock::new();
+    let interlock = Interlock::builder().clock(time.clock()).acquire_timeout(SECOND).build();
+    let builder = || Executor::builder().interlock(interlock.clone());
+    let unlimited = builder().acquire_timeout(None).build();
+    let limited = builder().acquire_timeout(SECOND).build();
+    let lifts = |executor: &Executor| {
+        let builder = Reloader::builder(executor.clone()).enabled(false);
+        builder.acquire_timeout(None).build().expect("valid")
+    };
+    let reloaders = [lifts(&builder().build()), lifts(&limited)];
+    let held = interlock.unload(|_| {
+        let executors = [&unlimited, reloaders[0].executor(), reloaders[1].executor()];
+        let waits: Vec<_> = executors
+            .into_iter()
+            .flat_map(|executor| {
+                let (one, other) = (executor.clone(), executor.clone());
+                let task = move || block_on(other.wrap_async(async |_| Ok(())));
+                [thread::spawn(move || one.wrap(|_| Ok(()))), thread::spawn(task)]
+            })
+            .collect();
+        let entering = |owners: usize| {
+            let dump = interlock.dump();
+            let entering = |owner: &&OwnerDump| owner.state == OwnerState::Entering;
+            dump.owners.iter().filter(entering).count() == owners
+        };
+        before_long(|| entering(6));
+        // One with a limit shows that the time of all has passed.
+        let theirs = limited.clone();
+        let late = thread::spawn(move || theirs.wrap(|_| Ok(())));
+        before_long(|| entering(7));
+        time.advance(2 * SECOND);
+        assert_eq!(timed_out(late.join().expect("no panic")).0, Stage::Enter);
+        waits
+    });
+    for wait in held.expect("no other owner runs") {
+        before_long(|| wait.is_finished());
+        wait.join().expect("no panic").expect("it has no limit");
+    }
 }

@@ -3,7 +3,9 @@
 use crate::common::SECOND;
 use crate::interlock::actor::{Actor, deadlock, start_unload, timed_out};
 use crate::polling::poll;
-use cabrank::execution::interlock::OwnerState::{Entering, WaitingToLoad};
+use cabrank::execution::interlock::OwnerState::{
+    Draining, Entering, Loading, Permitting, Resuming, WaitingToLoad,
+};
 use cabrank::execution::interlock::{BlockedBy, OwnerDump, Running};
 use cabrank::{Interlock, ManualClock};
 use std::error::Error;
@@ -115,4 +117,86 @@ fn a_dump_of_a_crowd_is_short() {
     let text = interlock.dump().to_string();
     assert_eq!(interlock.dump().owners.iter().filter(|owner| owner.state == Entering).count(), 0);
     assert!(text.lines().all(|line| line.len() < 250), "{text}");
+}
+
+/// The text names eight of those that block an execution, and counts the others.
+#[test]
+fn a_long_list_of_blockers_is_cut_and_counts_the_rest() {
+    for (sharers, expected) in [(1, "0.1"), (8, "0.1, 1.2, 2.3, 3.4, 4.5, 5.6, 6.7, 7.8")] {
+        let texts = texts_beside(sharers);
+        let blocked_by = format!(", blocked by all that run: {expected}");
+        assert!(texts[0].ends_with(&blocked_by), "{}", texts[0]);
+        assert!(texts[1].ends_with(&format!("  all that run: {expected}\n")), "{}", texts[1]);
+    }
+    for more in [1, 3] {
+        let texts = texts_beside(8 + more);
+        let end = format!("6.7, 7.8 and {more} more");
+        assert!(texts[0].ends_with(&end), "{}", texts[0]);
+        assert!(texts[1].ends_with(&format!("{end}\n")), "{}", texts[1]);
+    }
+}
+
+/// Returns the text of a load that times out beside so many others, and that of its dump.
+fn texts_beside(sharers: usize) -> [String; 2] {
+    let clock = ManualClock::new();
+    let interlock = Interlock::builder().clock(clock.clock()).acquire_timeout(SECOND).build();
+    let runs = || {
+        let mut runs = Box::pin(interlock.run_async(async |_| std::future::pending::<()>().await));
+        assert!(poll(&mut runs).is_pending());
+        runs
+    };
+    let _sharers: Vec<_> = (0..sharers).map(|_| runs()).collect();
+    let loads = Actor::enter(&interlock);
+    let late = loads.order_until(WaitingToLoad, |r| r.load(|_| ()));
+    clock.advance(SECOND);
+    let late = late.done().expect_err("the others stay");
+    [late.to_string(), late.source().expect("the dump").to_string()]
+}
+
+/// The states, and what keeps each from going on.
+#[test]
+fn each_state_has_its_words_and_its_blockers() {
+    let interlock = Interlock::new();
+    let says = |nth: usize| {
+        let owner = interlock.dump().owners[nth].clone();
+        (owner.state.to_string(), owner.wait.map(|wait| wait.blocked_by.to_string()))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    let [first, second, permits] = [(); 3].map(|()| Actor::enter(&interlock));
+    let one = first.order_until(WaitingToLoad, |r| r.load(|_| ()));
+    assert_eq!(says(0), ("waits to load".into(), some("all that run")));
+    let (release, hold) = std::sync::mpsc::channel::<()>();
+    let other = second.order_until(WaitingToLoad, move |r| r.load(|_| hold.recv().is_err()));
+    // The first one loads now, and then lets the second one go first.
+    let (end, block) = std::sync::mpsc::channel::<()>();
+    let ends = permits.order_until(Permitting, move |r| r.permit_loads(|| block.recv().is_err()));
+    assert_eq!(says(2), ("permits loads".into(), None));
+    second.until(Loading);
+    first.until(Draining);
+    assert_eq!(says(0), ("lets others load first".into(), some("the one that holds")));
+    assert_eq!(says(1), ("loads".into(), None));
+    drop(end);
+    permits.until(Resuming);
+    assert_eq!(says(2), ("waits for its share".into(), some("the one that holds")));
+    let mut enters = Box::pin(interlock.run_async(async |_| ()));
+    assert!(poll(&mut enters).is_pending());
+    assert_eq!(says(3), ("waits to enter".into(), some("the one that holds")));
+    drop((enters, release));
+    one.done().expect("no limit");
+    assert!(other.done().expect("no limit") && ends.done().expect("no limit"));
+    assert_eq!(says(0), ("runs".into(), None));
+    let (end, block) = std::sync::mpsc::channel::<()>();
+    let ends = permits.order_until(Permitting, move |r| r.permit_loads(|| block.recv().is_err()));
+    first.leave();
+    second.leave();
+    let unloads = start_unload(&interlock, |_| ());
+    let waiting = interlock.dump().owners.iter().position(|owner| owner.wait.is_some());
+    assert_eq!(
+        says(waiting.expect("it waits")),
+        ("waits to unload".into(), some("all in permit blocks"))
+    );
+    drop(end);
+    assert!(ends.done().expect("no limit"));
+    permits.leave();
+    unloads.done().expect("no limit");
 }

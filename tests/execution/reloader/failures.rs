@@ -2,6 +2,7 @@
 
 use crate::common::SECOND;
 use crate::common::log::{Log, failed, reporting};
+use crate::common::task::block_on;
 use crate::reloader::noting::{on, once, preparing, unloading};
 use cabrank::ManualClock;
 use cabrank::execution::{
@@ -186,4 +187,68 @@ fn the_bodys_error_comes_before_that_of_the_reload_after_it() {
     let stages: Vec<_> = error.failures().iter().map(|failure| failure.stage()).collect();
     assert_eq!(stages, [Stage::Body, Stage::Unload]);
     assert_eq!(log.take(), ["unload", "report: on purpose"]);
+}
+
+#[test]
+fn the_first_failure_of_a_preparation_is_reported_once_and_returned() {
+    let log = Log::default();
+    let executor = reporting(&log).interlock(Interlock::new()).build();
+    let reloader = Reloader::builder(executor)
+        .to_prepare(preparing(log.failing("the first fails")))
+        .to_prepare(preparing(log.noting("later")))
+        .build()
+        .expect("valid");
+    let error = failed(reloader.prepare());
+    assert_eq!((error.first().stage(), error.failures().len()), (Stage::Prepare, 1));
+    assert_eq!(log.take(), ["the first fails", "report: the first fails"]);
+    reloader.wrap(|_| log.noted("body")).expect("no reload has failed");
+}
+
+/// A refused caller reads why the last reload failed, and not why the first one did.
+#[test]
+fn a_refusal_names_the_failure_of_the_last_reload() {
+    let (time, tries) = (ManualClock::new(), Arc::new(AtomicUsize::new(0)));
+    let executor = Executor::builder().interlock(on(&time)).build();
+    let counted = tries.clone();
+    let reloader = Reloader::builder(executor.clone())
+        .check(|| true)
+        .unload(move |_| Err(format!("try {}", counted.fetch_add(1, SeqCst)).into()))
+        .build()
+        .expect("valid");
+    for nth in 0..3 {
+        failed(reloader.wrap(|_| Ok(())));
+        for refused in [failed(executor.wrap(|_| Ok(()))), failed(reloader.wrap(|_| Ok(())))] {
+            // An error does not repeat the text of its source.
+            let texts = [Some(&refused as &dyn Error), refused.source(), None];
+            let texts: Vec<_> = texts.into_iter().flatten().map(ToString::to_string).collect();
+            let entering = "entering the interlock failed: the last reload has failed";
+            assert_eq!(texts, [entering.to_owned(), format!("unloading failed: try {nth}")]);
+        }
+        time.advance(10 * SECOND);
+    }
+    assert_eq!(tries.load(SeqCst), 3);
+}
+
+/// A change that the check has reported once stays pending: its reload has timed out, and the next check panics.
+#[test]
+fn a_pending_change_outlives_a_check_that_panics() {
+    let (log, calls) = (Log::default(), AtomicUsize::new(0));
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let reloader = Reloader::builder(executor.clone())
+        .check(move || match calls.fetch_add(1, SeqCst) {
+            0 => true,
+            1 => panic!("on purpose"),
+            _ => false,
+        })
+        .unload(unloading(log.noting("unload")))
+        .acquire_timeout(std::time::Duration::ZERO)
+        .build()
+        .expect("valid");
+    let other = block_on(executor.run_async()).expect("it runs");
+    assert_eq!(failed(reloader.wrap(|_| Ok(()))).first().stage(), Stage::Unload);
+    drop(other);
+    assert_eq!(failed(reloader.wrap(|_| Ok(()))).first().stage(), Stage::Check);
+    assert!(log.take().is_empty());
+    reloader.wrap(|_| log.noted("body")).expect("it reloads");
+    assert_eq!(log.take(), ["unload", "body"]);
 }

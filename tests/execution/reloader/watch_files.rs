@@ -42,7 +42,7 @@ impl Drop for Folder {
 }
 
 /// Returns a function that runs an execution, and says whether that has reloaded.
-fn reloads(paths: Vec<PathBuf>) -> impl Fn() -> bool {
+fn reloads(paths: Vec<PathBuf>) -> impl Fn() -> bool + Send {
     let log = Log::default();
     let unload = log.noting("unload");
     let reloader = Reloader::builder(Executor::builder().interlock(Interlock::new()).build())
@@ -159,4 +159,53 @@ fn an_edit_during_a_reload_is_left_to_the_next() {
         reloader.wrap(|_| Ok(())).expect("it runs");
         assert_eq!(log.take().len(), expected);
     }
+}
+
+/// A link to a file stands for that file. An edit there, another target and a broken link are changes.
+#[cfg(unix)]
+#[test]
+fn a_linked_file_is_watched_where_it_leads() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    folder.write("one", "1");
+    folder.write("other", "the other one");
+    fs::create_dir_all(folder.at("views")).expect("it is writable");
+    symlink(folder.at("one"), folder.at("views/link")).expect("a link");
+    for paths in [vec![folder.at("views")], vec![folder.at("views/link")]] {
+        let reloads = reloads(paths);
+        assert!(!reloads());
+        folder.write("one", "another length");
+        assert!(reloads() && !reloads());
+        fs::remove_file(folder.at("views/link")).expect("it is there");
+        symlink(folder.at("other"), folder.at("views/link")).expect("a link");
+        assert!(reloads() && !reloads());
+        fs::remove_file(folder.at("other")).expect("it is there");
+        assert!(reloads() && !reloads());
+        folder.write("other", "it is back");
+        assert!(reloads() && !reloads());
+        fs::remove_file(folder.at("views/link")).expect("it is there");
+        symlink(folder.at("one"), folder.at("views/link")).expect("a link");
+    }
+}
+
+/// Two links that lead back would double the files at each level, so that a look would never end. A path that is
+/// itself a link to a directory is followed.
+#[cfg(unix)]
+#[test]
+fn links_to_directories_are_followed_at_the_top_only() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    fs::create_dir_all(folder.at("views")).expect("it is writable");
+    folder.write("views/index", "1");
+    for link in ["views/back", "views/again", "top"] {
+        symlink(folder.at("views"), folder.at(link)).expect("a link");
+    }
+    let paths = vec![folder.at("top")];
+    let reloads = crate::common::soon(move || {
+        let reloads = reloads(paths);
+        assert!(!reloads());
+        reloads
+    });
+    folder.write("views/index", "another length");
+    assert!(reloads() && !reloads());
 }

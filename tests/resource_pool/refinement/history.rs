@@ -184,6 +184,32 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
 }
 
 impl World {
+    /// Returns the names of what is not left as it is by default.
+    pub(crate) fn set_options(&self) -> Vec<&'static str> {
+        let (options, bounds) = (&self.options, &self.bounds);
+        let all = [
+            ("keyed", self.keyed),
+            ("tasks", self.tasks),
+            ("fail", options.when_exhausted == WhenExhausted::Fail),
+            ("grow", options.when_exhausted == WhenExhausted::Grow),
+            ("unfair", !options.fair),
+            ("oldest first", options.fifo),
+            ("max_active", bounds.active.is_some()),
+            ("max_total", bounds.total.is_some()),
+            ("max_total_per_key", bounds.per_key.is_some()),
+            ("max_idle", bounds.idle.is_some()),
+            ("min_idle", bounds.min_idle > 0),
+            ("test_on_create", self.test_on_create),
+            ("test_on_borrow", self.test_on_borrow),
+            ("test_on_return", self.test_on_return),
+            ("test_while_idle", self.test_while_idle),
+            ("max_idle_time", self.max_idle_time.is_some()),
+            ("soft_max_idle_time", self.soft_max_idle_time.is_some()),
+            ("max_lifetime", self.max_lifetime.is_some()),
+            ("destroy panics", self.destroy_panics),
+        ];
+        all.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect()
+    }
     /// Corrects the options that the builder would refuse.
     fn valid(mut self) -> World {
         if !self.keyed {

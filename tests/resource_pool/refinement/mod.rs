@@ -147,3 +147,29 @@ fn histories_use_every_rule_of_the_specification() {
     }
     assert_eq!(happened.iter().collect::<Vec<_>>(), ALL);
 }
+
+/// Each option is met by each other one in some history, unless the pool cannot have both.
+#[test]
+fn each_option_meets_each_other_one() {
+    let cannot = [
+        ("fail", "grow"),
+        ("fail", "unfair"),
+        // The specification leaves the order in which keys are refilled to the real pool.
+        ("keyed", "min_idle"),
+        ("max_total_per_key", "min_idle"),
+    ];
+    let mut runner = TestRunner::deterministic();
+    let (mut options, mut met) = (BTreeSet::new(), BTreeSet::new());
+    for _ in 0..2000 {
+        let world = history::world().new_tree(&mut runner).expect("a world").current();
+        let set = world.set_options();
+        options.extend(set.iter().copied());
+        met.extend(set.iter().flat_map(|one| set.iter().map(|other| (*one, *other))));
+    }
+    assert_eq!(options.len(), 19);
+    let all = options.iter().flat_map(|one| options.iter().map(|other| (*one, *other)));
+    let cannot = |pair: &(_, _)| cannot.contains(pair) || cannot.contains(&(pair.1, pair.0));
+    let never: Vec<_> = all.filter(|pair| !met.contains(pair)).collect();
+    assert!(never.iter().all(cannot), "{never:?}");
+    assert_eq!(never.len(), 2 * 4);
+}
