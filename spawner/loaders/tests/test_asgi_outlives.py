@@ -2,28 +2,11 @@
 
 import signal
 
-from common import AsgiLoader
+from common import AsgiAnswers
 from test_asgi_websockets import Frames
 
 
-class AsgiOutlives(AsgiLoader):
-    ANSWER = """
-        import array, asyncio, multiprocessing, os, signal, sys, time
-        kept = {}
-        async def answer(send, body, **start):
-            await send({"type": "http.response.start", "status": 200, **start})
-            await send({"type": "http.response.body", "body": body})
-    """
-
-    def outliving(self, body, **options):
-        """Start an application whose coroutine `app` has this body. `answer(send, body)` is there, and a dictionary `kept`."""
-        lines = "".join(f"            {line}\n" for line in body.strip("\n").split("\n"))
-        return self.app(f"{self.ANSWER}    async def app(scope, receive, send):\n"
-                        f"            if scope['type'] == 'lifespan': return\n            path = scope['path']\n{lines}", **options)
-
-    def lines(self, loader, count):
-        return sorted(loader.lines.readline().decode().strip() for _ in range(count))
-
+class AsgiOutlives(AsgiAnswers):
     # A kept `send` and `receive`
 
     def test_send_and_receive_of_an_answer_that_has_ended(self):
@@ -73,15 +56,6 @@ await answer(send, kept["seen"]["type"].encode() + b" " + (await receive())["bod
                 self.read(answers)
                 conn.sendall((b"." if body else b"") + b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecond")
                 self.assertIn(self.read(answers), (b"http.request second", b"http.disconnect second"))
-
-    def read(self, answers):
-        """Return the body of the next answer of a connection."""
-        length = 0
-        while (line := answers.readline()) != b"\r\n":
-            self.assertTrue(line)
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split()[1])
-        return answers.read(length)
 
     def test_exceptions_and_work_after_the_answer(self):
         loader = self.outliving("""
