@@ -335,6 +335,9 @@ class Response:
 # --- The input of a request --------------------------------------------------------------------------------------------
 
 
+wakers = set()  # pairs of sockets, by which threads wait that read a body
+
+
 class Body(io.RawIOBase):
     """The request's body, read from the connection. A subclass has `take`.
 
@@ -382,6 +385,7 @@ class Body(io.RawIOBase):
         """Return a poll object that becomes ready with the next byte, or with the end of the input."""
         if self.waker is None:
             self.waker = socket.socketpair()
+            wakers.add(self.waker)
         self.waiters += 1
         poll = select.poll()
         poll.register(self.conn, select.POLLIN)
@@ -400,11 +404,12 @@ class Body(io.RawIOBase):
         with self.lock:
             self.conn = None
             if self.waiters:
-                self.waker[1].close()
+                self.waker[1].shutdown(socket.SHUT_WR)  # a close would wake nobody while a forked child has the pair
             elif self.waker is not None:
                 self.close_waker()
 
     def close_waker(self):
+        wakers.discard(self.waker)
         for end in self.waker:
             end.close()
         self.waker = None
@@ -779,7 +784,8 @@ class Server:
         """Close the sockets, in a forked child. A shutdown would reach the parent."""
         for connection in self.kept.values():
             connection.conn.close()
-        for holder in (*self.sessions, self.main_listener, self.kept_listener, self.poller):
+        ends = (end for pair in list(wakers) for end in pair)
+        for holder in (*self.sessions, *ends, self.main_listener, self.kept_listener, self.poller):
             holder.close()
         if self.channel.control is not None:
             os.close(self.channel.control)

@@ -1,0 +1,87 @@
+"""Children of a WSGI application that are forked at unusual moments: beside a thread that waits, and outside of the application's
+plain code. None of them takes anything of its parent's, or holds an answer of its parent up."""
+
+import os
+
+from common import WsgiLoader
+from driver import KeptConnection, frame, head
+
+FORKS = """
+import ctypes, os, signal, threading, time
+libc = ctypes.PyDLL(None)
+def report(line):
+    with open("report", "a") as file: file.write(line + "\\n")
+def fork(how="c"):
+    "Fork by Python, or by a C library, which runs no hook of Python."
+    pid = os.fork() if how == "python" else libc.fork()
+    if pid: report(f"forked {pid}")
+    return pid
+def sockets():
+    names = (f"/proc/self/fd/{fd}" for fd in range(3, 100))
+    return sum(os.readlink(name).startswith("socket:") for name in names if os.path.islink(name))
+"""
+
+
+class WsgiChild(WsgiLoader):
+    def forking(self, source, **options):
+        return self.app(FORKS.replace("\n", "\n            ") + source, **options)
+
+    def lines(self, loader, start=""):
+        path = os.path.join(loader.app_root, "report")
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            return [line for line in file.read().splitlines() if line.startswith(start)]
+
+    def children(self, loader):
+        return [int(line.split()[1]) for line in self.lines(loader, "forked")]
+
+    def is_alive(self, pid):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                return file.read().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            return False
+
+    def connection(self, loader):
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        return connection
+
+    def test_a_child_beside_a_thread_that_waits_for_the_body(self):
+        """The child lives on. It holds no answer up."""
+        for how in ("python", "c"):
+            with self.subTest(how):
+                loader = self.forking("""
+            def application(environ, start_response):
+                start_response("200 OK", [])
+                if environ["PATH_INFO"] == "/plain": return [b"bob"]
+                waits = threading.Event()
+                def read():
+                    waits.set()
+                    try: environ["wsgi.input"].read()
+                    except OSError as error: report(f"read {type(error).__name__}")
+                threading.Thread(target=read).start()
+                waits.wait()
+                time.sleep(0.1)  # the thread is in the system's wait
+                if fork(environ["QUERY_STRING"]) == 0:
+                    report(f"sockets {sockets()}")
+                    while not os.path.exists("end"): time.sleep(0.01)
+                    os._exit(0)
+                return [b"alice"]
+                """)
+                connection = self.connection(loader)
+                connection.conn.sendall(head(QUERY_STRING=how) + frame(b"alice"))
+                try:
+                    self.assertEqual(connection.answer().body, b"alice")
+                    connection.conn.sendall(frame(b""))
+                    connection.send(PATH_INFO="/plain")
+                    self.assertEqual(connection.answer().body, b"bob")
+                    self.eventually(lambda: self.lines(loader, "read") and self.lines(loader, "sockets"))
+                    self.assertEqual(self.lines(loader, "read"), ["read ClientGone"])
+                    self.assertTrue(self.is_alive(self.children(loader)[0]))
+                    if how == "python":
+                        self.assertEqual(self.lines(loader, "sockets"), ["sockets 0"])
+                finally:
+                    with open(os.path.join(loader.app_root, "end"), "w"):
+                        pass
