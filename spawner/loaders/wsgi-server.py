@@ -274,6 +274,7 @@ class Response:
 
     def end(self):
         """End the answer after the last byte of its body."""
+        check_process()  # before the lock, which a thread of the parent may have held at the fork
         with self.lock or self.make_lock():
             self.end_locked()
 
@@ -292,6 +293,7 @@ class Response:
 
     def fail(self):
         """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
+        check_process()
         with self.lock or self.make_lock():
             if self.head_sent:
                 return
@@ -320,6 +322,7 @@ class Response:
 
     def close(self):
         """End the request: from here on, no thread reads its input or writes its answer."""
+        check_process()
         self.closed = True
         if self.lock is not None:
             with self.lock:
@@ -401,6 +404,7 @@ class Body(io.RawIOBase):
 
     def end(self):
         """End the input."""
+        check_process()
         with self.lock:
             self.conn = None
             if self.waiters:

@@ -2,6 +2,7 @@
 plain code. None of them takes anything of its parent's, or holds an answer of its parent up."""
 
 import os
+import signal
 
 from common import WsgiLoader
 from driver import KeptConnection, frame, head
@@ -85,3 +86,46 @@ class WsgiChild(WsgiLoader):
                 finally:
                     with open(os.path.join(loader.app_root, "end"), "w"):
                         pass
+
+    def test_a_child_beside_a_thread_that_is_within_a_write(self):
+        """The lock of the answer is held for ever in the child."""
+        loader = self.forking("""
+            def application(environ, start_response):
+                kind, how = environ["QUERY_STRING"].split(",")
+                write = start_response("200 OK", [])
+                write(b"begin")
+                def fill():
+                    try:
+                        while True: write(bytes(1 << 20))
+                    except Exception as error: report(f"fill {type(error).__name__}")
+                threading.Thread(target=fill).start()
+                time.sleep(0.2)  # the thread is within a write
+                class Body:
+                    def __iter__(self):
+                        fork(how)
+                        return iter(())
+                def generator():
+                    fork(how)
+                    return
+                    yield
+                def failing():
+                    if fork(how) == 0: raise KeyError("in the child")
+                    return
+                    yield
+                return {"generator": generator, "body": Body, "failing": failing}[kind]()
+        """)
+        for how in ("python", "c"):
+            for kind in ("generator", "body", "failing"):
+                with self.subTest(how=how, kind=kind):
+                    before = len(self.children(loader))
+                    connection = self.connection(loader)
+                    connection.conn.sendall(head(QUERY_STRING=f"{kind},{how}") + frame(b""))
+                    self.eventually(lambda: len(self.children(loader)) > before)
+                    pid = self.children(loader)[-1]
+                    try:
+                        self.eventually(lambda: not self.is_alive(pid))
+                    finally:
+                        if self.is_alive(pid):
+                            os.kill(pid, signal.SIGKILL)
+                        connection.close()
+                    self.eventually(lambda: len(self.lines(loader, "fill")) > before)
