@@ -831,9 +831,14 @@ class Server:
         wait, connections, buffer = self.poller.poll, self.kept, bytearray(BUFFER)
         while True:
             for descriptor, _ in wait(-1, 1):
+                if not own[0]:
+                    self.give_back(descriptor)
                 connection = connections.get(descriptor)
                 if connection is not None:
-                    if self.serve_kept(connection, buffer):
+                    is_kept = self.serve_kept(connection, buffer)
+                    if not own[0]:
+                        leave(self.channel)  # forked by a finalizer of the application
+                    if is_kept:
                         self.resume(descriptor)
                     else:
                         self.poller.unregister(descriptor)
@@ -850,6 +855,15 @@ class Server:
         """Let threads wait for the descriptor again."""
         if self.threads > 1:
             self.poller.modify(descriptor, self.events)
+
+    def give_back(self, descriptor):
+        """Leave, in a child of a C library that a signal handler has forked within the wait. The event is the parent's."""
+        if descriptor in self.kept or descriptor in (self.main_listener.fileno(), self.kept_listener.fileno()):
+            try:
+                self.resume(descriptor)
+            except (OSError, ValueError):
+                pass  # the parent has closed it, or this child has
+        leave(self.channel)
 
     def accept(self, listener):
         try:
@@ -878,6 +892,8 @@ class Server:
             finally:
                 self.sessions.discard(conn)
                 conn.close()
+            if not own[0]:
+                leave(self.channel)
 
     def serve(self, conn):
         """Serve the request of a connection in the session protocol."""
@@ -899,7 +915,7 @@ class Server:
         response = SessionResponse(conn, environ["REQUEST_METHOD"] == "HEAD")
         response.input, response.body = environ["wsgi.input"], body
         self.answer(environ, response)
-        if response.ended:
+        if response.ended and own[0]:
             drain(conn)
 
     def serve_kept(self, kept, data):
@@ -950,6 +966,8 @@ class Server:
 
     def answer(self, environ, response):
         """Let the application answer, and end the request. Return whether the answer was ended."""
+        if not own[0]:
+            leave(self.channel)  # forked by a finalizer of the application
         try:
             result = self.application(environ, response.start)
             if not own[0]:
@@ -972,6 +990,8 @@ class Server:
     def fail(self, response):
         """Answer for an application that has failed. Return whether the answer was ended."""
         traceback.print_exc()
+        if not own[0]:
+            leave(self.channel)  # forked by the exception, which has described itself
         try:
             response.fail()
             if response.ended:

@@ -5,7 +5,7 @@ import os
 import signal
 
 from common import WsgiLoader
-from driver import KeptConnection, frame, head
+from driver import KeptConnection, frame, head, kept_session, session
 
 FORKS = """
 import ctypes, os, signal, threading, time
@@ -86,6 +86,49 @@ class WsgiChild(WsgiLoader):
                 finally:
                     with open(os.path.join(loader.app_root, "end"), "w"):
                         pass
+
+    OUTSIDE = """
+            def handle(*_): fork()
+            signal.signal(signal.SIGUSR1, handle)
+            class Body(list):
+                def __del__(self): fork()
+            class Error(Exception):
+                def __str__(self): return f"text {fork()}"
+            def application(environ, start_response):
+                path = environ["PATH_INFO"]
+                if path == "/raise": raise Error
+                start_response("200 OK", [])
+                text = f"{os.getpid()} {environ['QUERY_STRING']}".encode()
+                return Body([text]) if path == "/del" else [text]
+    """
+
+    def check_outside(self, exchange, **options):
+        loader = self.forking(self.OUTSIDE, **options)
+        parent = loader.process.pid
+        for path in ("/del", "/raise", "/signal"):
+            with self.subTest(path):
+                before = len(self.children(loader))
+                if path == "/signal":
+                    os.kill(parent, signal.SIGUSR1)
+                else:
+                    answer = exchange(loader, PATH_INFO=path, QUERY_STRING="alice")
+                    self.assertTrue(answer.body.startswith(b"The app" if path == "/raise" else b"%d alice" % parent), answer.raw)
+                self.eventually(lambda: len(self.children(loader)) > before)
+                for number in range(30):
+                    answer = exchange(loader, PATH_INFO="/plain", QUERY_STRING=str(number))
+                    self.assertEqual(answer.body, b"%d %d" % (parent, number))
+                for pid in self.children(loader):
+                    self.eventually(lambda: not self.is_alive(pid))
+        self.assertIsNone(loader.process.poll())
+
+    def test_a_child_of_a_c_library_outside_of_the_code_of_a_request(self):
+        """By a signal handler, a finalizer, and an exception that describes itself."""
+        self.check_outside(kept_session)
+        self.check_outside(session)
+
+    def test_a_child_of_a_c_library_on_one_of_several_threads(self):
+        self.check_outside(kept_session, app_threads="3")
+        self.check_outside(session, app_threads="3")
 
     def test_a_child_beside_a_thread_that_is_within_a_write(self):
         """The lock of the answer is held for ever in the child."""
