@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
         is_websocket = b"upgrade" in special and special[b"upgrade"].lower() == b"websocket" and method == b"GET"
         scope = {
             "type": "http",
-            "asgi": SPEC,
+            "asgi": SPEC.copy(),
             "http_version": "1.1",
             "method": method.decode("ascii", "replace"),
             "scheme": "https" if secure else "http",
