@@ -1,6 +1,7 @@
 """The loader of ASGI applications: what outlives an answer never touches another request."""
 
 import signal
+import textwrap
 
 from common import AsgiAnswers
 from test_asgi_websockets import Frames
@@ -242,6 +243,28 @@ await answer(send, path.encode())
                 loader = self.fork_app("print('child', flush=True)", where)
                 self.assertEqual(self.check_fork(loader), "")
                 self.assertEqual(self.lines(loader, 1), ["child"])
+
+    def test_a_forked_child_of_an_application_that_is_the_main_module(self):
+        source = """
+            import os
+            async def app(scope, receive, send):
+                if scope["type"] == "lifespan": return
+                pid = os.fork()
+                if not pid: return print("child", flush=True)
+                os.waitpid(pid, 0)
+                await send({"type": "http.response.start", "status": 200})
+                await send({"type": "http.response.body", "body": __name__.encode()})
+        """
+        run = """
+            import runpy
+            with open("real.py", "w") as file: file.write(SOURCE)
+            app = runpy.run_path("real.py", run_name="__main__")["app"]
+        """.replace("SOURCE", repr(textwrap.dedent(source)))
+        for start in (lambda: self.start("__main__.py", source), lambda: self.app(run)):
+            loader = start()
+            self.assertEqual(self.ask(self.http(loader)), (200, b"__main__"))
+            self.assertEqual(self.lines(loader, 1), ["child"])
+            self.assertEqual(loader.read_stderr(), "")
 
     def test_a_forked_child_that_fails_or_exits(self):
         self.assertIn("KeyError: 'in the child'", self.check_fork(self.fork_app("raise KeyError('in the child')"), 256))
