@@ -902,6 +902,7 @@ class Server:
             if block is None:
                 return
             environ = make_environ(block, self.channel.is_password)
+            del block  # with the password
             if environ["REQUEST_METHOD"] == "PING":
                 conn.sendall(b"pong")
                 conn.shutdown(socket.SHUT_WR)
@@ -918,18 +919,23 @@ class Server:
         if response.ended and own[0]:
             drain(conn)
 
-    def serve_kept(self, kept, data):
-        """Serve the next request of a kept connection. Return whether to keep the connection. `data` is a buffer."""
+    def serve_kept(self, kept, buffer):
+        """Serve the next request of a kept connection. Return whether to keep the connection.
+
+        The buffer is the thread's, and empty again when the application is called: a page for exceptions shows the variables
+        of each frame, and the head has the password.
+        """
         try:
-            count = kept.conn.recv_into(data, BUFFER, DONTWAIT)
+            count = received = kept.conn.recv_into(buffer, BUFFER, DONTWAIT)
         except BlockingIOError:
             return True
         except OSError:
             return False
         if not count:
             return False
+        data = buffer
         if kept.unread is not None:
-            data = kept.discard(data[:count])
+            data = kept.discard(buffer[:count])
             if kept.unread is not None or not data:
                 return True
             count = len(data)
@@ -941,6 +947,7 @@ class Server:
             environ = make_environ(data[4:end - 1], self.channel.is_password)
         except (OSError, ValueError) as error:
             print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
+            buffer[:received] = bytes(received)
             return False
 
         behind = count - end
@@ -953,6 +960,8 @@ class Server:
             frames = Frames(bytes(data[end:count]))
             body = response.body = KeptBody(kept.conn, frames)
             response.input = io.BufferedReader(body, BUFFER)
+        buffer[:received] = bytes(received)
+        del data
         environ["wsgi.input"] = response.input
         is_done = self.answer(environ, response) and not kept.is_torn
         response.conn = None  # the application may keep the response
