@@ -48,6 +48,7 @@ kept["next"] = asyncio.Event()
             if "ended" in rest:
                 self.assertEqual(self.lines(loader, count), ["ended"] * count)
             self.assertEqual(loader.read_stderr(), "")
+            loader.process.kill()  # it would wait for the end of the application
 
     def test_an_exception_or_a_return_after_a_complete_answer(self):
         for rest in ("raise KeyError('late')", "await kept['next'].wait(); raise KeyError('late')", "return"):
@@ -95,6 +96,7 @@ await asyncio.Event().wait()
             conn.sendall(b"restPOST /next HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecond")
             self.assertEqual(self.read(file), b"second")
         self.assertEqual(self.lines(loader, 2), ["b'first' True", "http.disconnect"])
+        loader.process.kill()
 
     def test_a_stream_without_end_of_which_the_client_takes_only_the_head(self):
         for wait in ("", "await asyncio.sleep(0.001)"):
