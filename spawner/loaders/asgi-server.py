@@ -38,7 +38,7 @@ class Lifespan:
         self.reply = self.server.loop.create_future()
         self.requests.put_nowait({"type": f"lifespan.{kind}"})
         if self.task is None:
-            scope = {"type": "lifespan", "asgi": SPEC, "state": self.server.state}
+            scope = {"type": "lifespan", "asgi": SPEC.copy(), "state": self.server.state}
             self.task = self.server.loop.create_task(self.run(scope))
         await asyncio.wait([self.reply, self.task], return_when=asyncio.FIRST_COMPLETED)
         return self.reply.result() if self.reply.done() else None

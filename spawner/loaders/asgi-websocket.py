@@ -12,7 +12,7 @@ import base64
 import hashlib
 from collections import deque
 
-from cabrank.asgi_request import BUFFER, ClientGone, DONE, Task, check_process, encode_fields, own
+from cabrank.asgi_request import AWAITED, BUFFER, ClientGone, DONE, Task, check_process, encode_fields, own
 
 MESSAGE_MAX = 16 << 20  # without the option
 MESSAGE_COST = 512  # of an empty message: its dictionary, and its place in the queue
@@ -293,7 +293,7 @@ class WebSocket(Task):
                 self.close(message.get("code", 1000), message.get("reason") or "")
                 return
         elif self.state == CONNECTING:
-            if kind == "websocket.accept":
+            if kind == "websocket.accept" and self.connection.request.state == AWAITED:
                 self.accept(message)
                 return
             if kind == "websocket.close":

@@ -106,8 +106,8 @@ options! {
             "Send a request to another process if its process has died, where that is safe",
             no "Never send a request to a second process";
         underscores_in_headers: bool = Is("false"), "BOOL",
-            "Pass header fields on that have `_` in their names. To Ruby and Python, X_Y would look like X-Y, which a proxy may \
-             have checked; if both come, only X-Y is passed on";
+            "Pass header fields on that have `_` in their names. To Rack and WSGI, X_Y would look like X-Y, which a proxy may \
+             have checked; if both come, they get only X-Y. ASGI and Node get both, under their own names";
     }
     Server Limits {
         max_connections: Option<AtLeastOne> = By("by the limit of open files"), "N",

@@ -75,6 +75,36 @@ class AsgiLoader(LoaderTest):
         return answer.status, answer.read()
 
 
+class AsgiAnswers(AsgiLoader):
+    """Starts applications of a few lines that answer by `answer`."""
+
+    ANSWER = """
+        import array, asyncio, multiprocessing, os, signal, sys, time
+        kept = {}
+        async def answer(send, body, **start):
+            await send({"type": "http.response.start", "status": 200, **start})
+            await send({"type": "http.response.body", "body": body})
+    """
+
+    def outliving(self, body, **options):
+        """Start an application whose coroutine `app` has this body. `answer(send, body)` is there, and a dictionary `kept`."""
+        lines = "".join(f"            {line}\n" for line in body.strip("\n").split("\n"))
+        return self.app(f"{self.ANSWER}    async def app(scope, receive, send):\n"
+                        f"            if scope['type'] == 'lifespan': return\n            path = scope['path']\n{lines}", **options)
+
+    def lines(self, loader, count):
+        return sorted(loader.lines.readline().decode().strip() for _ in range(count))
+
+    def read(self, answers):
+        """Return the body of the next answer of a connection."""
+        length = 0
+        while (line := answers.readline()) != b"\r\n":
+            self.assertTrue(line)
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split()[1])
+        return answers.read(length)
+
+
 @unittest.skipUnless(shutil.which("node"), "node is not installed")
 class NodeLoader(LoaderTest):
     command = ["node", os.path.join(LOADERS, "node-loader.js")]
