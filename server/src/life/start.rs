@@ -29,10 +29,8 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::runtime::Handle;
 
-/// How long the server waits for the last processes after the deadline.
-///
-/// It exceeds the time in which the lifeline ends a process that has not left by then.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long the server waits for processes that it has killed at the deadline.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time for processes to leave if the server has not served.
 const UNUSED: Duration = Duration::from_secs(5);
 /// How long the server waits for clients of upgraded connections, at least, after the processes have ended.
@@ -208,9 +206,10 @@ impl Server {
         });
         let gone = async {
             let _ = close.await;
-            let last = deadline.max(Instant::now()) + EXIT_TIMEOUT;
-            if tokio::time::timeout_at(last.into(), self.supervisor.all_gone()).await.is_err() {
+            let all_gone = || self.supervisor.all_gone();
+            if tokio::time::timeout_at(deadline.into(), all_gone()).await.is_err() {
                 self.supervisor.kill_all();
+                let _ = tokio::time::timeout(EXIT_TIMEOUT, all_gone()).await;
             }
         };
         let graceful = tokio::select! {

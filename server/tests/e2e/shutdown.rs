@@ -174,14 +174,14 @@ fn a_process_that_ignores_sigterm_is_killed() {
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
          threading.Thread(target=time.sleep, args=(60,)).start()\nreturn answer('ok')",
     );
-    let mut server = Server::start(dir.path(), &["--shutdown-timeout", "1"]);
+    let mut server = Server::start(dir.path(), &["--shutdown-timeout", "3"]);
     server.get("/");
     let pids = server.pids();
     server.signal(Signal::TERM);
     assert!(server.ended().success());
     assert_clean(&server, &pids);
     // The log names what was cut: the process, the time, and the backtrace of its threads.
-    server.logs("does not exit: killing it. Its work has gone on for");
+    server.logs(&format!("App {} does not exit: killing it. It was asked to leave", pids[0]));
     server.logs("most recent call first");
 }
 
@@ -195,7 +195,8 @@ fn the_log_says_how_long_a_request_has_gone_on_that_is_cut_at_a_stop() {
     eventually("the request", || (server.status()["active"].as_u64()? == 1).then_some(()));
     server.signal(Signal::TERM);
     assert!(server.ended().success());
-    server.logs("does not exit: killing it. Its work has gone on for 2.");
+    // A second before the deadline.
+    server.logs("does not exit: killing it. Its requests have gone on for 1.");
 }
 
 /// An ASGI application that works for 7 s after each answer. Its file `done` says that the work has ended.
@@ -237,7 +238,7 @@ fn work_in_the_background_ends_before_its_process_at_a_stop_and_at_a_restart() {
 fn work_in_the_background_is_cut_at_the_deadline_and_named() {
     for (how, option) in [("stop", "--shutdown-timeout"), ("restart", "--drain-timeout")] {
         let dir = with_background_work();
-        let mut server = Server::start(dir.path(), &[option, "1"]);
+        let mut server = Server::start(dir.path(), &[option, "2"]);
         let pids = server.pids();
         server.get("/work");
         assert!(run(server.runtime.path(), &[how]).status.success());
