@@ -133,7 +133,8 @@ options! {
              connections have half of it, and at most 30 s. In the last tenth (1 s to 2.5 s) a process that is left gets \
              SIGQUIT and SIGTERM, and at the end SIGKILL";
         shutdown_timeout: Seconds = Is("60"), "SECONDS",
-            "The time that a shutdown gives to open requests, to work in the background, and to processes to leave. It ends \
+            "The time that a shutdown gives to open requests, to work in the background, and to processes to leave. After \
+             half of it, a request without a process is refused, and each process leaves as soon as it has no request. It ends \
              with the same signals as --drain-timeout";
     }
     Server Logs {

@@ -369,6 +369,36 @@ fn websockets_are_told_of_a_stop_while_open_requests_finish() {
     assert_clean(&server, &pids);
 }
 
+/// The body never ends, and so no process has the request. Processes were asked to leave only at the deadline once.
+#[test]
+fn a_client_without_a_process_takes_no_time_from_processes() {
+    let dir = app(
+        "asgi.py",
+        "import asyncio\n\
+         async def application(scope, receive, send):\n    \
+             if scope['type'] == 'lifespan':\n        \
+                 await receive()\n        await send({'type': 'lifespan.startup.complete'})\n        \
+                 await receive()\n        await asyncio.sleep(1)\n        open('done', 'w').close()\n        \
+                 return await send({'type': 'lifespan.shutdown.complete'})\n    \
+             await send({'type': 'http.response.start', 'status': 200, 'headers': []})\n    \
+             await send({'type': 'http.response.body', 'body': b'ok'})\n",
+    );
+    let mut server = Server::start(dir.path(), &["--shutdown-timeout", "12"]);
+    let pids = server.pids();
+    let mut client = server.client();
+    client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nabc").unwrap();
+    // The server accepted this request after the other, so it is reading the body by now.
+    server.get("/");
+    server.signal(Signal::TERM);
+    server.logs("half of --shutdown-timeout");
+    eventually("the end of the process", || (!is_alive(pids[0])).then_some(()));
+    assert!(dir.path().join("done").exists(), "the process was cut");
+    assert!(!server.log().contains("does not exit"), "{}", server.log());
+    drop(client);
+    assert!(server.ended().success());
+    assert_clean(&server, &pids);
+}
+
 /// An application that ends its upgraded connections itself, and one that leaves them to its end.
 #[test]
 fn an_upgraded_connection_ends_with_its_process() {
