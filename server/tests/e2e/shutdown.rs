@@ -345,28 +345,61 @@ fn websockets_of_a_process_that_leaves_are_closed_with_1012() {
     eventually("the end of the old process", || (!is_alive(old[0])).then_some(()));
 }
 
+/// An ASGI application with WebSockets. `/wait` is answered once the file `go` exists.
+fn that_waits() -> TempDir {
+    app(
+        "asgi.py",
+        "import asyncio, os\n\
+         async def application(scope, receive, send):\n    \
+             if scope['type'] == 'lifespan': return\n    \
+             if scope['type'] == 'websocket':\n        \
+                 await receive()\n        await send({'type': 'websocket.accept'})\n        \
+                 while (await receive())['type'] != 'websocket.disconnect': pass\n        \
+                 return\n    \
+             while scope['path'] == '/wait' and not os.path.exists('go'): await asyncio.sleep(0.01)\n    \
+             await send({'type': 'http.response.start', 'status': 200, 'headers': []})\n    \
+             await send({'type': 'http.response.body', 'body': b'ok'})\n",
+    )
+}
+
+/// The process of the WebSocket has an open request, which must not keep the close frame back.
 #[test]
-fn websockets_are_told_of_a_stop_while_open_requests_finish() {
-    let mut server = Server::start(&example("asgi"), &[]);
-    let pids = server.pids();
-    let mut socket = websocket(&server);
-    let mut slow = server.client();
-    slow.send(b"GET /slow?1 HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    eventually("two sessions", || {
-        (server.status()["groups"][0]["processes"][0]["sessions"] == 2).then_some(())
-    });
-    let asked = std::time::Instant::now();
-    server.signal(Signal::TERM);
-    assert_eq!(slow.reply("GET").unwrap().status, 200);
-    let mut frame = [0; 4];
-    socket.stream.read_exact(&mut frame).unwrap();
-    assert_eq!((frame[0], u16::from_be_bytes([frame[2], frame[3]])), (0x88, 1001));
-    // The client answers with the same frame, masked by zeros.
-    socket.send(&[&[0x88, 0x82, 0, 0, 0, 0], &frame[2..]].concat()).unwrap();
-    assert!(server.ended().success());
-    // --shutdown-timeout is 60 s.
-    assert!(asked.elapsed().as_secs() < 30, "{:?}", asked.elapsed());
-    assert_clean(&server, &pids);
+fn websockets_are_told_of_a_stop_and_of_a_restart_while_a_request_goes_on() {
+    for (how, code) in [("stop", 1001), ("restart", 1012)] {
+        let dir = that_waits();
+        // Upgraded connections have half of it. The request has the rest.
+        let options = ["--drain-timeout", "12", "--no-rolling-restarts"];
+        let mut server = Server::start(dir.path(), &options);
+        let pids = server.pids();
+        let mut socket = websocket(&server);
+        let mut slow = server.client();
+        slow.ask("/wait").unwrap();
+        eventually("two sessions", || {
+            (server.status()["groups"][0]["processes"][0]["sessions"] == 2).then_some(())
+        });
+        assert!(run(server.runtime.path(), &[how]).status.success());
+        if how == "restart" {
+            // The pool replaces the process for a request.
+            assert_eq!(server.get("/"), "ok");
+        }
+        let mut frame = [0; 4];
+        socket.stream.read_exact(&mut frame).unwrap();
+        assert_eq!((frame[0], u16::from_be_bytes([frame[2], frame[3]])), (0x88, code));
+        // The client answers with the same frame, masked by zeros. The reason follows the code.
+        let mut reason = vec![0; usize::from(frame[1]) - 2];
+        socket.stream.read_exact(&mut reason).unwrap();
+        socket.send(&[&[0x88, 0x82, 0, 0, 0, 0], &frame[2..]].concat()).unwrap();
+        assert_eq!(socket.stream.read(&mut [0]).unwrap(), 0);
+        fs::write(dir.path().join("go"), "").unwrap();
+        assert_eq!(slow.reply("GET").unwrap().text(), "ok");
+        if how == "stop" {
+            assert!(server.ended().success());
+            assert_clean(&server, &pids);
+        } else {
+            eventually("the end of the old process", || (!is_alive(pids[0])).then_some(()));
+        }
+        assert!(!server.log().contains("does not exit"), "{}", server.log());
+    }
 }
 
 /// The body never ends, and so no process has the request. Processes were asked to leave only at the deadline once.
