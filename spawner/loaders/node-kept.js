@@ -7,6 +7,8 @@
 //
 //   - A body never has more bytes than its Content-Length: the rest would begin the next client's answer. A body with fewer
 //     bytes ends the connection, for the next answer would complete it.
+//   - An answer that is complete has been ended, so that the next client does not wait for `end()`. Until then the last byte
+//     of a declared length is held back. A head without a body that leaves before `end()` says `Connection: close`.
 //   - The application cannot write to the socket, which carries the answers of all clients. A write ends the connection.
 //   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
 //     the application makes itself, or a request that it sends over the socket, ends the connection.
@@ -23,13 +25,17 @@ const { IncomingMessage, OutgoingMessage, ServerResponse } = require('http');
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
 const SENT = Symbol('bytes of the body');
+const HELD = Symbol('the last byte of the body, before the end');
 const ANSWERED = Symbol('has its response');
 const TIMEOUT = Symbol('the timeout of the connection');
 const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
 const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeInformation'];
 
+const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)(?=\r\n)/gi;
+
 let isAnswering = false; // a response writes to its socket
+let ending = null; // the response whose `end` is in progress
 
 // A client request has these methods, too. Only those of a response may write to a socket that is kept.
 const { _writeRaw, _flushOutput, _send } = OutgoingMessage.prototype;
@@ -127,18 +133,32 @@ function decode(message, text, encoding) {
   return data;
 }
 
+// The next client would wait for the end of an answer that is complete with its head.
+function sayLast(message) {
+  message._last = true;
+  message._header = message._header.replace(PERSISTENCE, '').slice(0, -2) + 'Connection: close\r\n\r\n';
+}
+
 ServerResponse.prototype._send = function send(data, encoding, callback, size) {
   if (encoding && encoding !== 'utf8' && encoding !== 'latin1' && typeof data === 'string' && /^(base64|base64url|hex)$/i.test(encoding)) {
     data = decode(this, data, encoding);
     encoding = undefined;
     size = data.length;
   }
+  const isEnding = ending === this;
+  if (!isEnding && !this._headerSent && this._header && isKept(this) && (!this._hasBody || declaredOf(this) === 0)) sayLast(this);
   const declared = data.length > 0 ? declaredOf(this) : undefined;
   if (declared === undefined) return _send.call(this, data, encoding, callback, size);
   const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.byteLength;
   const sent = this[SENT] || 0;
-  if (sent + bytes > declared) {
-    data = (typeof data === 'string' ? Buffer.from(data, encoding) : data).subarray(0, declared - sent);
+  const room = Math.max(0, declared - sent);
+  const isHeld = !isEnding && room > 0 && bytes >= room;
+  if (bytes > room || isHeld) {
+    data = (typeof data === 'string' ? Buffer.from(data, encoding) : data).subarray(0, room);
+    if (isHeld) {
+      this[HELD] = Buffer.from(data.subarray(room - 1));
+      data = data.subarray(0, room - 1);
+    }
     this[SENT] = declared;
     return _send.call(this, data, encoding, callback, data.length);
   }
@@ -146,12 +166,30 @@ ServerResponse.prototype._send = function send(data, encoding, callback, size) {
   return _send.call(this, data, encoding, callback, size);
 };
 
+ServerResponse.prototype.end = function end(...args) {
+  const before = ending;
+  const held = this[HELD];
+  ending = this;
+  try {
+    if (held && !this.finished) {
+      if (this.socket) this.socket.cork(); // `end` uncorks it
+      this[HELD] = undefined;
+      _send.call(this, held);
+    }
+    return OutgoingMessage.prototype.end.apply(this, args);
+  } finally {
+    ending = before;
+    if (held && !this.finished) this.destroy(); // `end` has thrown, and the answer is complete
+  }
+};
+
 ServerResponse.prototype._finish = function finish() {
   const { socket } = this;
   const declared = declaredOf(this);
   _finish.call(this);
   if (!socket || socket[KEPT] !== true) return;
-  if (socket[LAST] || this[LAST] || (declared !== undefined && (this[SENT] || 0) < declared)) socket.destroySoon();
+  const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
+  if (socket[LAST] || this[LAST] || isShort) socket.destroySoon();
 };
 
 function close(socket, what) {

@@ -1,0 +1,96 @@
+"""The loader of Node applications: an answer that the application has not ended leaves its connection to no other client."""
+
+import os
+
+from common import NodeLoader
+
+
+class NodeEnds(NodeLoader):
+    def test_an_answer_that_its_head_completes_before_the_end(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/next') return s.end('next');
+              if (q.url.startsWith('/204')) s.statusCode = 204;
+              if (q.url.startsWith('/304')) s.writeHead(304, { Connection: 'keep-alive' });
+              if (q.url.startsWith('/empty')) s.setHeader('Content-Length', 0);
+              if (q.url.startsWith('/removed')) { s.statusCode = 204; s.removeHeader('Connection'); }
+              if (q.url.startsWith('/named')) { s.statusCode = 204; s.setHeader('Connection', 'X-Hop'); }
+              if (q.url.endsWith('/flush')) s.flushHeaders();
+              if (q.url.endsWith('/write')) s.write('body');
+              if (q.url.endsWith('/both')) { s.flushHeaders(); s.write('body'); }
+              if (q.url.endsWith('/late')) return setTimeout(() => s.end(), 20);
+              if (q.url.endsWith('/end')) s.end();
+            }).listen(0);
+        """)
+        for method, path in (("HEAD", "/flush"), ("HEAD", "/both"), ("GET", "/204/flush"), ("GET", "/304/flush"), ("GET", "/304/both"),
+                             ("GET", "/empty/flush"), ("GET", "/empty/write"), ("GET", "/removed/flush"), ("GET", "/named/flush")):
+            with self.subTest(f"{method} {path}"):
+                conn, file = self.raw(loader)
+                self.send(conn, path, method=method)
+                head = self.head(file)
+                self.assertIn("\r\nConnection: close\r\n", head)
+                self.assertNotIn("keep-alive", head)
+        conn, file = self.raw(loader)
+        for method, path in (("HEAD", "/end"), ("HEAD", "/late"), ("GET", "/204/end"), ("GET", "/204/late"), ("GET", "/304/end"),
+                             ("GET", "/empty/end"), ("GET", "/empty/late")):
+            with self.subTest(f"{method} {path}"):
+                self.send(conn, path, method=method)
+                self.assertIn("keep-alive", self.head(file))
+                self.send(conn, "/next")
+                self.assertEqual(self.read(file, 4), b"next")
+
+    def test_the_last_byte_of_a_declared_length_waits_for_the_end(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/next') return s.end('next');
+              s.setHeader('Content-Length', q.url === '/byte' ? 1 : 6);
+              s.on('error', () => {});
+              const whole = q.url === '/byte' ? 'x' : q.url === '/buffer' ? Buffer.from('f\u00efrst') : 'f\u00efrst';
+              s.write(whole, () => {
+                console.log('written');
+                if (q.url === '/again') s.write('more');
+                if (q.url === '/destroy') s.destroy();
+                if (q.url === '/throw') try { s.end(5); } catch (error) { console.log(error.code); }
+              });
+              process.once('SIGUSR2', () => { if (q.url === '/more') s.end('more'); else s.end(); });
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/text", "/buffer", "/again", "/more", "/byte"):
+            with self.subTest(path):
+                whole = b"x" if path == "/byte" else "f\xefrst".encode()
+                self.send(conn, path)
+                self.assertEqual(self.read(file, len(whole) - 1), whole[:-1])
+                self.assertEqual(loader.lines.readline(), b"written\n")  # the application may wait for it
+                conn.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    conn.recv(1)
+                conn.settimeout(10)
+                loader.process.send_signal(12)
+                self.assertEqual(file.read(1), whole[-1:])
+                self.send(conn, "/next")
+                self.assertEqual(self.read(file, 4), b"next")
+        for path in ("/destroy", "/throw"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                self.assertEqual(self.read(file, -1), "f\xefrst".encode()[:-1])
+
+    def test_ordinary_answers_of_a_declared_length_keep_their_connection(self):
+        loader = self.app("""
+            const fs = require('fs');
+            fs.writeFileSync('file', 'x'.repeat(200000));
+            require('http').createServer((q, s) => {
+              s.setHeader('Content-Length', 200000);
+              if (q.url === '/file') return fs.createReadStream('file').pipe(s);
+              if (q.url === '/end') return s.end('x'.repeat(200000));
+              s.write('x'.repeat(100000));
+              s.write('x'.repeat(100000));
+              s.end();
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/file", "/end", "/parts") * 3:
+            self.send(conn, path)
+            self.assertIn("keep-alive", self.head(file))
+            self.assertEqual(file.read(200000), b"x" * 200000)
