@@ -24,6 +24,7 @@ const { IncomingMessage, OutgoingMessage, ServerResponse } = require('http');
 
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
+const CLOSING = Symbol('reads no further request');
 const SENT = Symbol('bytes of the body');
 const HELD = Symbol('the last byte of the body, before the end');
 const ANSWERED = Symbol('has its response');
@@ -189,7 +190,7 @@ ServerResponse.prototype._finish = function finish() {
   _finish.call(this);
   if (!socket || socket[KEPT] !== true) return;
   const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
-  if (socket[LAST] || this[LAST] || isShort) socket.destroySoon();
+  if (socket[LAST] || this[LAST] || isShort) closeSoon(socket);
 };
 
 function close(socket, what) {
@@ -199,11 +200,19 @@ function close(socket, what) {
   socket.destroy();
 }
 
+// Closes a socket as soon as the bytes of its answer have left. The next request can come a moment before that.
+function closeSoon(socket) {
+  socket[CLOSING] = true;
+  socket.destroySoon();
+}
+
 function endWithAnswer(socket) {
   const answer = socket._httpMessage;
   if (!answer) return close(socket, 'reads');
+  if (answer.finished) return closeSoon(socket); // `_finish` has run
   socket[LAST] = true;
   if (!answer.headersSent) answer.shouldKeepAlive = false;
+  return undefined;
 }
 
 // Guards a connection to the server. Node has prepared the socket for HTTP, and the application may have wrapped its methods.
@@ -212,7 +221,7 @@ function guard(socket) {
   socket[KEPT] = true;
   socket[TIMEOUT] = socket.timeout || 0;
   socket[LISTENERS] = socket.rawListeners('timeout');
-  const { write, end, pause } = socket;
+  const { write, end, pause, push } = socket;
   socket.write = function writeOfAnswer(data, encoding, callback) {
     if (isAnswering || this[KEPT] !== true) return write.call(this, data, encoding, callback);
     close(this, 'wrote to');
@@ -234,6 +243,9 @@ function guard(socket) {
   // Node sets `_paused` before it pauses a socket. The application would stop the next request.
   socket.pause = function pauseOfNode() {
     return this._paused || this[KEPT] !== true ? pause.call(this) : this;
+  };
+  socket.push = function pushWhileOpen(data, encoding) {
+    return data !== null && this[CLOSING] === true ? false : push.call(this, data, encoding);
   };
   for (const name of ['on', 'addListener', 'prependListener']) {
     const add = socket[name];

@@ -94,3 +94,39 @@ class NodeEnds(NodeLoader):
             self.send(conn, path)
             self.assertIn("keep-alive", self.head(file))
             self.assertEqual(file.read(200000), b"x" * 200000)
+
+    def test_a_reader_that_is_added_with_the_end_sees_no_other_request(self):
+        loader = self.app("""
+            const { PassThrough } = require('stream');
+            const saw = (data) => console.log('saw', String(data));
+            const readers = {
+              '/data': (socket) => socket.on('data', saw),
+              '/readable': (socket) => socket.on('readable', () => saw(socket.read())),
+              '/pipe': (socket) => socket.pipe(new PassThrough()).on('data', saw),
+              '/each': async (socket) => { try { for await (const data of socket) saw(data); } catch {} },
+              '/tick': (socket) => process.nextTick(() => socket.on('data', saw)),
+              '/promise': (socket) => Promise.resolve().then(() => socket.on('data', saw)),
+              '/soon': (socket) => setImmediate(() => socket.on('data', saw)),
+            };
+            require('http').createServer((q, s) => {
+              if (q.url === '/before') {
+                s.setHeader('Content-Length', 3000000);
+                s.write('x');
+                q.socket.on('data', saw);
+                return s.end('x'.repeat(2999999));
+              }
+              if (!readers[q.url]) return s.end('ok');
+              s.end('x'.repeat(q.url === '/soon' ? 5 : 3000000));
+              readers[q.url](q.socket);
+            }).listen(0);
+        """)
+        for path in ("/data", "/readable", "/pipe", "/each", "/tick", "/promise", "/soon", "/before"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                size = 5 if path == "/soon" else 3000000
+                self.assertEqual(self.read(file, size), b"x" * size)
+                self.assertEqual(self.rest(conn, file, "/secret", b"secret"), b"")
+        self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"ok"))
+        loader.process.kill()
+        self.assertNotIn(b"secret", loader.lines.read())
