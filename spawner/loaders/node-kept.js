@@ -17,6 +17,8 @@
 //     connection is closed at once, before another request comes.
 //   - Timeouts of a request end with its answer: the socket has again the timeout that it had as a new connection.
 //
+//   - A cork that the application puts on the socket ends with the turn of the event loop, and the listeners of Node stay.
+//
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
 
 const net = require('net');
@@ -31,6 +33,8 @@ const ANSWERED = Symbol('has its response');
 const TIMEOUT = Symbol('the timeout of the connection');
 const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
+const LASTING = new Set(['data', 'end', 'close', 'drain']);
+const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$)/; // names of listeners
 const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeInformation'];
 
 const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)(?=\r\n)/gi;
@@ -99,12 +103,17 @@ ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
   if (socket[KEPT] === true) settle(socket);
 };
 
-// Takes back the timeouts that a request has set.
+// Takes back the timeouts that a request has set, and gives back the listeners that it has removed.
 function settle(socket) {
   if ((socket.timeout || 0) !== socket[TIMEOUT]) socket.setTimeout(socket[TIMEOUT]);
-  if (socket.listenerCount('timeout') === socket[LISTENERS].length) return;
-  for (const listener of socket.rawListeners('timeout')) {
-    if (!socket[LISTENERS].includes(listener)) socket.removeListener('timeout', listener);
+  const lasting = socket[LISTENERS];
+  const present = socket.rawListeners('timeout');
+  if (present.length === lasting.length && present.every((listener, at) => listener === lasting[at])) return;
+  for (const listener of present) {
+    if (!lasting.includes(listener)) socket.removeListener('timeout', listener);
+  }
+  for (const listener of lasting) {
+    if (!present.includes(listener) && OF_NODE.test(listener.name)) socket.on('timeout', listener);
   }
 }
 
@@ -215,6 +224,51 @@ function endWithAnswer(socket) {
   return undefined;
 }
 
+// The next answer would wait for the end of a cork, or have its strings encoded as the application likes it.
+function guardCork(socket) {
+  const { cork, setDefaultEncoding } = socket;
+  socket.cork = function corkOfTurn() {
+    if (isAnswering || this[KEPT] !== true) return cork.call(this);
+    const answer = this._httpMessage;
+    if (!answer || answer.finished) return undefined;
+    cork.call(this);
+    if (ending !== answer) process.nextTick(uncork, this); // `end` uncorks
+    return undefined;
+  };
+  socket.setDefaultEncoding = function setEncodingOfOwn(encoding) {
+    return this[KEPT] === true ? this : setDefaultEncoding.call(this, encoding);
+  };
+}
+
+function uncork(socket) {
+  socket.uncork();
+}
+
+// Without its listeners a connection would get no further request, and no answer would go on after a full buffer.
+function guardListeners(socket) {
+  const { removeListener, removeAllListeners } = socket;
+  const lasting = new Set();
+  for (const event of socket.eventNames()) {
+    if (event !== 'timeout') socket.rawListeners(event).forEach((listener) => lasting.add(listener)); // `settle` gives these back
+  }
+  socket.removeListener = function removeOther(event, listener) {
+    // Node removes them for an upgrade.
+    const isLasting = LASTING.has(event) && lasting.has(listener) && this[KEPT] === true && OF_NODE.test(listener.name);
+    if (isLasting && !(this.parser && this.parser.incoming && this.parser.incoming.upgrade)) return this;
+    return removeListener.call(this, event, listener);
+  };
+  socket.off = socket.removeListener;
+  socket.removeAllListeners = function removeOthers(...events) {
+    if (this[KEPT] !== true) return removeAllListeners.apply(this, events);
+    for (const event of events.length > 0 ? events : this.eventNames()) {
+      for (const listener of this.rawListeners(event)) {
+        if (!lasting.has(listener)) removeListener.call(this, event, listener);
+      }
+    }
+    return this;
+  };
+}
+
 // Guards a connection to the server. Node has prepared the socket for HTTP, and the application may have wrapped its methods.
 function guard(socket) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
@@ -244,6 +298,8 @@ function guard(socket) {
   socket.pause = function pauseOfNode() {
     return this._paused || this[KEPT] !== true ? pause.call(this) : this;
   };
+  guardCork(socket);
+  guardListeners(socket);
   socket.push = function pushWhileOpen(data, encoding) {
     return data !== null && this[CLOSING] === true ? false : push.call(this, data, encoding);
   };

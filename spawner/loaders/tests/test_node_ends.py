@@ -130,3 +130,91 @@ class NodeEnds(NodeLoader):
         self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"ok"))
         loader.process.kill()
         self.assertNotIn(b"secret", loader.lines.read())
+
+    def test_a_cork_or_a_removed_listener_holds_up_no_other_answer(self):
+        loader = self.app("""
+            let kept;
+            const spoil = {
+              '/cork': ([q, s]) => { s.cork(); q.socket.cork(); },
+              '/corks': ([q]) => { q.socket.cork(); q.socket.cork(); },
+              '/all': ([q]) => q.socket.removeAllListeners(),
+              '/drain': ([q]) => q.socket.removeAllListeners('drain'),
+              '/each': ([{ socket }]) => {
+                for (const name of ['data', 'end', 'close', 'drain']) {
+                  for (const one of socket.rawListeners(name)) socket.off(name, one).removeListener(name, one);
+                }
+              },
+              '/encoding': ([q]) => q.socket.setDefaultEncoding('utf16le'),
+            };
+            require('http').createServer((q, s) => {
+              const [, what, when] = q.url.split('/');
+              const spoiler = spoil['/' + what];
+              if (spoiler) {
+                if (when === 'before') spoiler([q, s]);
+                s.end('done');
+                if (when === 'after') spoiler([q, s]);
+                if (when === 'later') setTimeout(() => { spoiler([q, s]); console.log('later'); }, 5);
+                if (when === 'within') kept = () => spoiler([q, s]);
+                return;
+              }
+              s.on('close', () => console.log('closed'));
+              s.write('first');
+              if (kept) kept();
+              kept = undefined;
+              process.once('SIGUSR2', () => {
+                let parts = 0;
+                const go = () => {
+                  while (parts++ < 20) if (!s.write('x'.repeat(100000))) return s.once('drain', go);
+                  s.end();
+                };
+                go();
+              });
+            }).listen(0);
+        """)
+        for what in ("cork", "corks", "all", "drain", "each", "encoding"):
+            conn, file = self.raw(loader)
+            for when in ("before", "after", "later", "within"):
+                with self.subTest(f"{what} {when}"):
+                    self.send(conn, f"/{what}/{when}")
+                    self.assertEqual(self.read(file, 4), b"done")
+                    if when == "later":
+                        self.assertEqual(loader.lines.readline(), b"later\n")
+                    self.send(conn, "/next")
+                    self.assertEqual(self.read(file, 10), b"5\r\nfirst\r\n")
+                    loader.process.send_signal(12)
+                    for _ in range(20):
+                        self.assertEqual(len(file.read(100009)), 100009)
+                    self.assertEqual(file.read(5), b"0\r\n\r\n")
+                    self.assertEqual(loader.lines.readline(), b"closed\n")
+            self.send(conn, "/next")
+            self.assertEqual(self.read(file, 10), b"5\r\nfirst\r\n")
+            conn.shutdown(2)  # the client leaves: all listeners are there
+            self.assertEqual(loader.lines.readline(), b"closed\n")
+
+    def test_the_cork_of_a_response_and_the_timeout_listener_of_a_request(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/own') return s.setTimeout(20, () => s.end('own'));
+              if (q.url === '/idiom') {  // Node's listener would end the socket
+                q.socket.removeAllListeners('timeout');
+                q.socket.setTimeout(20);
+                q.socket.once('timeout', () => setTimeout(() => s.end('idiom'), 5));
+                return;
+              }
+              if (q.url === '/replaced') q.socket.removeAllListeners('timeout').on('timeout', () => q.socket.destroy());
+              if (q.url === '/removed') q.socket.removeAllListeners('timeout');
+              s.cork();
+              s.write('one');
+              setImmediate(() => { s.write('two'); s.uncork(); s.cork(); s.write('end'); s.end(); });
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/removed", "/idiom", "/replaced"):
+            with self.subTest(path):
+                self.send(conn, path)
+                if path == "/idiom":
+                    self.assertEqual(self.read(file, 5), b"idiom")
+                else:
+                    self.assertEqual(self.read(file, 29), b"3\r\none\r\n3\r\ntwo\r\n3\r\nend\r\n0\r\n\r\n")
+                self.send(conn, "/own")
+                self.assertEqual(self.read(file, 3), b"own")
