@@ -12,6 +12,7 @@
 //   - The application cannot write to the socket, which carries the answers of all clients. A write ends the connection.
 //   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
 //     the application makes itself, or a request that it sends over the socket, ends the connection.
+//   - Bytes that the application puts into the socket would be a request. They end the connection.
 //   - An application that reads the socket would read the next client's request. The connection ends with the present answer.
 //   - The application cannot pause the socket: `request.pause()` pauses its own request. When it ends the socket, the
 //     connection is closed at once, before another request comes.
@@ -224,6 +225,29 @@ function endWithAnswer(socket) {
   return undefined;
 }
 
+// Node's parser reads the connection itself, unless a listener for its data was added. Bytes that come by the stream are the
+// application's then. They would be one more request, whose answer the next client gets.
+function isForged(socket) {
+  return socket[KEPT] === true && Boolean(socket.parser) && socket.parser._consumed === true;
+}
+
+function guardInput(socket) {
+  const { push, unshift, emit } = socket;
+  const guarded = (method) => function putOwnBytes(data, encoding) {
+    if (data !== null && this[CLOSING] === true) return false;
+    if (data === null || !isForged(this)) return method.call(this, data, encoding);
+    close(this, 'put bytes into');
+    return false;
+  };
+  socket.push = guarded(push);
+  socket.unshift = guarded(unshift);
+  socket.emit = function emitOwnData(event, ...args) {
+    if (event !== 'data' || !isForged(this)) return emit.call(this, event, ...args);
+    close(this, 'emitted data of');
+    return false;
+  };
+}
+
 // The next answer would wait for the end of a cork, or have its strings encoded as the application likes it.
 function guardCork(socket) {
   const { cork, setDefaultEncoding } = socket;
@@ -275,7 +299,7 @@ function guard(socket) {
   socket[KEPT] = true;
   socket[TIMEOUT] = socket.timeout || 0;
   socket[LISTENERS] = socket.rawListeners('timeout');
-  const { write, end, pause, push } = socket;
+  const { write, end, pause } = socket;
   socket.write = function writeOfAnswer(data, encoding, callback) {
     if (isAnswering || this[KEPT] !== true) return write.call(this, data, encoding, callback);
     close(this, 'wrote to');
@@ -300,9 +324,7 @@ function guard(socket) {
   };
   guardCork(socket);
   guardListeners(socket);
-  socket.push = function pushWhileOpen(data, encoding) {
-    return data !== null && this[CLOSING] === true ? false : push.call(this, data, encoding);
-  };
+  guardInput(socket);
   for (const name of ['on', 'addListener', 'prependListener']) {
     const add = socket[name];
     socket[name] = function addAndNote(event, listener) {

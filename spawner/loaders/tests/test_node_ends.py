@@ -218,3 +218,44 @@ class NodeEnds(NodeLoader):
                     self.assertEqual(self.read(file, 29), b"3\r\none\r\n3\r\ntwo\r\n3\r\nend\r\n0\r\n\r\n")
                 self.send(conn, "/own")
                 self.assertEqual(self.read(file, 3), b"own")
+
+    def test_bytes_that_an_application_puts_into_the_socket_are_no_request(self):
+        loader = self.app("""
+            const forged = Buffer.from('GET /forged HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n');
+            const put = {
+              '/unshift': (socket) => socket.unshift(forged),
+              '/push': (socket) => socket.push(forged),
+              '/emit': (socket) => socket.emit('data', forged),
+            };
+            let kept;
+            const server = require('http').createServer((q, s) => {
+              if (q.url === '/forged') console.log('forged');
+              if (q.url === '/next' && kept) kept();
+              kept = undefined;
+              const [, what, when] = q.url.split('/');
+              const { socket } = q;
+              if (when === 'before') put['/' + what](socket);
+              if (when === 'within') kept = () => put['/' + what](socket);
+              s.end(q.url);
+              if (when === 'after') put['/' + what](socket);
+              if (when === 'later') setTimeout(() => { put['/' + what](socket); console.log('later'); }, 5);
+            }).listen(0);
+            server.on('upgrade', (q, socket) => {
+              socket.on('data', (data) => socket.write(data));
+              socket.unshift(Buffer.from('own'));
+            });
+        """)
+        for what in ("/unshift", "/push", "/emit"):
+            for when in ("/before", "/after", "/later", "/within"):
+                with self.subTest(what + when):
+                    conn, file = self.raw(loader)
+                    self.send(conn, what + when)
+                    if when == "/later":
+                        self.assertEqual(loader.lines.readline(), b"later\n")
+                    self.assertNotIn(b"/next", self.rest(conn, file, "/next"))
+        conn, file = self.raw(loader)
+        self.send(conn, "/", Connection="upgrade", Upgrade="x")
+        self.assertEqual(file.read(3), b"own")
+        self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"/ok"))
+        loader.process.kill()
+        self.assertNotIn(b"forged", loader.lines.read())
