@@ -9,6 +9,7 @@
 //     bytes ends the connection, for the next answer would complete it.
 //   - An answer that is complete has been ended, so that the next client does not wait for `end()`. Until then the last byte
 //     of a declared length is held back. A head without a body that leaves before `end()` says `Connection: close`.
+//   - A buffer that shrinks before its bytes have left ends the connection.
 //   - The application cannot write to the socket, which carries the answers of all clients. A write ends the connection.
 //   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
 //     the application makes itself, or a request that it sends over the socket, ends the connection.
@@ -36,6 +37,7 @@ const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
 const LASTING = new Set(['data', 'end', 'close', 'drain']);
 const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$)/; // names of listeners
+const SHRANK = 'shrank a buffer that is on its way to';
 const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeInformation'];
 
 const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)(?=\r\n)/gi;
@@ -225,6 +227,23 @@ function endWithAnswer(socket) {
   return undefined;
 }
 
+// A buffer that waits for its turn may shrink: the application transfers it to another thread, or resizes it. The head has
+// declared its length already, and the next answer would complete the body. The stream has counted the lengths, too.
+function guardLengths(socket) {
+  const { _write, _writev } = socket;
+  socket._write = function writeWhole(data, encoding, callback) {
+    if (data.length !== this._writableState.length && this[KEPT] === true) return close(this, SHRANK);
+    return _write.call(this, data, encoding, callback);
+  };
+  if (typeof _writev !== 'function') return;
+  socket._writev = function writeAllWhole(parts, callback) {
+    let length = 0;
+    for (const { chunk } of parts) length += chunk.length;
+    if (length !== this._writableState.length && this[KEPT] === true) return close(this, SHRANK);
+    return _writev.call(this, parts, callback);
+  };
+}
+
 // Node's parser reads the connection itself, unless a listener for its data was added. Bytes that come by the stream are the
 // application's then. They would be one more request, whose answer the next client gets.
 function isForged(socket) {
@@ -325,6 +344,7 @@ function guard(socket) {
   guardCork(socket);
   guardListeners(socket);
   guardInput(socket);
+  guardLengths(socket);
   for (const name of ['on', 'addListener', 'prependListener']) {
     const add = socket[name];
     socket[name] = function addAndNote(event, listener) {

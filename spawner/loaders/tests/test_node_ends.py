@@ -259,3 +259,43 @@ class NodeEnds(NodeLoader):
         self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"/ok"))
         loader.process.kill()
         self.assertNotIn(b"forged", loader.lines.read())
+
+    def test_a_buffer_that_shrinks_after_its_write(self):
+        loader = self.app("""
+            const bytes = () => {
+              const buffer = new ArrayBuffer(8, { maxByteLength: 64 });
+              return [buffer, new Uint8Array(buffer).fill(65)];
+            };
+            const transfer = (data) => structuredClone(data, { transfer: [data.buffer] });
+            const change = {
+              '/shrink': (s) => { const [buffer, data] = bytes(); s.write(data); buffer.resize(2); },
+              '/grow': (s) => { const [buffer, data] = bytes(); s.write(data); buffer.resize(40); },
+              '/transfer': (s) => { const data = new Uint8Array(8).fill(65); s.write(data); transfer(data); },
+              '/second': (s) => { s.write('AAAA'); const data = Buffer.alloc(4, 65); s.write(data); transfer(data); },
+              '/alone': (s) => { s.flushHeaders(); setImmediate(() => { change['/transfer'](s); s.end(); }); },
+              '/plain': (s) => { s.write('ää'); s.write(Buffer.from('ää')); },
+            };
+            require('http').createServer((q, s) => {
+              const [, what, how] = q.url.split('/');
+              if (what === 'resizable') return s.end(String(ArrayBuffer.prototype.resize !== undefined));
+              if (how === 'length') s.setHeader('Content-Length', 8);
+              if (!change['/' + what]) return s.end('next');
+              change['/' + what](s);
+              if (what !== 'alone') s.end();
+            }).listen(0);
+        """)
+        is_resizable = self.ask(self.http(loader), "/resizable")[1] == b"true"  # since Node 20
+        for what in ("/shrink",) * is_resizable + ("/transfer", "/second", "/alone"):
+            for how in ("/length", "/chunked"):
+                with self.subTest(what + how):
+                    conn, file = self.raw(loader)
+                    self.send(conn, what + how)
+                    answer = file.read()  # the connection ends
+                    self.assertNotIn(b"\r\n0\r\n", answer)
+        conn, file = self.raw(loader)
+        for what, body in (("/plain", "\xe4\xe4\xe4\xe4".encode()), ("/grow", b"A" * 8))[:1 + is_resizable]:
+            self.send(conn, what + "/length")
+            self.assertEqual(self.read(file, 8), body)
+            self.send(conn, "/next")
+            self.assertEqual(self.read(file, 4), b"next")
+        self.assertIn("shrank", loader.read_stderr())
