@@ -42,6 +42,9 @@ const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeIn
 
 const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)(?=\r\n)/gi;
 
+// Since version 22 a corked response keeps its chunks itself, and its `end` sends them behind the end of the body.
+const HAS_CHUNKS = Object.getOwnPropertySymbols(new OutgoingMessage()).some(({ description }) => description === 'kChunkedBuffer');
+
 let isAnswering = false; // a response writes to its socket
 let ending = null; // the response whose `end` is in progress
 
@@ -184,6 +187,9 @@ ServerResponse.prototype.end = function end(...args) {
   const held = this[HELD];
   ending = this;
   try {
+    if (HAS_CHUNKS && !this.finished && isKept(this)) {
+      for (let corks = this.writableCorked; corks > 0; corks--) OutgoingMessage.prototype.uncork.call(this);
+    }
     if (held && !this.finished) {
       if (this.socket) this.socket.cork(); // `end` uncorks it
       this[HELD] = undefined;

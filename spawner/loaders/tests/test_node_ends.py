@@ -191,6 +191,23 @@ class NodeEnds(NodeLoader):
             conn.shutdown(2)  # the client leaves: all listeners are there
             self.assertEqual(loader.lines.readline(), b"closed\n")
 
+    def test_a_corked_response_sends_no_byte_behind_its_end(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              s.write('one');
+              s.cork();
+              s.cork();
+              if (q.url === '/write') { s.write('two'); s.write('!'); s.end(); }
+              if (q.url === '/end') s.end('two!');
+              if (q.url === '/both') { s.write('two'); s.end('!'); }
+              s.uncork();
+            }).listen(0);
+        """)
+        conn = self.http(loader)
+        for path in ("/write", "/end", "/both") * 2:
+            with self.subTest(path):
+                self.assertEqual(self.ask(conn, path), (200, b"onetwo!"))
+
     def test_the_cork_of_a_response_and_the_timeout_listener_of_a_request(self):
         loader = self.app("""
             require('http').createServer((q, s) => {
