@@ -18,7 +18,6 @@
 //   - The application cannot pause the socket: `request.pause()` pauses its own request. When it ends the socket, the
 //     connection is closed at once, before another request comes.
 //   - Timeouts of a request end with its answer: the socket has again the timeout that it had as a new connection.
-//
 //   - A cork that the application puts on the socket ends with the turn of the event loop, and the listeners of Node stay.
 //
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
@@ -39,7 +38,6 @@ const LASTING = new Set(['data', 'end', 'close', 'drain']);
 const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$)/; // names of listeners
 const SHRANK = 'shrank a buffer that is on its way to';
 const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeInformation'];
-
 const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)(?=\r\n)/gi;
 
 // Since version 22 a corked response keeps its chunks itself, and its `end` sends them behind the end of the body.
@@ -266,9 +264,11 @@ function guardInput(socket) {
   };
   socket.push = guarded(push);
   socket.unshift = guarded(unshift);
-  socket.emit = function emitOwnData(event, ...args) {
-    if (event !== 'data' || !isForged(this)) return emit.call(this, event, ...args);
-    close(this, 'emitted data of');
+  socket.emit = function emitOwnEvent(event, ...args) {
+    // Node would fail at the next request after a 'close', and would answer it after an 'error'. It emits both after the end.
+    const isEnd = (event === 'close' || event === 'error') && !this.destroyed && this[KEPT] === true;
+    if (!isEnd && (event !== 'data' || !isForged(this))) return emit.call(this, event, ...args);
+    close(this, 'emitted an event of');
     return false;
   };
 }

@@ -243,6 +243,8 @@ class NodeEnds(NodeLoader):
               '/unshift': (socket) => socket.unshift(forged),
               '/push': (socket) => socket.push(forged),
               '/emit': (socket) => socket.emit('data', forged),
+              '/close': (socket) => socket.emit('close'),
+              '/error': (socket) => socket.emit('error', new Error('own')),
             };
             let kept;
             const server = require('http').createServer((q, s) => {
@@ -262,14 +264,15 @@ class NodeEnds(NodeLoader):
               socket.unshift(Buffer.from('own'));
             });
         """)
-        for what in ("/unshift", "/push", "/emit"):
+        for what in ("/unshift", "/push", "/emit", "/close", "/error"):
             for when in ("/before", "/after", "/later", "/within"):
                 with self.subTest(what + when):
                     conn, file = self.raw(loader)
                     self.send(conn, what + when)
                     if when == "/later":
                         self.assertEqual(loader.lines.readline(), b"later\n")
-                    self.assertNotIn(b"/next", self.rest(conn, file, "/next"))
+                    answers = self.rest(conn, file, "/next")
+                    self.assertFalse(b"/next" in answers or b"400" in answers, answers)
         conn, file = self.raw(loader)
         self.send(conn, "/", Connection="upgrade", Upgrade="x")
         self.assertEqual(file.read(3), b"own")
