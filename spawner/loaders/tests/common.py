@@ -122,3 +122,38 @@ class NodeLoader(LoaderTest):
         conn.request(method, path, body)
         answer = conn.getresponse()
         return answer.status, answer.read()
+
+    def raw(self, loader):
+        conn = loader.connect()
+        self.addCleanup(conn.close)
+        file = conn.makefile("rb")
+        self.addCleanup(file.close)
+        return conn, file
+
+    def send(self, conn, path, body=None, method=None, **fields):
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
+        method = method or ("GET" if body is None else "POST")
+        conn.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\n{lines}{length}\r\n".encode() + (body or b""))
+
+    def head(self, file):
+        """Return the head of an answer."""
+        text = b""
+        while not text.endswith(b"\r\n\r\n"):
+            line = file.readline()
+            self.assertTrue(line)
+            text += line
+        return text.decode()
+
+    def read(self, file, size):
+        """Return the next bytes of an answer behind its head."""
+        self.head(file)
+        return file.read(size)
+
+    def rest(self, conn, file, path, body=None):
+        """Send a request and return all bytes until the end of the connection."""
+        try:
+            self.send(conn, path, body)
+            return file.read()
+        except OSError:
+            return b""  # the loader has closed it
