@@ -223,7 +223,8 @@ fn pools() {
     (0..3).for_each(|_| one_pool(&runtime));
     let few = 100;
     (0..few).for_each(|_| one_pool(&runtime));
-    let kept = allocation_counter::measure(|| (0..10 * few).for_each(|_| one_pool(&runtime))).bytes_current;
+    let kept = allocation_counter::measure(|| (0..10 * few).for_each(|_| one_pool(&runtime)))
+        .bytes_current;
     assert!(kept < 1_000, "{kept} bytes are kept");
     assert_eq!((runtime.tasks(), runtime.timers()), (0, 0));
 }

@@ -117,6 +117,8 @@ class WsgiChild(WsgiLoader):
                 for number in range(30):
                     answer = exchange(loader, PATH_INFO="/plain", QUERY_STRING=str(number))
                     self.assertEqual(answer.body, b"%d %d" % (parent, number))
+                if options and path == "/signal":
+                    continue  # each event may reach a thread of the parent, so the child may wait for ever
                 for pid in self.children(loader):
                     self.eventually(lambda: not self.is_alive(pid))
         self.assertIsNone(loader.process.poll())
