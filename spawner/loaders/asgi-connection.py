@@ -12,7 +12,7 @@ import asyncio
 import sys
 from urllib.parse import unquote
 
-from cabrank.asgi_request import DONE, Request, check_process, own
+from cabrank.asgi_request import COMPLETE, Request, check_process, own
 from cabrank.asgi_websocket import WebSocket
 
 HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
@@ -38,7 +38,7 @@ class Connection(asyncio.Protocol):
         self.server = server
         self.transport = None
         self.buffer = b""  # bytes that wait for more, or for the end of the request before
-        self.request = None  # from its head until both its body and its answer have ended
+        self.request = None  # from its head until its body has ended and its answer is complete
         self.websocket = None
         self.framing = NO_BODY  # what comes next of the request's body
         self.left = 0  # the bytes of the body or chunk that have not come
@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
         is_websocket = b"upgrade" in special and special[b"upgrade"].lower() == b"websocket" and method == b"GET"
         scope = {
             "type": "http",
-            "asgi": SPEC,
+            "asgi": SPEC.copy(),
             "http_version": "1.1",
             "method": method.decode("ascii", "replace"),
             "scheme": "https" if secure else "http",
@@ -239,11 +239,11 @@ class Connection(asyncio.Protocol):
     def pass_on(self, part):
         request = self.request
         request.feed(part, self.framing != NO_BODY)
-        if self.framing == NO_BODY and request.state == DONE:
+        if self.framing == NO_BODY and request.state >= COMPLETE:
             self.request = None
 
     def answered(self):
-        """Go on after the end of an answer."""
+        """Go on after the last byte of an answer."""
         if self.websocket is not None:  # it was denied: what comes from a peer that takes it for open is no request
             self.transport.close()
             return

@@ -26,7 +26,7 @@ import threading
 import traceback
 
 # The modules between a thread's or a loop's beginning and the application.
-CALLERS = {"__main__", "anyio", "asgiref", "asyncio", "cabrank", "concurrent", "threading", "uvloop"}
+CALLERS = {"anyio", "asgiref", "asyncio", "cabrank", "concurrent", "threading", "uvloop"}
 AWAITED = "asgi-server: a forked child of the application awaited, but has no event loop. It may use asyncio.run.\n"
 
 
@@ -54,6 +54,7 @@ class Forks:
     def __init__(self, server, loop_descriptors):
         self.server = server
         self.loop_descriptors = loop_descriptors
+        self.script = script()
         self.null = os.open(os.devnull, os.O_RDWR)  # a child at the limit of descriptors could not open it
         # A signal that comes at once waits until the child has handlers of its own. It would go to the parent's loop.
         self.masks = threading.local()
@@ -85,7 +86,7 @@ class Forks:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         frame = sys._getframe(3)  # the caller of `os.fork`
         if not name_of(frame).startswith("multiprocessing."):
-            leave_after(frame)
+            leave_after(frame, self.script)
 
     def leave_sockets(self):
         channel = self.server.channel
@@ -101,13 +102,25 @@ def name_of(frame):
     return frame.f_globals.get("__name__") or ""
 
 
-def leave_after(frame):
+def script():
+    """Return the variables of the loader's script. Its module is `__main__`, as one of the application may be."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_globals
+
+
+def is_caller(frame, script):
+    return name_of(frame).partition(".")[0] in CALLERS or frame.f_globals is script
+
+
+def leave_after(frame, script):
     """Leave where the application's outermost frame among the callers of this one ends or awaits."""
     frames = []
     while frame is not None:
         frames.append(frame)
         frame = frame.f_back
-    while frames and name_of(frames[-1]).partition(".")[0] in CALLERS:
+    while frames and is_caller(frames[-1], script):
         frames.pop()
     if not frames:
         leave(0)  # a thread or loop has called `os.fork` itself

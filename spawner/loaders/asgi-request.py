@@ -2,6 +2,9 @@
 
 An application that sends after its client has left gets an OSError, as ASGI recommends since version 2.4. It also gets
 `http.disconnect`, as in all versions.
+
+An answer may be complete for its client before the application ends it: it has no body, or all bytes of its Content-Length are
+sent. The connection then goes on to the next request, and the coroutine goes on as work in the background.
 """
 
 import asyncio
@@ -49,7 +52,8 @@ def check_process(server, error=None):
         server.channel.leave_child(error)
 
 
-AWAITED, STARTED, BEGUN, DONE = range(4)
+# COMPLETE: the client lacks nothing. DONE: the application has ended its answer, too.
+AWAITED, STARTED, BEGUN, COMPLETE, DONE = range(5)
 ORDINARY, LENGTH_FIELD, DROPPED = range(3)
 header_kinds = {}  # what was found out about the names of headers
 
@@ -198,18 +202,19 @@ class Request(Task):
         self.wake()
 
     def feed(self, part, has_more):
+        if self.state >= COMPLETE:
+            return  # `has_more` stays, so that the application does not take what it has for the whole body
         self.has_more = has_more
-        if self.state != DONE:
-            if not self.body:
-                self.body = part
-            else:
-                # Many small parts are joined in one array: joining bytes would copy them again and again.
-                if type(self.body) is bytes:
-                    self.body = bytearray(self.body)
-                self.body += part
-            if len(self.body) > BUFFER:
-                self.connection.pause_reading()
-            self.wake()
+        if not self.body:
+            self.body = part
+        else:
+            # Many small parts are joined in one array: joining bytes would copy them again and again.
+            if type(self.body) is bytes:
+                self.body = bytearray(self.body)
+            self.body += part
+        if len(self.body) > BUFFER:
+            self.connection.pause_reading()
+        self.wake()
 
     async def receive(self):
         while True:
@@ -221,9 +226,11 @@ class Request(Task):
                 body, self.body = self.body, b""
                 self.is_given = not self.has_more
                 connection = self.connection
-                if not connection.is_reading and (self.has_more or not connection.buffer):
+                if not connection.is_reading and self.state < COMPLETE and (self.has_more or not connection.buffer):
                     connection.resume_reading()
                 return {"type": "http.request", "body": bytes(body), "more_body": self.has_more}
+            if self.state == COMPLETE:
+                return {"type": DISCONNECT}
             await self.wait()
 
     async def send(self, message):
@@ -243,6 +250,8 @@ class Request(Task):
         elif kind == "http.response.early_hint" and self.state == AWAITED:
             fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
             await self.write(b"HTTP/1.1 103 Early Hints\r\n" + fields + b"\r\n")
+        elif kind == "http.response.body" and self.state == COMPLETE:
+            await self.drop_body(message.get("body", b""), message.get("more_body", False))
         else:
             raise RuntimeError(f"the application sent {kind} " + ("after the end of its answer" if self.state == DONE else
                                "before http.response.start" if self.state == AWAITED else "twice"))
@@ -290,24 +299,36 @@ class Request(Task):
             data = b"".join(parts[at + 1:])
         self.connection.transport.write(data)
         self.sent = sent
-        if more:
+        if more and not self.is_bodyless and sent != self.declared:
             self.is_torn = False
             await self.drain()
             return
         # The application is free before the server has taken the last part.
-        self.state = DONE
+        self.state = COMPLETE if more else DONE
         self.wake()
         self.connection.answered()
 
+    async def drop_body(self, body, more):
+        """Take a part of the body after the answer has become complete. The connection may carry another request."""
+        if memoryview(body).nbytes and not self.is_bodyless:
+            raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
+        if not more:
+            self.state = DONE
+            return
+        if self.connection.transport.is_closing():
+            self.is_gone = True
+            raise ClientGone("the client has left")
+        await asyncio.sleep(0)  # let the loop run, as a stream does whose client is slow
+
     def returned(self):
-        if self.state != DONE and not self.is_gone:
+        if self.state < COMPLETE and not self.is_gone:
             print("asgi-server: the application returned before the end of its answer to "
                   f"{self.describe()}", file=sys.stderr)
             self.fail()
 
     def fail(self):
         """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
-        if self.is_gone or self.state == DONE:
+        if self.is_gone or self.state >= COMPLETE:
             return
         connection = self.connection
         if self.state == BEGUN:

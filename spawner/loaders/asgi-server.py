@@ -38,7 +38,7 @@ class Lifespan:
         self.reply = self.server.loop.create_future()
         self.requests.put_nowait({"type": f"lifespan.{kind}"})
         if self.task is None:
-            scope = {"type": "lifespan", "asgi": SPEC, "state": self.server.state}
+            scope = {"type": "lifespan", "asgi": SPEC.copy(), "state": self.server.state}
             self.task = self.server.loop.create_task(self.run(scope))
         await asyncio.wait([self.reply, self.task], return_when=asyncio.FIRST_COMPLETED)
         return self.reply.result() if self.reply.done() else None
@@ -89,6 +89,7 @@ class Server:
         self.running = set()  # requests and WebSockets
         self.is_child = False  # this is a process that the application has forked
         self.is_leaving = False
+        self.farewell = None  # the close code and reason of all WebSockets, once the server has asked for their end
         self.is_terminating = False
         self.idle = None  # a future, while the server waits for the end of all that runs
 
@@ -114,23 +115,40 @@ class Server:
         listener = channel.listen("main", "asgi", "http_session", 0)
         server = await loop.create_unix_server(lambda: Connection(self), sock=listener, backlog=1024)
         leave = loop.create_future()
-        channel.ready()
-        loop.add_reader(channel.control, lambda: leave.done() or leave.set_result(None))
-        await leave
-        loop.remove_reader(channel.control)
-        stops = os.read(channel.control, 1) == b"s"
+        channel.ready(ends_websockets="true")
+        loop.add_reader(channel.control, self.obey, leave)
+        stops = await leave
         server.close()
         channel.remove_sockets()
         self.is_leaving = True
+        self.end_websockets(stops)
         for connection in list(self.connections):
-            if connection.websocket is not None:
-                connection.websocket.leave(stops)
-            elif connection.request is None:
+            if connection.websocket is None and connection.request is None:
                 connection.transport.close()
         if self.running:
             self.idle = loop.create_future()
             await self.idle
         await lifespan.stop()
+
+    def obey(self, leave):
+        """Read a byte of the server, or the end of its output.
+
+        `g` and `r` ask for the end of all WebSockets, because the server stops (goes away), or because another process takes
+        the place (restart). Other requests go on. `s` and everything else ask the process to leave.
+        """
+        order = os.read(self.channel.control, 1)
+        if order in (b"g", b"r"):
+            self.end_websockets(order == b"g")
+        else:
+            self.loop.remove_reader(self.channel.control)
+            leave.set_result(order == b"s")
+
+    def end_websockets(self, stops):
+        """Ask the peers of all WebSockets to connect to another process, or say that the server stops."""
+        self.farewell = (1001, "the server stops") if stops else (1012, "the service restarts")
+        for connection in list(self.connections):
+            if connection.websocket is not None:
+                connection.websocket.say_farewell()
 
     def watch_turns(self):
         """End a child that awaits before it waits for the parent's sockets and reads from them.

@@ -12,7 +12,7 @@ import base64
 import hashlib
 from collections import deque
 
-from cabrank.asgi_request import BUFFER, ClientGone, DONE, Task, check_process, encode_fields, own
+from cabrank.asgi_request import AWAITED, BUFFER, ClientGone, DONE, Task, check_process, encode_fields, own
 
 MESSAGE_MAX = 16 << 20  # without the option
 MESSAGE_COST = 512  # of an empty message: its dictionary, and its place in the queue
@@ -280,7 +280,7 @@ class WebSocket(Task):
     async def send(self, message):
         kind = message["type"]
         self.check_client()
-        if self.state == CLOSED:
+        if self.state == CLOSED or self.state == CLOSING and self.connection.server.farewell is not None:
             raise ClientGone("the WebSocket is closed")
         if self.state == OPEN:
             if kind == "websocket.send":
@@ -293,7 +293,7 @@ class WebSocket(Task):
                 self.close(message.get("code", 1000), message.get("reason") or "")
                 return
         elif self.state == CONNECTING:
-            if kind == "websocket.accept":
+            if kind == "websocket.accept" and self.connection.request.state == AWAITED:
                 self.accept(message)
                 return
             if kind == "websocket.close":
@@ -325,6 +325,7 @@ class WebSocket(Task):
         self.state = OPEN
         self.set_timer(PING_INTERVAL, self.tick)
         self.take_frames()
+        self.say_farewell()
 
     def close(self, code, reason):
         """Start the closing handshake. The peer's answer ends the connection, or else a time-out."""
@@ -335,10 +336,11 @@ class WebSocket(Task):
         self.wake()
         self.take_frames()
 
-    def leave(self, stops):
-        """Ask the peer to connect to another process, or say that the server stops."""
-        if self.state == OPEN:
-            self.close(1001, "the server stops") if stops else self.close(1012, "the service restarts")
+    def say_farewell(self):
+        """Close the WebSocket if the server has asked for the end of all."""
+        farewell = self.connection.server.farewell
+        if farewell is not None and self.state == OPEN:
+            self.close(*farewell)
 
     def returned(self):
         if self.state == OPEN:

@@ -7,13 +7,18 @@
 //
 //   - A body never has more bytes than its Content-Length: the rest would begin the next client's answer. A body with fewer
 //     bytes ends the connection, for the next answer would complete it.
+//   - An answer that is complete has been ended, so that the next client does not wait for `end()`. Until then the last byte
+//     of a declared length is held back. A head without a body that leaves before `end()` says `Connection: close`.
+//   - A buffer that shrinks before its bytes have left ends the connection.
 //   - The application cannot write to the socket, which carries the answers of all clients. A write ends the connection.
 //   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
 //     the application makes itself, or a request that it sends over the socket, ends the connection.
+//   - Bytes that the application puts into the socket would be a request. They end the connection.
 //   - An application that reads the socket would read the next client's request. The connection ends with the present answer.
 //   - The application cannot pause the socket: `request.pause()` pauses its own request. When it ends the socket, the
 //     connection is closed at once, before another request comes.
 //   - Timeouts of a request end with its answer: the socket has again the timeout that it had as a new connection.
+//   - A cork that the application puts on the socket ends with the turn of the event loop, and the listeners of Node stay.
 //
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
 
@@ -22,14 +27,24 @@ const { IncomingMessage, OutgoingMessage, ServerResponse } = require('http');
 
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
+const CLOSING = Symbol('reads no further request');
 const SENT = Symbol('bytes of the body');
+const HELD = Symbol('the last byte of the body, before the end');
 const ANSWERED = Symbol('has its response');
 const TIMEOUT = Symbol('the timeout of the connection');
 const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
+const LASTING = new Set(['data', 'end', 'close', 'drain']);
+const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$)/; // names of listeners
+const SHRANK = 'shrank a buffer that is on its way to';
 const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeInformation'];
+const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)(?=\r\n)/gi;
+
+// Since version 22 a corked response keeps its chunks itself, and its `end` sends them behind the end of the body.
+const HAS_CHUNKS = Object.getOwnPropertySymbols(new OutgoingMessage()).some(({ description }) => description === 'kChunkedBuffer');
 
 let isAnswering = false; // a response writes to its socket
+let ending = null; // the response whose `end` is in progress
 
 // A client request has these methods, too. Only those of a response may write to a socket that is kept.
 const { _writeRaw, _flushOutput, _send } = OutgoingMessage.prototype;
@@ -92,12 +107,17 @@ ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
   if (socket[KEPT] === true) settle(socket);
 };
 
-// Takes back the timeouts that a request has set.
+// Takes back the timeouts that a request has set, and gives back the listeners that it has removed.
 function settle(socket) {
   if ((socket.timeout || 0) !== socket[TIMEOUT]) socket.setTimeout(socket[TIMEOUT]);
-  if (socket.listenerCount('timeout') === socket[LISTENERS].length) return;
-  for (const listener of socket.rawListeners('timeout')) {
-    if (!socket[LISTENERS].includes(listener)) socket.removeListener('timeout', listener);
+  const lasting = socket[LISTENERS];
+  const present = socket.rawListeners('timeout');
+  if (present.length === lasting.length && present.every((listener, at) => listener === lasting[at])) return;
+  for (const listener of present) {
+    if (!lasting.includes(listener)) socket.removeListener('timeout', listener);
+  }
+  for (const listener of lasting) {
+    if (!present.includes(listener) && OF_NODE.test(listener.name)) socket.on('timeout', listener);
   }
 }
 
@@ -127,18 +147,32 @@ function decode(message, text, encoding) {
   return data;
 }
 
+// The next client would wait for the end of an answer that is complete with its head.
+function sayLast(message) {
+  message._last = true;
+  message._header = message._header.replace(PERSISTENCE, '').slice(0, -2) + 'Connection: close\r\n\r\n';
+}
+
 ServerResponse.prototype._send = function send(data, encoding, callback, size) {
   if (encoding && encoding !== 'utf8' && encoding !== 'latin1' && typeof data === 'string' && /^(base64|base64url|hex)$/i.test(encoding)) {
     data = decode(this, data, encoding);
     encoding = undefined;
     size = data.length;
   }
+  const isEnding = ending === this;
+  if (!isEnding && !this._headerSent && this._header && isKept(this) && (!this._hasBody || declaredOf(this) === 0)) sayLast(this);
   const declared = data.length > 0 ? declaredOf(this) : undefined;
   if (declared === undefined) return _send.call(this, data, encoding, callback, size);
   const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.byteLength;
   const sent = this[SENT] || 0;
-  if (sent + bytes > declared) {
-    data = (typeof data === 'string' ? Buffer.from(data, encoding) : data).subarray(0, declared - sent);
+  const room = Math.max(0, declared - sent);
+  const isHeld = !isEnding && room > 0 && bytes >= room;
+  if (bytes > room || isHeld) {
+    data = (typeof data === 'string' ? Buffer.from(data, encoding) : data).subarray(0, room);
+    if (isHeld) {
+      this[HELD] = Buffer.from(data.subarray(room - 1));
+      data = data.subarray(0, room - 1);
+    }
     this[SENT] = declared;
     return _send.call(this, data, encoding, callback, data.length);
   }
@@ -146,12 +180,33 @@ ServerResponse.prototype._send = function send(data, encoding, callback, size) {
   return _send.call(this, data, encoding, callback, size);
 };
 
+ServerResponse.prototype.end = function end(...args) {
+  const before = ending;
+  const held = this[HELD];
+  ending = this;
+  try {
+    if (HAS_CHUNKS && !this.finished && isKept(this)) {
+      for (let corks = this.writableCorked; corks > 0; corks--) OutgoingMessage.prototype.uncork.call(this);
+    }
+    if (held && !this.finished) {
+      if (this.socket) this.socket.cork(); // `end` uncorks it
+      this[HELD] = undefined;
+      _send.call(this, held);
+    }
+    return OutgoingMessage.prototype.end.apply(this, args);
+  } finally {
+    ending = before;
+    if (held && !this.finished) this.destroy(); // `end` has thrown, and the answer is complete
+  }
+};
+
 ServerResponse.prototype._finish = function finish() {
   const { socket } = this;
   const declared = declaredOf(this);
   _finish.call(this);
   if (!socket || socket[KEPT] !== true) return;
-  if (socket[LAST] || this[LAST] || (declared !== undefined && (this[SENT] || 0) < declared)) socket.destroySoon();
+  const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
+  if (socket[LAST] || this[LAST] || isShort) closeSoon(socket);
 };
 
 function close(socket, what) {
@@ -161,11 +216,106 @@ function close(socket, what) {
   socket.destroy();
 }
 
+// Closes a socket as soon as the bytes of its answer have left. The next request can come a moment before that.
+function closeSoon(socket) {
+  socket[CLOSING] = true;
+  socket.destroySoon();
+}
+
 function endWithAnswer(socket) {
   const answer = socket._httpMessage;
   if (!answer) return close(socket, 'reads');
+  if (answer.finished) return closeSoon(socket); // `_finish` has run
   socket[LAST] = true;
   if (!answer.headersSent) answer.shouldKeepAlive = false;
+  return undefined;
+}
+
+// A buffer that waits for its turn may shrink: the application transfers it to another thread, or resizes it. The head has
+// declared its length already, and the next answer would complete the body. The stream has counted the lengths, too.
+function guardLengths(socket) {
+  const { _write, _writev } = socket;
+  socket._write = function writeWhole(data, encoding, callback) {
+    if (data.length !== this._writableState.length && this[KEPT] === true) return close(this, SHRANK);
+    return _write.call(this, data, encoding, callback);
+  };
+  if (typeof _writev !== 'function') return;
+  socket._writev = function writeAllWhole(parts, callback) {
+    let length = 0;
+    for (const { chunk } of parts) length += chunk.length;
+    if (length !== this._writableState.length && this[KEPT] === true) return close(this, SHRANK);
+    return _writev.call(this, parts, callback);
+  };
+}
+
+// Node's parser reads the connection itself, unless a listener for its data was added. Bytes that come by the stream are the
+// application's then. They would be one more request, whose answer the next client gets.
+function isForged(socket) {
+  return socket[KEPT] === true && Boolean(socket.parser) && socket.parser._consumed === true;
+}
+
+function guardInput(socket) {
+  const { push, unshift, emit } = socket;
+  const guarded = (method) => function putOwnBytes(data, encoding) {
+    if (data !== null && this[CLOSING] === true) return false;
+    if (data === null || !isForged(this)) return method.call(this, data, encoding);
+    close(this, 'put bytes into');
+    return false;
+  };
+  socket.push = guarded(push);
+  socket.unshift = guarded(unshift);
+  socket.emit = function emitOwnEvent(event, ...args) {
+    // Node would fail at the next request after a 'close', and would answer it after an 'error'. It emits both after the end.
+    const isEnd = (event === 'close' || event === 'error') && !this.destroyed && this[KEPT] === true;
+    if (!isEnd && (event !== 'data' || !isForged(this))) return emit.call(this, event, ...args);
+    close(this, 'emitted an event of');
+    return false;
+  };
+}
+
+// The next answer would wait for the end of a cork, or have its strings encoded as the application likes it.
+function guardCork(socket) {
+  const { cork, setDefaultEncoding } = socket;
+  socket.cork = function corkOfTurn() {
+    if (isAnswering || this[KEPT] !== true) return cork.call(this);
+    const answer = this._httpMessage;
+    if (!answer || answer.finished) return undefined;
+    cork.call(this);
+    if (ending !== answer) process.nextTick(uncork, this); // `end` uncorks
+    return undefined;
+  };
+  socket.setDefaultEncoding = function setEncodingOfOwn(encoding) {
+    return this[KEPT] === true ? this : setDefaultEncoding.call(this, encoding);
+  };
+}
+
+function uncork(socket) {
+  socket.uncork();
+}
+
+// Without its listeners a connection would get no further request, and no answer would go on after a full buffer.
+function guardListeners(socket) {
+  const { removeListener, removeAllListeners } = socket;
+  const lasting = new Set();
+  for (const event of socket.eventNames()) {
+    if (event !== 'timeout') socket.rawListeners(event).forEach((listener) => lasting.add(listener)); // `settle` gives these back
+  }
+  socket.removeListener = function removeOther(event, listener) {
+    // Node removes them for an upgrade.
+    const isLasting = LASTING.has(event) && lasting.has(listener) && this[KEPT] === true && OF_NODE.test(listener.name);
+    if (isLasting && !(this.parser && this.parser.incoming && this.parser.incoming.upgrade)) return this;
+    return removeListener.call(this, event, listener);
+  };
+  socket.off = socket.removeListener;
+  socket.removeAllListeners = function removeOthers(...events) {
+    if (this[KEPT] !== true) return removeAllListeners.apply(this, events);
+    for (const event of events.length > 0 ? events : this.eventNames()) {
+      for (const listener of this.rawListeners(event)) {
+        if (!lasting.has(listener)) removeListener.call(this, event, listener);
+      }
+    }
+    return this;
+  };
 }
 
 // Guards a connection to the server. Node has prepared the socket for HTTP, and the application may have wrapped its methods.
@@ -197,6 +347,10 @@ function guard(socket) {
   socket.pause = function pauseOfNode() {
     return this._paused || this[KEPT] !== true ? pause.call(this) : this;
   };
+  guardCork(socket);
+  guardListeners(socket);
+  guardInput(socket);
+  guardLengths(socket);
   for (const name of ['on', 'addListener', 'prependListener']) {
     const add = socket[name];
     socket[name] = function addAndNote(event, listener) {

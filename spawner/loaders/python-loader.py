@@ -6,9 +6,9 @@ standard error. Like every loader it takes four steps:
   1. handshake  `!> I have control 1.0`; the server answers with `key: value` lines and an empty line.
   2. load       the startup file, which must define a callable `application` or `app`.
   3. ready      listen on Unix sockets and send their addresses: `!> Ready`, `!> socket: …`, `!> `.
-  4. serve      until standard input is readable: a byte and end of file both ask the process to leave. It finishes
-                running requests first. SIGTERM ends it at once. SIGQUIT writes the backtrace of each thread to standard
-                error, and the process goes on.
+  4. serve      until standard input is readable: a byte and end of file both ask the process to leave. (Two bytes only ask
+                asgi-server.py to end its WebSockets.) It finishes running requests first. SIGTERM ends it at once. SIGQUIT
+                writes the backtrace of each thread to standard error, and the process goes on.
 
 If a step before 3 fails, the loader sends `!> Error` and a text, and exits with code 1.
 
@@ -37,7 +37,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("application", "app")
 # The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
 SERVERS = {
-    "wsgi": ("wsgi-server",),
+    "wsgi": ("wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
     "asgi": ("asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
 }
 
@@ -200,13 +200,14 @@ class Channel:
         listener.setblocking(False)
         return listener
 
-    def ready(self):
-        """Announce the sockets. From here on the process serves requests, and `control` asks it to leave."""
+    def ready(self, **facts):
+        """Announce the sockets and facts. From here on the process serves requests, and `control` asks it to leave."""
         # Descriptor 0 now carries the shutdown byte. A child that reads its standard input must not consume it.
         self.control = os.dup(0)
         with open(os.devnull, "rb") as null:
             os.dup2(null.fileno(), 0)
         lines = "".join(f"!> socket: {name};unix:{path};{protocol};{concurrency}\n" for name, path, protocol, concurrency in self.sockets)
+        lines += "".join(f"!> {name}: {value}\n" for name, value in facts.items())
         self.say(f"!> Ready\n{lines}!> pid: {self.pid}\n!> \n")
 
     def is_own_process(self):

@@ -86,10 +86,8 @@ module Cabrank
     end
   end
 
-  # `rack.input` of a request without a body. It has no state, so that all requests share it.
-  module NoInput
-    module_function
-
+  # `rack.input` of a request without a body. Each request has its own, because the application may add to it.
+  class NoInput
     def read(length = nil, buffer = nil)
       buffer&.clear
       length.nil? || length.zero? ? buffer || String.new : nil

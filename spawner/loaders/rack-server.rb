@@ -615,7 +615,7 @@ module Cabrank
     def input_of(kept, data, size)
       behind = data.bytesize - size
       if behind >= 4 && data.end_with?(Kept::END_OF_REQUEST)
-        return NoInput if behind == 4
+        return NoInput.new if behind == 4
         # One frame with the whole body.
         if behind > 8 && data.byteslice(size, 4).unpack1("N") == behind - 8
           return WholeInput.new(data.byteslice(size + 4, behind - 8))

@@ -70,6 +70,10 @@ impl Loader {
 const PYTHON: Loader = Loader {
     files: &[
         ("python-loader.py", include_str!("../loaders/python-loader.py")),
+        ("wsgi-request.py", include_str!("../loaders/wsgi-request.py")),
+        ("wsgi-answer.py", include_str!("../loaders/wsgi-answer.py")),
+        ("wsgi-session.py", include_str!("../loaders/wsgi-session.py")),
+        ("wsgi-kept.py", include_str!("../loaders/wsgi-kept.py")),
         ("wsgi-server.py", include_str!("../loaders/wsgi-server.py")),
         ("asgi-request.py", include_str!("../loaders/asgi-request.py")),
         ("asgi-websocket.py", include_str!("../loaders/asgi-websocket.py")),

@@ -1,7 +1,8 @@
 //! The time that processes have to leave.
 //!
 //! A process drains from the moment when the pool detaches it. Its requests, its background work and its own end have one
-//! deadline: the time of a drain later, or the end of the program's stop, if that comes first.
+//! deadline. It is the time of a drain later, or the end of the program's stop, if that comes first. SIGKILL comes at the
+//! deadline. A backtrace and SIGTERM come before it, in the [`Last`] part of the time.
 
 use cabrank::application_pool::Identifier;
 use std::collections::HashMap;
@@ -11,6 +12,8 @@ use tokio::sync::Notify;
 
 /// The time of a drain, unless the program sets another one.
 const DRAIN_TIME: Duration = Duration::from_secs(60);
+/// The shortest and the longest last part of the time to leave, which is a tenth of it otherwise.
+const LAST: [Duration; 2] = [Duration::from_secs(1), Duration::from_millis(2500)];
 
 /// The ends of processes and of their requests, as far as the others need to know them.
 #[derive(Debug)]
@@ -25,6 +28,24 @@ struct State {
     drain_time: Duration,
     stop: Option<Stop>,
     drains: HashMap<Identifier, Instant>,
+}
+
+/// The last part of the time that a process has to leave: when signals reach a process that is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Last {
+    pub(crate) backtrace: Instant,
+    pub(crate) term: Instant,
+    /// The deadline.
+    pub(crate) kill: Instant,
+}
+
+impl Last {
+    /// Returns the last part of the time from `begun` to `by`.
+    fn of(begun: Instant, by: Instant) -> Last {
+        let whole = by.saturating_duration_since(begun);
+        let last = (whole / 10).clamp(LAST[0], LAST[1]).min(whole / 2);
+        Last { backtrace: by - last, term: by - last * 4 / 5, kill: by }
+    }
 }
 
 /// The end of the program.
@@ -83,37 +104,49 @@ impl Leaving {
         self.changed.notify_waiters();
     }
 
-    /// Returns the time when a process must be gone; `None`: it need not leave.
-    pub(crate) fn deadline(&self, process: Identifier) -> Option<Instant> {
+    /// Returns the last part of the time that a process has; `None`: it need not leave.
+    pub(crate) fn last(&self, process: Identifier) -> Option<Last> {
         let state = self.state();
-        let drained = state.drains.get(&process).map(|since| *since + state.drain_time);
-        drained.into_iter().chain(state.stop.map(|stop| stop.by)).min()
+        let since = state.drains.get(&process);
+        let drained = since.map(|since| Last::of(*since, *since + state.drain_time));
+        let stopped = state.stop.map(|stop| Last::of(stop.begun, stop.by));
+        drained.into_iter().chain(stopped).min_by_key(|last| last.kill)
     }
 
-    /// Waits until the program should have stopped.
-    pub(crate) async fn overdue_at_stop(&self) {
+    /// Waits until a process is to get one of the last signals.
+    pub(crate) async fn until(&self, process: Identifier, signal: impl Fn(Last) -> Instant) {
         loop {
             let changed = self.changed.notified();
-            let stop = self.state().stop;
-            match stop {
-                Some(stop) => return tokio::time::sleep_until(stop.by.into()).await,
-                None => changed.await,
-            }
-        }
-    }
-
-    /// Waits until a process should have been gone.
-    pub(crate) async fn overdue(&self, process: Identifier) {
-        loop {
-            let changed = self.changed.notified();
-            let Some(deadline) = self.deadline(process) else {
+            let Some(last) = self.last(process) else {
                 changed.await;
                 continue;
             };
             tokio::select! {
-                () = tokio::time::sleep_until(deadline.into()) => return,
+                () = tokio::time::sleep_until(signal(last).into()) => return,
                 () = changed => {}
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_part_ends_at_the_deadline_and_is_a_tenth_of_the_time() {
+        let begun = Instant::now();
+        for (whole, backtrace, term) in [
+            (60_000, 2500, 2000),
+            (20_000, 2000, 1600),
+            (4000, 1000, 800),
+            (200, 100, 80),
+            (0, 0, 0),
+        ] {
+            let by = begun + Duration::from_millis(whole);
+            let before = |left| by - Duration::from_millis(left);
+            let last = Last { backtrace: before(backtrace), term: before(term), kill: by };
+            assert_eq!(Last::of(begun, by), last, "{whole}");
         }
     }
 }

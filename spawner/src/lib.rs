@@ -119,8 +119,9 @@
 //! 3. It executes the interpreter with the loader.
 //!
 //! Afterwards a task waits for the end of the process, and reports an unexpected one to the pool by the [`Link`]. A
-//! process that is asked to leave gets 5 seconds, then SIGTERM, and 5 seconds later SIGKILL. If the program is killed, its
-//! reaper kills what is left.
+//! process that is to leave has the time of [`Connections::set_drain_time`](connections::Connections::set_drain_time), or until
+//! [`Connections::stop_by`](connections::Connections::stop_by). In the last tenth of it SIGQUIT asks the loader for a backtrace,
+//! and SIGTERM follows. SIGKILL comes at the end. If the program is killed, its reaper kills what is left.
 
 pub mod app_type;
 mod backends;

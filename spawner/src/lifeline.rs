@@ -16,11 +16,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The time for the backtrace of a process that has not left in time.
-const BACKTRACE: Duration = Duration::from_millis(500);
-/// The time between the last SIGTERM and SIGKILL.
-const LAST: Duration = Duration::from_secs(2);
-
 /// Waits for the end of a process.
 ///
 /// Each process has one thread that waits for its end. tokio can watch a pidfd, but only by an `unsafe`
@@ -53,15 +48,21 @@ pub(crate) async fn hold(
     reports: Arc<Reports>,
     children: Arc<Children>,
 ) {
-    let expected = tokio::select! {
+    let end = tokio::select! {
         biased;
         // A process that was asked to leave may have ended already.
-        () = info.leave.notified() => true,
-        () = exit.done() => false,
-        // The program stops, and the process has requests still.
-        () = info.connections.leaving.overdue_at_stop() => true,
+        () = info.leave.notified() => Some(Farewell::Asked(Instant::now())),
+        () = exit.done() => None,
+        // The process is to leave, and has requests still.
+        () = info.connections.leaving.until(info.endpoint.identifier, |last| last.backtrace) => {
+            Some(Farewell::Busy)
+        }
     };
-    let was_signalled = expected && end_process(&mut exit, &info).await;
+    let expected = end.is_some();
+    let was_signalled = match end {
+        Some(farewell) => end_process(&mut exit, &info, farewell).await,
+        None => false,
+    };
     // The pool forgets the process before its connections are refused. Otherwise a request could find it in the pool, and
     // the pool would take the refusal for a failed start.
     if !expected {
@@ -89,10 +90,19 @@ pub(crate) async fn hold(
     }
 }
 
-/// Waits until a process that was asked to leave ends. Returns whether a signal was necessary.
+/// Why a process is to end.
+#[derive(Clone, Copy, Debug)]
+enum Farewell {
+    /// It was asked to leave then.
+    Asked(Instant),
+    /// Its time is over, and its requests are not.
+    Busy,
+}
+
+/// Waits until a process that is to leave ends. Returns whether a signal was necessary.
 ///
-/// Until its deadline the process may finish what it does: a task in the background, a thread, a hook.
-async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
+/// Until the last part of its time the process may finish what it does: a task in the background, a thread, a hook.
+async fn end_process(exit: &mut Exit, info: &AppInfo, farewell: Farewell) -> bool {
     let (pid, process, leaving) = (info.pid, info.endpoint.identifier, &info.connections.leaving);
     leaving.drains(process);
     let has_loader = info.control.is_some();
@@ -103,28 +113,41 @@ async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
     tokio::select! {
         biased;
         () = exit.done() => return !has_loader,
-        () = leaving.overdue(process) => {}
+        () = leaving.until(process, |last| last.backtrace) => {}
     }
-    // A process that has a request at the end of a stop drains only now, but was to leave all the time.
-    let since = leaving.leaves_since(process).map_or(Duration::ZERO, |since| since.elapsed());
+    let why = match farewell {
+        Farewell::Asked(at) => {
+            format!("It was asked to leave {:.1} s ago", at.elapsed().as_secs_f64())
+        }
+        Farewell::Busy => {
+            let since = leaving.leaves_since(process).map_or(Duration::ZERO, |at| at.elapsed());
+            format!(
+                "Its requests have gone on for {:.1} s since it was to leave",
+                since.as_secs_f64()
+            )
+        }
+    };
     tracing::warn!(
         pid,
-        "App {pid} does not exit: killing it. Its work has gone on for {:.1} s since the process was to leave \
-         (--drain-timeout, and --shutdown-timeout at a stop)",
-        since.as_secs_f64()
+        "App {pid} does not exit: killing it. {why} (--drain-timeout, and --shutdown-timeout at a stop)"
     );
     if has_loader {
         // The loaders write what the process does on its log.
         info.leader.signal(Signal::QUIT);
-        if tokio::time::timeout(BACKTRACE, exit.done()).await.is_ok() {
-            return true;
-        }
+    }
+    tokio::select! {
+        biased;
+        () = exit.done() => return true,
+        () = leaving.until(process, |last| last.term) => {}
     }
     info.leader.signal_group(Signal::TERM);
-    if tokio::time::timeout(LAST, exit.done()).await.is_err() {
-        info.leader.signal_group(Signal::KILL);
-        exit.done().await;
+    tokio::select! {
+        biased;
+        () = exit.done() => return true,
+        () = leaving.until(process, |last| last.kill) => {}
     }
+    info.leader.signal_group(Signal::KILL);
+    exit.done().await;
     true
 }
 
@@ -133,14 +156,12 @@ async fn end_process(exit: &mut Exit, info: &AppInfo) -> bool {
 /// A signal ends a shell at once. The server that it has started may need longer.
 async fn await_group(info: &AppInfo) {
     let (group, process) = (info.pid, info.endpoint.identifier);
-    let last = Instant::now() + LAST;
     let mut pause = Duration::from_millis(5);
     loop {
         let look = tokio::task::spawn_blocking(move || listening::members(group)).await;
-        let deadline = info.connections.leaving.deadline(process).unwrap_or(last).max(last);
-        if look.is_ok_and(|members| members.is_ok_and(|members| members.is_empty()))
-            || Instant::now() > deadline
-        {
+        let is_over =
+            info.connections.leaving.last(process).is_none_or(|last| last.kill <= Instant::now());
+        if is_over || look.is_ok_and(|members| members.is_ok_and(|members| members.is_empty())) {
             return;
         }
         tokio::time::sleep(pause).await;
@@ -153,5 +174,61 @@ pub(crate) fn described(status: io::Result<ExitStatus>) -> String {
     match status {
         Ok(status) => status.to_string(),
         Err(e) => format!("exit status unknown: {e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connections::{Connections, IdleEnd};
+    use crate::handshake::{Address, Protocol};
+    use crate::process_group::Leader;
+    use cabrank::application_pool::Identifier;
+    use std::io::Read;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    use tokio::runtime::Handle;
+
+    /// The process ignores each signal that it can ignore. tokio's clock moves only while all tasks wait for a time.
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_ignores_signals_is_killed_at_the_deadline() {
+        for has_loader in [true, false] {
+            let mut command = Command::new("sh");
+            command.args(["-c", "trap '' TERM QUIT; echo ready; while :; do sleep 1; done"]);
+            let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+            let leader = Arc::new(Leader::of_child(&child));
+            let connections = Connections::new(Handle::current(), 1).unwrap();
+            let (identifier, at) = (Identifier::from_u64(1), Address::Unix("/nowhere".into()));
+            let endpoint = connections.endpoint(identifier, at, IdleEnd::Server);
+            let (ours, _theirs) = tokio::net::UnixStream::pair().unwrap();
+            let info = AppInfo {
+                control: has_loader.then(|| ours.into_split().1),
+                ..AppInfo::new(
+                    Arc::clone(&leader),
+                    endpoint,
+                    Protocol::HttpSession,
+                    0,
+                    String::new(),
+                    connections,
+                )
+            };
+            let (ended, exit) = oneshot::channel();
+            let watched = Arc::clone(&leader);
+            std::thread::spawn(move || {
+                watched.await_end();
+                let _ = ended.send(());
+            });
+            let begun = tokio::time::Instant::now();
+            let limit = Duration::from_secs(60);
+            // The notes of drains have the true time.
+            info.connections.set_drain_time(60 * limit);
+            info.connections.stop_by(begun.into_std() + limit);
+            let farewell = Farewell::Asked(begun.into_std());
+            assert!(end_process(&mut Exit(exit), &info, farewell).await);
+            let took = begun.elapsed();
+            assert!(limit <= took && took < limit + Duration::from_secs(1), "{took:?}");
+            assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+        }
     }
 }

@@ -44,6 +44,8 @@ pub struct AppInfo {
     /// The server's end of the socketpair that is a loader's standard input. The process exits when this end
     /// closes, even if the server was killed. `None`: a process without a loader, which a signal asks to leave.
     pub(crate) control: Option<OwnedWriteHalf>,
+    /// Whether its loader ends its WebSockets when it is asked to. False once it was asked.
+    pub(crate) ends_websockets: AtomicBool,
     /// Whether it has been given a session.
     pub(crate) had_session: AtomicBool,
     /// Whether it has answered a request.
@@ -131,10 +133,25 @@ impl AppInfo {
             password,
             held: None,
             control: None,
+            ends_websockets: false.into(),
             had_session: false.into(),
             has_answered: false.into(),
             leave: Notify::new(),
             connections,
+        }
+    }
+
+    /// Asks the process to end its WebSockets. Its other requests go on.
+    ///
+    /// A process whose loader does not know the request ends its upgraded connections when it leaves. Only the first call
+    /// has an effect: the loader also ends WebSockets that it accepts later.
+    pub fn end_websockets(&self) {
+        if let Some(control) = &self.control
+            && self.ends_websockets.swap(false, Ordering::Relaxed)
+        {
+            let why: &[u8] = if self.connections.leaving.is_stopping() { b"g" } else { b"r" };
+            // A process that has ended already takes no byte.
+            let _ = control.try_write(why);
         }
     }
 

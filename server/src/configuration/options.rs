@@ -106,8 +106,8 @@ options! {
             "Send a request to another process if its process has died, where that is safe",
             no "Never send a request to a second process";
         underscores_in_headers: bool = Is("false"), "BOOL",
-            "Pass header fields on that have `_` in their names. To Ruby and Python, X_Y would look like X-Y, which a proxy may \
-             have checked; if both come, only X-Y is passed on";
+            "Pass header fields on that have `_` in their names. To Rack and WSGI, X_Y would look like X-Y, which a proxy may \
+             have checked; if both come, they get only X-Y. ASGI and Node get both, under their own names";
     }
     Server Limits {
         max_connections: Option<AtLeastOne> = By("by the limit of open files"), "N",
@@ -130,9 +130,12 @@ options! {
             "The longest pause of a client that sends or receives a body; 0: no limit";
         drain_timeout: Option<Seconds> = By("as --shutdown-timeout"), "SECONDS",
             "The time that a process has to leave at a restart, with its requests and its work in the background. Upgraded \
-             connections have half of it, and at most 30 s";
+             connections have half of it, and at most 30 s. In the last tenth (1 s to 2.5 s) a process that is left gets \
+             SIGQUIT and SIGTERM, and at the end SIGKILL";
         shutdown_timeout: Seconds = Is("60"), "SECONDS",
-            "The time that a shutdown gives to open requests, to work in the background, and to processes to leave";
+            "The time that a shutdown gives to open requests, to work in the background, and to processes to leave. After \
+             half of it, a request without a process is refused, and each process leaves as soon as it has no request. It ends \
+             with the same signals as --drain-timeout";
     }
     Server Logs {
         app_output: bool = Is("true"), "BOOL", "Log the lines that the application prints, at every level";

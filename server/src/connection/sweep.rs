@@ -4,6 +4,10 @@
 //! second, and wakes the connections whose time has come. A request therefore sets no timer of the runtime.
 //! The connection compares the times itself: a wake-up only makes it look.
 //!
+//! The clock counts sweeps. A sweep that comes late, because the server was stopped or had no processor, moves it by one
+//! pause as any other. So the time in which the server did not run counts against neither clients nor processes. Before
+//! each sweep the runtime looks at the sockets: bytes that came in that time are read before the clock is.
+//!
 //! The table also lists the idle connections, the oldest first: they close first when descriptors run out. A connection
 //! that owes the head of a request closes before one that has finished a request. Before both closes a connection that
 //! has its last answer, and whose client need not send anything more.
@@ -13,13 +17,13 @@ use cabrank_spawner::connections::Connections;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Context;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 const NEVER: u64 = u64::MAX;
 const NONE: usize = usize::MAX;
 
-/// A point in time, in milliseconds since the sweep began.
+/// A point in time, in milliseconds of sweeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tick(u64);
 
@@ -33,7 +37,6 @@ impl Tick {
 /// The connections of one core, and the time.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    begun: Instant,
     /// The time of the last sweep.
     now: AtomicU64,
     pause: Duration,
@@ -89,7 +92,6 @@ impl Sweep {
         let idle = [List { oldest: NONE, newest: NONE }; 3];
         let table = Table { entries: Vec::new(), free: Vec::new(), idle };
         Sweep {
-            begun: Instant::now(),
             now: AtomicU64::new(0),
             pause,
             is_closing: AtomicBool::new(false),
@@ -110,12 +112,19 @@ impl Sweep {
                 self.filled.notified().await;
             }
             tokio::time::sleep(self.pause).await;
+            // The runtime asks the kernel about the sockets, and polls the tasks that it has found ready. A runtime that
+            // was stopped looks at its timers first.
+            tokio::task::yield_now().await;
             self.turn();
         }
     }
 
     fn turn(&self) {
-        self.wake_due(self.set_time());
+        let pause = u64::try_from(self.pause.as_millis()).unwrap_or(NEVER);
+        // Only the sweep moves the clock.
+        let now = self.now.load(Ordering::Relaxed).saturating_add(pause);
+        self.now.store(now, Ordering::Relaxed);
+        self.wake_due(now);
     }
 
     fn wake_due(&self, now: u64) {
@@ -126,12 +135,6 @@ impl Sweep {
         };
         // A waker is code of the runtime, so it runs without the lock.
         due.iter().for_each(|slot| slot.waker.wake());
-    }
-
-    fn set_time(&self) -> u64 {
-        let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(NEVER);
-        self.now.store(now, Ordering::Relaxed);
-        now
     }
 
     /// Sets the time of the last sweep, for tests.
@@ -179,7 +182,6 @@ impl Sweep {
         let index = table.add(Arc::clone(&slot));
         drop(table);
         if was_empty {
-            self.set_time();
             self.filled.notify_one();
         }
         Watch { sweep: Arc::clone(self), slot, index }
@@ -359,5 +361,23 @@ mod tests {
         assert!(!watch.has_passed(Duration::from_millis(30), begun));
         sweep.now.store(begun.0 + 40, Ordering::Relaxed);
         assert!(watch.has_passed(Duration::from_millis(30), begun));
+    }
+
+    /// The server was stopped by SIGSTOP for longer than all of its limits.
+    #[tokio::test(start_paused = true)]
+    async fn a_sweep_that_comes_late_moves_the_clock_by_one_pause() {
+        let sweep = Arc::new(Sweep::new(Duration::from_secs(1)));
+        let watch = sweep.watch();
+        let begun = watch.now();
+        let running = Arc::clone(&sweep);
+        tokio::spawn(async move { running.run().await });
+        tokio::task::yield_now().await;
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(watch.now().since(begun), Duration::from_secs(1));
+        assert!(!watch.has_passed(Duration::from_secs(1), begun));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(watch.now().since(begun), Duration::from_secs(2));
+        assert!(watch.has_passed(Duration::from_secs(1), begun));
     }
 }

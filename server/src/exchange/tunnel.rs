@@ -1,8 +1,9 @@
 //! The connection between client and application after an upgrade to another protocol, such as WebSocket.
 //!
-//! A tunnel holds its session until the server stops, or until its process has been leaving for a time. Then it gives
-//! the session up, so that the pool asks the process to leave, and goes on: the application may say farewell (WebSocket:
-//! close code 1012). So a tunnel ends with its process, within the process's own time to leave.
+//! A tunnel holds its session until the server stops, or until its process has been leaving for a time. Then it asks the
+//! process to end its WebSockets, which the loader of ASGI does at once (close codes 1001 and 1012). It also gives the
+//! session up, so that the pool asks the process to leave as soon as its other requests have ended. The tunnel goes on:
+//! the application may say farewell. So a tunnel ends with its process at the latest, within the process's own time to leave.
 
 use crate::connection::core::Bytes;
 use crate::connection::input::Input;
@@ -89,7 +90,8 @@ impl Tunnel {
         record: &mut Record<'_>,
     ) -> Poll<io::Result<()>> {
         client.watch.register(cx);
-        if client.is_closing() || self.is_overdue(client) {
+        if self.hold.is_some() && (client.is_closing() || self.is_overdue(client)) {
+            self.process.end_websockets();
             self.hold = None;
         }
         // A client that fails is gone. An application that fails may have sent its last bytes before.
@@ -123,7 +125,7 @@ impl Tunnel {
     /// Returns whether the process has been leaving for too long.
     fn is_overdue(&mut self, client: &Connection) -> bool {
         let endpoint = &self.process.endpoint;
-        if self.hold.is_none() || !self.process.connections.is_draining(endpoint.identifier) {
+        if !self.process.connections.is_draining(endpoint.identifier) {
             return false;
         }
         let since = *self.drains.get_or_insert(client.watch.now());

@@ -2,6 +2,10 @@
 //!
 //! The server binds the port, boots the application and serves. To shut down, it stops accepting, finishes
 //! requests, ends the processes and removes its directory. A failure before serving cleans up the same way.
+//!
+//! A shutdown has one deadline. After half of the time the server closes the pool, even if requests are open. Otherwise a
+//! client that does not end its body would take the time from processes. Requests that have a process go on until the last
+//! signals.
 
 use crate::admin;
 use crate::admin::administered::Administered;
@@ -24,15 +28,14 @@ use cabrank::ApplicationPool;
 use cabrank::application_pool::{Event, GetError};
 use cabrank_spawner::{Helper, Link, Pool, Supervisor};
 use std::net::TcpListener;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
 use tokio::runtime::Handle;
 
-/// How long the server waits for the last processes after the deadline.
-///
-/// It exceeds the time in which the lifeline ends a process that has not left by then.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long the server waits for processes that it has killed at the deadline.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time for processes to leave if the server has not served.
 const UNUSED: Duration = Duration::from_secs(5);
 /// How long the server waits for clients of upgraded connections, at least, after the processes have ended.
@@ -171,20 +174,23 @@ impl Server {
         drop(listener); // each acceptor has its own
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");
-        let deadline = Instant::now() + shutdown_timeout;
+        let half = Instant::now() + shutdown_timeout / 2;
+        let deadline = half + shutdown_timeout / 2;
         self.supervisor.connections().stop_by(deadline);
         acceptors.stop();
-        let finished = tokio::time::timeout_at(deadline.into(), acceptors.all_served());
-        tokio::select! {
-            finished = finished => if finished.is_err() {
-                tracing::warn!(
-                    "cutting off requests that are still open after {} s (--shutdown-timeout)",
-                    shutdown_timeout.as_secs_f64()
-                );
-            },
+        let finished = tokio::time::timeout_at(half.into(), acceptors.all_served());
+        let is_served = tokio::select! {
+            finished = finished => finished.is_ok(),
             () = signals.next() => return Err(self.end_at_once()),
+        };
+        if !is_served {
+            tracing::warn!(
+                "requests are open after {} s: those that have no process are refused, and processes leave (half of \
+                 --shutdown-timeout)",
+                (shutdown_timeout / 2).as_secs_f64()
+            );
         }
-        if !self.end(deadline, signals).await {
+        if !self.end_with_requests(&mut acceptors, deadline, signals).await {
             return Err(Failure::other("ended at once by a second signal."));
         }
         // Upgraded connections end with their processes. Their clients get the last bytes.
@@ -195,6 +201,38 @@ impl Server {
         }
         tracing::info!("shut down");
         Ok(())
+    }
+
+    /// Ends the processes, and waits for the rest of the requests. Returns false if a second signal cut it short.
+    async fn end_with_requests(
+        self,
+        acceptors: &mut Acceptors,
+        deadline: Instant,
+        signals: &mut Signals,
+    ) -> bool {
+        let shutdown_timeout = self.configuration.server.shutdown_timeout;
+        let mut served = pin!(async {
+            let served = tokio::time::timeout_at(deadline.into(), acceptors.all_served());
+            if served.await.is_err() {
+                tracing::warn!(
+                    "cutting off requests that are still open after {} s (--shutdown-timeout)",
+                    shutdown_timeout.as_secs_f64()
+                );
+            }
+        });
+        let ended = {
+            let mut end = pin!(self.end(deadline, signals));
+            tokio::select! {
+                ended = &mut end => ended,
+                () = &mut served => return end.await,
+            }
+        };
+        // The processes are gone. Clients take the rest of their answers.
+        ended
+            && tokio::select! {
+                () = served => true,
+                () = signals.next() => false,
+            }
     }
 
     /// Ends the processes and removes the directory. Returns false if a second signal cut it short.
@@ -208,9 +246,10 @@ impl Server {
         });
         let gone = async {
             let _ = close.await;
-            let last = deadline.max(Instant::now()) + EXIT_TIMEOUT;
-            if tokio::time::timeout_at(last.into(), self.supervisor.all_gone()).await.is_err() {
+            let all_gone = || self.supervisor.all_gone();
+            if tokio::time::timeout_at(deadline.into(), all_gone()).await.is_err() {
                 self.supervisor.kill_all();
+                let _ = tokio::time::timeout(EXIT_TIMEOUT, all_gone()).await;
             }
         };
         let graceful = tokio::select! {

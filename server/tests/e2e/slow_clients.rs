@@ -1,6 +1,6 @@
 //! Clients that are slow, or leave: a process is held only while it works.
 
-use crate::server::{HALF_CLOSE, Server, app, eventually, node, run, wsgi};
+use crate::server::{HALF_CLOSE, Server, Signal, app, eventually, node, run, wsgi};
 use cabrank_checks_harness::Client;
 use std::time::{Duration, Instant};
 
@@ -287,4 +287,48 @@ fn a_slow_head_of_the_proxy_protocol_is_ended() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(ended, "the server waits for ever");
+}
+
+/// SIGSTOP, a debugger and a suspended machine stop the server for longer than its limits. What comes meanwhile is in time.
+#[test]
+fn the_time_in_which_the_server_is_stopped_counts_against_no_client_and_no_process() {
+    let dir = wsgi(
+        "",
+        "while path == '/wait' and not os.path.exists('go'): time.sleep(0.01)\n\
+         return answer(len(environ['wsgi.input'].read()))",
+    );
+    let limits = [
+        "--max-request-time=3",
+        "--header-timeout=3",
+        "--client-timeout=3",
+        "--keep-alive-timeout=3",
+        "--max-pool-size=2",
+    ];
+    let server = Server::start(dir.path(), &limits);
+    let mut waiting = begin(&server, "/wait");
+    let mut head = server.client();
+    head.send(b"GET / HT").unwrap();
+    let mut body = server.client();
+    body.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab").unwrap();
+    let mut kept = server.client();
+    assert_eq!(kept.get("/").unwrap().status, 200);
+    eventually("the first request", || (active(&server) == 1).then_some(()));
+    let pids = server.pids();
+    server.signal(Signal::STOP);
+    head.send(b"TP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    body.send(b"cde").unwrap();
+    kept.ask("/").unwrap();
+    std::fs::write(dir.path().join("go"), "").unwrap();
+    std::thread::sleep(Duration::from_secs(6));
+    server.signal(Signal::CONT);
+    for (client, method, text) in [
+        (&mut waiting, "GET", "0"),
+        (&mut head, "GET", "0"),
+        (&mut body, "POST", "5"),
+        (&mut kept, "GET", "0"),
+    ] {
+        let reply = client.reply(method).unwrap();
+        assert_eq!((reply.status, reply.text().as_str()), (200, text));
+    }
+    assert_eq!(server.pids(), pids);
 }

@@ -75,6 +75,36 @@ class AsgiLoader(LoaderTest):
         return answer.status, answer.read()
 
 
+class AsgiAnswers(AsgiLoader):
+    """Starts applications of a few lines that answer by `answer`."""
+
+    ANSWER = """
+        import array, asyncio, multiprocessing, os, signal, sys, time
+        kept = {}
+        async def answer(send, body, **start):
+            await send({"type": "http.response.start", "status": 200, **start})
+            await send({"type": "http.response.body", "body": body})
+    """
+
+    def outliving(self, body, **options):
+        """Start an application whose coroutine `app` has this body. `answer(send, body)` is there, and a dictionary `kept`."""
+        lines = "".join(f"            {line}\n" for line in body.strip("\n").split("\n"))
+        return self.app(f"{self.ANSWER}    async def app(scope, receive, send):\n"
+                        f"            if scope['type'] == 'lifespan': return\n            path = scope['path']\n{lines}", **options)
+
+    def lines(self, loader, count):
+        return sorted(loader.lines.readline().decode().strip() for _ in range(count))
+
+    def read(self, answers):
+        """Return the body of the next answer of a connection."""
+        length = 0
+        while (line := answers.readline()) != b"\r\n":
+            self.assertTrue(line)
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split()[1])
+        return answers.read(length)
+
+
 @unittest.skipUnless(shutil.which("node"), "node is not installed")
 class NodeLoader(LoaderTest):
     command = ["node", os.path.join(LOADERS, "node-loader.js")]
@@ -92,3 +122,38 @@ class NodeLoader(LoaderTest):
         conn.request(method, path, body)
         answer = conn.getresponse()
         return answer.status, answer.read()
+
+    def raw(self, loader):
+        conn = loader.connect()
+        self.addCleanup(conn.close)
+        file = conn.makefile("rb")
+        self.addCleanup(file.close)
+        return conn, file
+
+    def send(self, conn, path, body=None, method=None, **fields):
+        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
+        method = method or ("GET" if body is None else "POST")
+        conn.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\n{lines}{length}\r\n".encode() + (body or b""))
+
+    def head(self, file):
+        """Return the head of an answer."""
+        text = b""
+        while not text.endswith(b"\r\n\r\n"):
+            line = file.readline()
+            self.assertTrue(line)
+            text += line
+        return text.decode()
+
+    def read(self, file, size):
+        """Return the next bytes of an answer behind its head."""
+        self.head(file)
+        return file.read(size)
+
+    def rest(self, conn, file, path, body=None):
+        """Send a request and return all bytes until the end of the connection."""
+        try:
+            self.send(conn, path, body)
+            return file.read()
+        except OSError:
+            return b""  # the loader has closed it

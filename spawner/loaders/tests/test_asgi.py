@@ -35,6 +35,23 @@ class Asgi(AsgiLoader):
         self.assertEqual(scope["asgi"]["version"], "3.0")
         self.assertIsNone(eval(self.ask(conn)[1])["client"])
 
+    def test_a_request_does_not_see_what_another_one_has_put_into_its_scope(self):
+        loader = self.app("""
+            async def app(scope, receive, send):
+                if scope["type"] == "lifespan":
+                    scope["asgi"]["mark"] = "lifespan"
+                    return
+                def dictionaries(one):
+                    return [one] + [inner for value in one.values() if isinstance(value, dict) for inner in dictionaries(value)]
+                found = [one["mark"] for one in dictionaries(scope) if "mark" in one]
+                for one in dictionaries(scope): one["mark"] = scope["path"]
+                await send({"type": "http.response.start", "status": 200})
+                await send({"type": "http.response.body", "body": repr(found).encode()})
+        """)
+        conn = self.http(loader)
+        for path in ("/alice", "/bob"):
+            self.assertEqual(self.ask(conn, path), (200, b"[]"))
+
     def test_bodies(self):
         loader = self.app("""
             async def app(scope, receive, send):

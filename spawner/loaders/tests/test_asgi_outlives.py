@@ -1,29 +1,13 @@
 """The loader of ASGI applications: what outlives an answer never touches another request."""
 
 import signal
+import textwrap
 
-from common import AsgiLoader
+from common import AsgiAnswers
 from test_asgi_websockets import Frames
 
 
-class AsgiOutlives(AsgiLoader):
-    ANSWER = """
-        import array, asyncio, multiprocessing, os, signal, sys, time
-        kept = {}
-        async def answer(send, body, **start):
-            await send({"type": "http.response.start", "status": 200, **start})
-            await send({"type": "http.response.body", "body": body})
-    """
-
-    def outliving(self, body, **options):
-        """Start an application whose coroutine `app` has this body. `answer(send, body)` is there, and a dictionary `kept`."""
-        lines = "".join(f"            {line}\n" for line in body.strip("\n").split("\n"))
-        return self.app(f"{self.ANSWER}    async def app(scope, receive, send):\n"
-                        f"            if scope['type'] == 'lifespan': return\n            path = scope['path']\n{lines}", **options)
-
-    def lines(self, loader, count):
-        return sorted(loader.lines.readline().decode().strip() for _ in range(count))
-
+class AsgiOutlives(AsgiAnswers):
     # A kept `send` and `receive`
 
     def test_send_and_receive_of_an_answer_that_has_ended(self):
@@ -73,15 +57,6 @@ await answer(send, kept["seen"]["type"].encode() + b" " + (await receive())["bod
                 self.read(answers)
                 conn.sendall((b"." if body else b"") + b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nsecond")
                 self.assertIn(self.read(answers), (b"http.request second", b"http.disconnect second"))
-
-    def read(self, answers):
-        """Return the body of the next answer of a connection."""
-        length = 0
-        while (line := answers.readline()) != b"\r\n":
-            self.assertTrue(line)
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split()[1])
-        return answers.read(length)
 
     def test_exceptions_and_work_after_the_answer(self):
         loader = self.outliving("""
@@ -268,6 +243,28 @@ await answer(send, path.encode())
                 loader = self.fork_app("print('child', flush=True)", where)
                 self.assertEqual(self.check_fork(loader), "")
                 self.assertEqual(self.lines(loader, 1), ["child"])
+
+    def test_a_forked_child_of_an_application_that_is_the_main_module(self):
+        source = """
+            import os
+            async def app(scope, receive, send):
+                if scope["type"] == "lifespan": return
+                pid = os.fork()
+                if not pid: return print("child", flush=True)
+                os.waitpid(pid, 0)
+                await send({"type": "http.response.start", "status": 200})
+                await send({"type": "http.response.body", "body": __name__.encode()})
+        """
+        run = """
+            import runpy
+            with open("real.py", "w") as file: file.write(SOURCE)
+            app = runpy.run_path("real.py", run_name="__main__")["app"]
+        """.replace("SOURCE", repr(textwrap.dedent(source)))
+        for start in (lambda: self.start("__main__.py", source), lambda: self.app(run)):
+            loader = start()
+            self.assertEqual(self.ask(self.http(loader)), (200, b"__main__"))
+            self.assertEqual(self.lines(loader, 1), ["child"])
+            self.assertEqual(loader.read_stderr(), "")
 
     def test_a_forked_child_that_fails_or_exits(self):
         self.assertIn("KeyError: 'in the child'", self.check_fork(self.fork_app("raise KeyError('in the child')"), 256))

@@ -134,3 +134,59 @@ class AsgiWebSockets(AsgiLoader):
         self.assertEqual(ws.frame()[1][:2], (1001).to_bytes(2, "big"))
         self.assertEqual(loader.lines.readline(), b"1001 the server stops\n")
         self.check_exit(loader)
+
+    BESIDE = """
+        import asyncio
+        begun = asyncio.Event()
+        async def app(scope, receive, send):
+            if scope["type"] == "lifespan": return
+            if scope["type"] == "websocket":
+                await receive()
+                if scope["path"] == "/late":
+                    begun.set()
+                    await goes_on.wait()
+                await send({"type": "websocket.accept"})
+                message = await receive()
+                print(message["code"], message["reason"], flush=True)
+                try:
+                    await send({"type": "websocket.send", "text": "late"})
+                except OSError as error:
+                    print(error, flush=True)
+                return
+            if scope["path"] == "/go": goes_on.set()
+            if scope["path"] == "/begun": await begun.wait()
+            if scope["path"] == "/wait": await goes_on.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"ok"})
+        goes_on = asyncio.Event()
+        """
+
+    def test_the_end_of_websockets_leaves_other_requests_alone(self):
+        for order, code, reason in ((b"g", 1001, b"the server stops"), (b"r", 1012, b"the service restarts")):
+            with self.subTest(order):
+                loader = self.app(self.BESIDE)
+                self.assertEqual(loader.ready["ends_websockets"], "true")
+                ws = self.socket(loader)
+                waiting = self.http(loader)
+                waiting.request("GET", "/wait")
+                late = loader.connect()
+                self.addCleanup(late.close)
+                late.sendall(b"GET /late HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+                             b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+                other = self.http(loader)
+                self.assertEqual(self.ask(other, path="/begun")[0], 200)
+                loader.channel.sendall(order)
+                self.assertEqual(ws.frame(), (8, code.to_bytes(2, "big") + reason))
+                self.assertEqual(loader.lines.readline(), b"%d %s\n" % (code, reason))
+                self.assertEqual(loader.lines.readline(), b"the WebSocket is closed\n")
+                # Requests go on, old and new. A WebSocket that is accepted only now is closed at once.
+                self.assertEqual(self.ask(other, path="/go")[0], 200)
+                self.assertEqual(waiting.getresponse().status, 200)
+                seen = b""
+                while not seen.endswith(reason):
+                    part = late.recv(1000)
+                    self.assertTrue(part, seen)
+                    seen += part
+                self.assertIn(b"\r\n\r\n\x88", seen)
+                loader.channel.sendall(b"s")
+                self.check_exit(loader)

@@ -3,10 +3,11 @@
 import json
 import os
 import shutil
+import time
 import unittest
 
 from common import LOADERS, AsgiLoader, RackLoader, WsgiLoader
-from driver import PASSWORD, kept_session, session
+from driver import PASSWORD, KeptConnection, frame, head, kept_session, session
 
 # The applications know the password backwards.
 BACKWARDS = PASSWORD[::-1]
@@ -165,6 +166,39 @@ class WsgiDumps(Dumps, WsgiLoader):
         loader = self.started()
         for ask in (session, kept_session):
             self.check(ask(loader).body)
+
+
+    def test_no_variable_of_the_loaders_frames_has_the_password(self):
+        """Pages for exceptions and reports of errors show the variables of each frame."""
+        loader = self.app(WALK.replace("BACKWARDS", BACKWARDS) + """
+def application(environ, start_response):
+    start_response("200 OK", [])
+    roots = []
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            roots.append((frame.f_code.co_name, dict(frame.f_locals)))
+            frame = frame.f_back
+    found = walk(roots)
+    if "HTTP_UNREAD" not in environ: environ["wsgi.input"].read()
+    return [json.dumps({"found": found, "size": len(roots)}).encode()]
+""")
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        self.check(session(loader, b"text", REQUEST_METHOD="POST", CONTENT_LENGTH=4).body)
+        connection.send()
+        self.check(connection.answer().body)
+        connection.send(b"text" * 1000, pieces=3)
+        self.check(connection.answer().body)
+        long = head(HTTP_LONG="x" * 100_000)  # of several reads
+        for part in (long[:1000], long[1000:] + frame(b"")):
+            connection.conn.sendall(part)
+            time.sleep(0.02)
+        self.check(connection.answer().body)
+        # The rest of a body, and with it the next request.
+        connection.conn.sendall(head(HTTP_UNREAD="") + frame(b"text"))
+        self.check(connection.answer().body)
+        connection.conn.sendall(frame(b"rest") + frame(b"") + head() + frame(b""))
+        self.check(connection.answer().body)
 
 
 class AsgiDumps(Dumps, AsgiLoader):

@@ -8,24 +8,6 @@ from common import NodeLoader
 
 
 class NodeOutlives(NodeLoader):
-    def raw(self, loader):
-        conn = loader.connect()
-        self.addCleanup(conn.close)
-        file = conn.makefile("rb")
-        self.addCleanup(file.close)
-        return conn, file
-
-    def send(self, conn, path, body=None, **fields):
-        lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-        length = "" if body is None else f"Content-Length: {len(body)}\r\n"
-        conn.sendall(f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\nHost: a\r\n{lines}{length}\r\n".encode() + (body or b""))
-
-    def read(self, file, size):
-        """Return the next bytes of an answer behind its head."""
-        while (line := file.readline()) != b"\r\n":
-            self.assertTrue(line)
-        return file.read(size)
-
     def test_a_body_has_no_more_bytes_than_its_length(self):
         loader = self.app("""
             const forged = 'HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nforged';
@@ -201,14 +183,6 @@ class NodeOutlives(NodeLoader):
     def sockets(self, loader):
         links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{loader.process.pid}/fd")]
         return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
-
-    def rest(self, conn, file, path, body=None):
-        """Send a request and return all bytes until the end of the connection."""
-        try:
-            self.send(conn, path, body)
-            return file.read()
-        except OSError:
-            return b""  # the loader has closed it
 
     def test_no_interim_answer_after_the_end(self):
         loader = self.app("""

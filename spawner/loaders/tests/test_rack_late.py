@@ -116,6 +116,23 @@ class LateReads(Late):
             connection.send(b"of bob", PATH_INFO="/late")
             self.assertEqual((connection.answer().body, self.line(loader)), (b"ok", "late: " + late))
 
+    def test_an_input_without_a_body_belongs_to_its_request(self):
+        loader = self.late_app("""
+            run(lambda do |env|
+              input = env["rack.input"]
+              seen = [input.instance_variable_get(:@mark), input.read, input.gets, input.each { |line| line }.equal?(input)]
+              if env["PATH_INFO"] == "/set"
+                input.instance_variable_set(:@mark, env["HTTP_COOKIE"])
+                input.define_singleton_method(:read) { |*| env["HTTP_COOKIE"] }
+              end
+              [200, {}, [seen.inspect]]
+            end)
+        """)
+        connection = self.connect(loader)
+        for path in ("/set", "/next", "/set", "/next"):
+            connection.send(PATH_INFO=path, HTTP_COOKIE="secret=alice")
+            self.assertEqual(connection.answer().body, b'[nil, "", nil, true]')
+
     def test_an_input_that_is_rewound_late(self):
         loader = self.late_app(self.APP)
         connection = self.connect(loader)

@@ -115,6 +115,24 @@ class WsgiLate(WsgiLoader):
         self.assertEqual(connection.answer().body, b"view")
         self.asks(connection, "bob")
 
+    def test_a_whole_body_of_which_the_application_holds_a_view_yields_its_own_bytes(self):
+        loader, connection = self.late("""
+            kept = []
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/keep":
+                    kept.extend((environ["wsgi.input"], environ["wsgi.input"].getbuffer()))
+                elif kept:
+                    attempt("read", kept[0].read)
+                    report(f"view: {bytes(kept.pop())!r}")
+                    kept[0].close()
+                    attempt("closed", kept.pop().read)
+                return answer(environ, start_response)
+        """)
+        connection.send(b"alice's", PATH_INFO="/keep", QUERY_STRING="alice")
+        self.assertEqual(connection.answer().body, b"alice")
+        self.asks(connection, "bob", "carol")
+        self.assertEqual(self.reports(loader, 3), ["read: b\"alice's\"", "view: b\"alice's\"", "closed: ValueError"])
+
     def test_write_and_start_response_send_nothing_after_the_answer(self):
         loader, connection = self.late("""
             kept = []

@@ -10,6 +10,8 @@ pub(crate) struct Ready {
     pub(crate) pid: Option<u32>,
     /// The socket for commands, if the loader is a preloader.
     pub(crate) commands: Option<PathBuf>,
+    /// Whether the loader ends its WebSockets when it is asked to, and goes on with other requests.
+    pub(crate) ends_websockets: bool,
 }
 
 impl Ready {

@@ -17,6 +17,7 @@ enum Kind {
     Kept,
     Commands,
     Pid,
+    WebSockets,
     Html,
     /// A line of the protocol that has no meaning in any state.
     Unknown,
@@ -29,9 +30,9 @@ enum Kind {
 }
 use Kind::*;
 
-const KINDS: [Kind; 16] = [
-    Hello, Ready, Error, End, Main, MainByTcp, Kept, Commands, Pid, Html, Unknown, NotUtf8,
-    TooLong, Output, LongOutput, Blank,
+const KINDS: [Kind; 17] = [
+    Hello, Ready, Error, End, Main, MainByTcp, Kept, Commands, Pid, WebSockets, Html, Unknown,
+    NotUtf8, TooLong, Output, LongOutput, Blank,
 ];
 
 impl Kind {
@@ -46,6 +47,7 @@ impl Kind {
             Kept => b"!> socket: kept;unix:/k;kept_session;1".to_vec(),
             Commands => b"!> socket: unix:/c".to_vec(),
             Pid => b"!> pid: 7".to_vec(),
+            WebSockets => b"!> ends_websockets: true".to_vec(),
             Html => b"!> html: true".to_vec(),
             Unknown => b"!> colour: red".to_vec(),
             NotUtf8 => b"!> \xff".to_vec(),
@@ -76,7 +78,7 @@ impl Kind {
 /// How a handshake ends.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    Ready { facts: Vec<String>, commands: bool, pid: bool, rest: Vec<u8> },
+    Ready { facts: Vec<String>, commands: bool, pid: bool, websockets: bool, rest: Vec<u8> },
     Error { html: bool, text: String },
     HungUp,
     Breach,
@@ -96,6 +98,7 @@ fn model(lines: &[Kind], cut: usize) -> Seen {
     let all: Vec<u8> = lines.iter().flat_map(|line| line.bytes()).take(cut).collect();
     let mut seen = Seen { end: Outcome::HungUp, greetings: 0, output: Vec::new() };
     let (mut facts, mut commands, mut pid, mut html) = (Vec::new(), false, false, false);
+    let mut websockets = false;
     // The phase is `Hello` before the greeting, `Ready` after it, then `Main` or `Error`.
     let (mut phase, mut at) = (Hello, 0);
     for line in lines {
@@ -144,10 +147,14 @@ fn model(lines: &[Kind], cut: usize) -> Seen {
                 pid = true;
                 false
             }
+            (Main, WebSockets) => {
+                websockets = true;
+                false
+            }
             (Main, End) => {
                 let mains = facts.iter().filter(|fact| fact.starts_with("main")).count();
                 seen.end = if mains == 1 || commands {
-                    Outcome::Ready { facts, commands, pid, rest: all[at..].to_vec() }
+                    Outcome::Ready { facts, commands, pid, websockets, rest: all[at..].to_vec() }
                 } else {
                     Outcome::Breach
                 };
@@ -215,6 +222,7 @@ fn machine(input: &[u8], sizes: &[usize]) -> Seen {
                 facts: ready.sockets.iter().map(fact).collect(),
                 commands: ready.commands.is_some(),
                 pid: ready.pid == Some(7),
+                websockets: ready.ends_websockets,
                 rest: [machine.into_rest(), input[at..].to_vec()].concat(),
             }
         }
@@ -264,7 +272,7 @@ fn every_order_of_four_lines_agrees_with_the_model() {
         orders += 1;
         agree(lines, usize::MAX, &[usize::MAX]);
     });
-    assert_eq!(orders, 1 + 16 + 16 * 16 + 16 * 16 * 16 + 16 * 16 * 16 * 16);
+    assert_eq!(orders, 1 + 17 + 17 * 17 + 17 * 17 * 17 + 17 * 17 * 17 * 17);
 }
 
 #[test]
@@ -284,7 +292,7 @@ fn every_cut_of_every_short_order_agrees_with_the_model_byte_by_byte() {
         }
     });
     for lines in [
-        vec![Hello, Ready, Main, Kept, Pid, End, Output],
+        vec![Hello, Ready, Main, Kept, Pid, WebSockets, End, Output],
         vec![Output, Hello, Hello, Ready, Blank, Commands, End],
         vec![Hello, Error, Html, End, Output, Hello],
     ] {

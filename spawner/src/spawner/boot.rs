@@ -79,12 +79,14 @@ impl Application {
             }
             None => IdleEnd::Server,
         };
+        let ends_websockets = ready.ends_websockets;
         let Some(mut socket) = ready.preferred().cloned() else {
             return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
         };
         let uid = self.uid();
         let Address::Unix(path) = &mut socket.address else {
-            return Ok(Serving::at(socket, None, idle_end));
+            let serving = Serving::at(socket, None, idle_end);
+            return Ok(Serving { ends_websockets, ..serving });
         };
         let backends = self.shared.instance.backends();
         let held = HeldSocket::open(path, uid, &backends).map_err(Refusal::Protocol)?;
@@ -98,7 +100,7 @@ impl Application {
             }
         }
         *path = held.address();
-        Ok(Serving::at(socket, Some(held), idle_end))
+        Ok(Serving { ends_websockets, ..Serving::at(socket, Some(held), idle_end) })
     }
 
     /// Turns a ready process into the pool's handle, and starts its lifeline.
@@ -118,7 +120,7 @@ impl Application {
         let (stdout, control) = control.map(tokio::net::UnixStream::into_split).unzip();
         let Starting { child, output, control: original, .. } = starting;
         drop(original);
-        let Serving { socket, held, idle_end, rest, password } = serving;
+        let Serving { socket, held, idle_end, rest, password, ends_websockets } = serving;
         output.ready();
         self.last_failure().take();
         let defined = match &self.options.app.launch {
@@ -132,6 +134,7 @@ impl Application {
         let info = Arc::new(AppInfo {
             held,
             control,
+            ends_websockets: ends_websockets.into(),
             ..AppInfo::new(
                 Arc::clone(child.leader()),
                 endpoint,
@@ -174,13 +177,15 @@ pub(super) struct Serving {
     held: Option<HeldSocket>,
     idle_end: IdleEnd,
     password: String,
+    ends_websockets: bool,
     /// The output that was read with the answer of the loader.
     rest: Vec<u8>,
 }
 
 impl Serving {
     pub(super) fn at(socket: Socket, held: Option<HeldSocket>, idle_end: IdleEnd) -> Serving {
-        Serving { socket, held, idle_end, password: String::new(), rest: Vec::new() }
+        let (password, ends_websockets, rest) = Default::default();
+        Serving { socket, held, idle_end, password, ends_websockets, rest }
     }
 }
 

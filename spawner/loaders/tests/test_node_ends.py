@@ -1,0 +1,321 @@
+"""The loader of Node applications: an answer that the application has not ended leaves its connection to no other client."""
+
+import os
+
+from common import NodeLoader
+
+
+class NodeEnds(NodeLoader):
+    def test_an_answer_that_its_head_completes_before_the_end(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/next') return s.end('next');
+              if (q.url.startsWith('/204')) s.statusCode = 204;
+              if (q.url.startsWith('/304')) s.writeHead(304, { Connection: 'keep-alive' });
+              if (q.url.startsWith('/empty')) s.setHeader('Content-Length', 0);
+              if (q.url.startsWith('/removed')) { s.statusCode = 204; s.removeHeader('Connection'); }
+              if (q.url.startsWith('/named')) { s.statusCode = 204; s.setHeader('Connection', 'X-Hop'); }
+              if (q.url.endsWith('/flush')) s.flushHeaders();
+              if (q.url.endsWith('/write')) s.write('body');
+              if (q.url.endsWith('/both')) { s.flushHeaders(); s.write('body'); }
+              if (q.url.endsWith('/late')) return setTimeout(() => s.end(), 20);
+              if (q.url.endsWith('/end')) s.end();
+            }).listen(0);
+        """)
+        for method, path in (("HEAD", "/flush"), ("HEAD", "/both"), ("GET", "/204/flush"), ("GET", "/304/flush"), ("GET", "/304/both"),
+                             ("GET", "/empty/flush"), ("GET", "/empty/write"), ("GET", "/removed/flush"), ("GET", "/named/flush")):
+            with self.subTest(f"{method} {path}"):
+                conn, file = self.raw(loader)
+                self.send(conn, path, method=method)
+                head = self.head(file)
+                self.assertIn("\r\nConnection: close\r\n", head)
+                self.assertNotIn("keep-alive", head)
+        conn, file = self.raw(loader)
+        for method, path in (("HEAD", "/end"), ("HEAD", "/late"), ("GET", "/204/end"), ("GET", "/204/late"), ("GET", "/304/end"),
+                             ("GET", "/empty/end"), ("GET", "/empty/late")):
+            with self.subTest(f"{method} {path}"):
+                self.send(conn, path, method=method)
+                self.assertIn("keep-alive", self.head(file))
+                self.send(conn, "/next")
+                self.assertEqual(self.read(file, 4), b"next")
+
+    def test_the_last_byte_of_a_declared_length_waits_for_the_end(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/next') return s.end('next');
+              s.setHeader('Content-Length', q.url === '/byte' ? 1 : 6);
+              s.on('error', () => {});
+              const whole = q.url === '/byte' ? 'x' : q.url === '/buffer' ? Buffer.from('f\u00efrst') : 'f\u00efrst';
+              s.write(whole, () => {
+                console.log('written');
+                if (q.url === '/again') s.write('more');
+                if (q.url === '/destroy') s.destroy();
+                if (q.url === '/throw') try { s.end(5); } catch (error) { console.log(error.code); }
+              });
+              process.once('SIGUSR2', () => { if (q.url === '/more') s.end('more'); else s.end(); });
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/text", "/buffer", "/again", "/more", "/byte"):
+            with self.subTest(path):
+                whole = b"x" if path == "/byte" else "f\xefrst".encode()
+                self.send(conn, path)
+                self.assertEqual(self.read(file, len(whole) - 1), whole[:-1])
+                self.assertEqual(loader.lines.readline(), b"written\n")  # the application may wait for it
+                conn.setblocking(False)
+                with self.assertRaises(BlockingIOError):
+                    conn.recv(1)
+                conn.settimeout(10)
+                loader.process.send_signal(12)
+                self.assertEqual(file.read(1), whole[-1:])
+                self.send(conn, "/next")
+                self.assertEqual(self.read(file, 4), b"next")
+        for path in ("/destroy", "/throw"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                self.assertEqual(self.read(file, -1), "f\xefrst".encode()[:-1])
+
+    def test_ordinary_answers_of_a_declared_length_keep_their_connection(self):
+        loader = self.app("""
+            const fs = require('fs');
+            fs.writeFileSync('file', 'x'.repeat(200000));
+            require('http').createServer((q, s) => {
+              s.setHeader('Content-Length', 200000);
+              if (q.url === '/file') return fs.createReadStream('file').pipe(s);
+              if (q.url === '/end') return s.end('x'.repeat(200000));
+              s.write('x'.repeat(100000));
+              s.write('x'.repeat(100000));
+              s.end();
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/file", "/end", "/parts") * 3:
+            self.send(conn, path)
+            self.assertIn("keep-alive", self.head(file))
+            self.assertEqual(file.read(200000), b"x" * 200000)
+
+    def test_a_reader_that_is_added_with_the_end_sees_no_other_request(self):
+        loader = self.app("""
+            const { PassThrough } = require('stream');
+            const saw = (data) => console.log('saw', String(data));
+            const readers = {
+              '/data': (socket) => socket.on('data', saw),
+              '/readable': (socket) => socket.on('readable', () => saw(socket.read())),
+              '/pipe': (socket) => socket.pipe(new PassThrough()).on('data', saw),
+              '/each': async (socket) => { try { for await (const data of socket) saw(data); } catch {} },
+              '/tick': (socket) => process.nextTick(() => socket.on('data', saw)),
+              '/promise': (socket) => Promise.resolve().then(() => socket.on('data', saw)),
+              '/soon': (socket) => setImmediate(() => socket.on('data', saw)),
+            };
+            require('http').createServer((q, s) => {
+              if (q.url === '/before') {
+                s.setHeader('Content-Length', 3000000);
+                s.write('x');
+                q.socket.on('data', saw);
+                return s.end('x'.repeat(2999999));
+              }
+              if (!readers[q.url]) return s.end('ok');
+              s.end('x'.repeat(q.url === '/soon' ? 5 : 3000000));
+              readers[q.url](q.socket);
+            }).listen(0);
+        """)
+        for path in ("/data", "/readable", "/pipe", "/each", "/tick", "/promise", "/soon", "/before"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                size = 5 if path == "/soon" else 3000000
+                self.assertEqual(self.read(file, size), b"x" * size)
+                self.assertEqual(self.rest(conn, file, "/secret", b"secret"), b"")
+        self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"ok"))
+        loader.process.kill()
+        self.assertNotIn(b"secret", loader.lines.read())
+
+    def test_a_cork_or_a_removed_listener_holds_up_no_other_answer(self):
+        loader = self.app("""
+            let kept;
+            const spoil = {
+              '/cork': ([q, s]) => { s.cork(); q.socket.cork(); },
+              '/corks': ([q]) => { q.socket.cork(); q.socket.cork(); },
+              '/all': ([q]) => q.socket.removeAllListeners(),
+              '/drain': ([q]) => q.socket.removeAllListeners('drain'),
+              '/each': ([{ socket }]) => {
+                for (const name of ['data', 'end', 'close', 'drain']) {
+                  for (const one of socket.rawListeners(name)) socket.off(name, one).removeListener(name, one);
+                }
+              },
+              '/encoding': ([q]) => q.socket.setDefaultEncoding('utf16le'),
+            };
+            require('http').createServer((q, s) => {
+              const [, what, when] = q.url.split('/');
+              const spoiler = spoil['/' + what];
+              if (spoiler) {
+                if (when === 'before') spoiler([q, s]);
+                s.end('done');
+                if (when === 'after') spoiler([q, s]);
+                if (when === 'later') setTimeout(() => { spoiler([q, s]); console.log('later'); }, 5);
+                if (when === 'within') kept = () => spoiler([q, s]);
+                return;
+              }
+              s.on('close', () => console.log('closed'));
+              s.write('first');
+              if (kept) kept();
+              kept = undefined;
+              process.once('SIGUSR2', () => {
+                let parts = 0;
+                const go = () => {
+                  while (parts++ < 20) if (!s.write('x'.repeat(100000))) return s.once('drain', go);
+                  s.end();
+                };
+                go();
+              });
+            }).listen(0);
+        """)
+        for what in ("cork", "corks", "all", "drain", "each", "encoding"):
+            conn, file = self.raw(loader)
+            for when in ("before", "after", "later", "within"):
+                with self.subTest(f"{what} {when}"):
+                    self.send(conn, f"/{what}/{when}")
+                    self.assertEqual(self.read(file, 4), b"done")
+                    if when == "later":
+                        self.assertEqual(loader.lines.readline(), b"later\n")
+                    self.send(conn, "/next")
+                    self.assertEqual(self.read(file, 10), b"5\r\nfirst\r\n")
+                    loader.process.send_signal(12)
+                    for _ in range(20):
+                        self.assertEqual(len(file.read(100009)), 100009)
+                    self.assertEqual(file.read(5), b"0\r\n\r\n")
+                    self.assertEqual(loader.lines.readline(), b"closed\n")
+            self.send(conn, "/next")
+            self.assertEqual(self.read(file, 10), b"5\r\nfirst\r\n")
+            conn.shutdown(2)  # the client leaves: all listeners are there
+            self.assertEqual(loader.lines.readline(), b"closed\n")
+
+    def test_a_corked_response_sends_no_byte_behind_its_end(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              s.write('one');
+              s.cork();
+              s.cork();
+              if (q.url === '/write') { s.write('two'); s.write('!'); s.end(); }
+              if (q.url === '/end') s.end('two!');
+              if (q.url === '/both') { s.write('two'); s.end('!'); }
+              s.uncork();
+            }).listen(0);
+        """)
+        conn = self.http(loader)
+        for path in ("/write", "/end", "/both") * 2:
+            with self.subTest(path):
+                self.assertEqual(self.ask(conn, path), (200, b"onetwo!"))
+
+    def test_the_cork_of_a_response_and_the_timeout_listener_of_a_request(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/own') return s.setTimeout(20, () => s.end('own'));
+              if (q.url === '/idiom') {  // Node's listener would end the socket
+                q.socket.removeAllListeners('timeout');
+                q.socket.setTimeout(20);
+                q.socket.once('timeout', () => setTimeout(() => s.end('idiom'), 5));
+                return;
+              }
+              if (q.url === '/replaced') q.socket.removeAllListeners('timeout').on('timeout', () => q.socket.destroy());
+              if (q.url === '/removed') q.socket.removeAllListeners('timeout');
+              s.cork();
+              s.write('one');
+              setImmediate(() => { s.write('two'); s.uncork(); s.cork(); s.write('end'); s.end(); });
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/removed", "/idiom", "/replaced"):
+            with self.subTest(path):
+                self.send(conn, path)
+                if path == "/idiom":
+                    self.assertEqual(self.read(file, 5), b"idiom")
+                else:
+                    self.assertEqual(self.read(file, 29), b"3\r\none\r\n3\r\ntwo\r\n3\r\nend\r\n0\r\n\r\n")
+                self.send(conn, "/own")
+                self.assertEqual(self.read(file, 3), b"own")
+
+    def test_bytes_that_an_application_puts_into_the_socket_are_no_request(self):
+        loader = self.app("""
+            const forged = Buffer.from('GET /forged HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n');
+            const put = {
+              '/unshift': (socket) => socket.unshift(forged),
+              '/push': (socket) => socket.push(forged),
+              '/emit': (socket) => socket.emit('data', forged),
+              '/close': (socket) => socket.emit('close'),
+              '/error': (socket) => socket.emit('error', new Error('own')),
+            };
+            let kept;
+            const server = require('http').createServer((q, s) => {
+              if (q.url === '/forged') console.log('forged');
+              if (q.url === '/next' && kept) kept();
+              kept = undefined;
+              const [, what, when] = q.url.split('/');
+              const { socket } = q;
+              if (when === 'before') put['/' + what](socket);
+              if (when === 'within') kept = () => put['/' + what](socket);
+              s.end(q.url);
+              if (when === 'after') put['/' + what](socket);
+              if (when === 'later') setTimeout(() => { put['/' + what](socket); console.log('later'); }, 5);
+            }).listen(0);
+            server.on('upgrade', (q, socket) => {
+              socket.on('data', (data) => socket.write(data));
+              socket.unshift(Buffer.from('own'));
+            });
+        """)
+        for what in ("/unshift", "/push", "/emit", "/close", "/error"):
+            for when in ("/before", "/after", "/later", "/within"):
+                with self.subTest(what + when):
+                    conn, file = self.raw(loader)
+                    self.send(conn, what + when)
+                    if when == "/later":
+                        self.assertEqual(loader.lines.readline(), b"later\n")
+                    answers = self.rest(conn, file, "/next")
+                    self.assertFalse(b"/next" in answers or b"400" in answers, answers)
+        conn, file = self.raw(loader)
+        self.send(conn, "/", Connection="upgrade", Upgrade="x")
+        self.assertEqual(file.read(3), b"own")
+        self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"/ok"))
+        loader.process.kill()
+        self.assertNotIn(b"forged", loader.lines.read())
+
+    def test_a_buffer_that_shrinks_after_its_write(self):
+        loader = self.app("""
+            const bytes = () => {
+              const buffer = new ArrayBuffer(8, { maxByteLength: 64 });
+              return [buffer, new Uint8Array(buffer).fill(65)];
+            };
+            const transfer = (data) => structuredClone(data, { transfer: [data.buffer] });
+            const change = {
+              '/shrink': (s) => { const [buffer, data] = bytes(); s.write(data); buffer.resize(2); },
+              '/grow': (s) => { const [buffer, data] = bytes(); s.write(data); buffer.resize(40); },
+              '/transfer': (s) => { const data = new Uint8Array(8).fill(65); s.write(data); transfer(data); },
+              '/second': (s) => { s.write('AAAA'); const data = Buffer.alloc(4, 65); s.write(data); transfer(data); },
+              '/alone': (s) => { s.flushHeaders(); setImmediate(() => { change['/transfer'](s); s.end(); }); },
+              '/plain': (s) => { s.write('ää'); s.write(Buffer.from('ää')); },
+            };
+            require('http').createServer((q, s) => {
+              const [, what, how] = q.url.split('/');
+              if (what === 'resizable') return s.end(String(ArrayBuffer.prototype.resize !== undefined));
+              if (how === 'length') s.setHeader('Content-Length', 8);
+              if (!change['/' + what]) return s.end('next');
+              change['/' + what](s);
+              if (what !== 'alone') s.end();
+            }).listen(0);
+        """)
+        is_resizable = self.ask(self.http(loader), "/resizable")[1] == b"true"  # since Node 20
+        for what in ("/shrink",) * is_resizable + ("/transfer", "/second", "/alone"):
+            for how in ("/length", "/chunked"):
+                with self.subTest(what + how):
+                    conn, file = self.raw(loader)
+                    self.send(conn, what + how)
+                    answer = file.read()  # the connection ends
+                    self.assertNotIn(b"\r\n0\r\n", answer)
+        conn, file = self.raw(loader)
+        for what, body in (("/plain", "\xe4\xe4\xe4\xe4".encode()), ("/grow", b"A" * 8))[:1 + is_resizable]:
+            self.send(conn, what + "/length")
+            self.assertEqual(self.read(file, 8), body)
+            self.send(conn, "/next")
+            self.assertEqual(self.read(file, 4), b"next")
+        self.assertIn("shrank", loader.read_stderr())

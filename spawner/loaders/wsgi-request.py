@@ -1,0 +1,180 @@
+"""One request of a WSGI application: its environ, and its input.
+
+Children that the application forks have neither. Each step that uses a connection looks first whether it is in a child.
+"""
+
+import io
+import mmap
+import select
+import socket
+import sys
+import threading
+from wsgiref.util import FileWrapper
+
+BUFFER = 64 << 10
+DONTWAIT = socket.MSG_DONTWAIT
+
+
+class ClientGone(ConnectionError):
+    """The server closed the connection, so the answer has no reader."""
+
+
+# --- Forked children ---------------------------------------------------------------------------------------------------
+
+MADV_WIPEONFORK = 18
+
+# Its first byte is 1 in the process that serves requests, and 0 in each process that the application forks from it. Linux clears
+# the page at each fork, also at one by a C library, which runs no hook of Python.
+own = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def begin_process():
+    try:
+        own.madvise(MADV_WIPEONFORK)
+    except OSError:
+        pass  # Linux before 4.14: the hook clears it
+    own[0] = 1
+
+
+def check_process():
+    if not own[0]:
+        raise ClientGone("a forked child has no client: the request belongs to its parent")
+
+
+# --- The environ -------------------------------------------------------------------------------------------------------
+
+# The variables of a request that the server does not send, or not always.
+BASE = {
+    "SCRIPT_NAME": "",
+    "PATH_INFO": "",
+    "QUERY_STRING": "",
+    "SERVER_NAME": "localhost",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "wsgi.version": (1, 0),
+    "wsgi.url_scheme": "http",
+    "wsgi.input_terminated": True,
+    "wsgi.multithread": False,
+    "wsgi.multiprocess": True,
+    "wsgi.run_once": False,
+    "wsgi.file_wrapper": FileWrapper,
+}
+
+
+def make_environ(block, is_password):
+    """Return the environ of PEP 3333, without `wsgi.input`, for the pairs of a request's head.
+
+    The block is the head without its last NUL.
+    """
+    fields = block.decode("latin-1").split("\0")
+    if len(fields) % 2:
+        raise ValueError("a name in the head has no value")
+    pairs = iter(fields)
+    environ = BASE.copy()
+    environ.update(zip(pairs, pairs))
+    if not is_password(environ.pop("PASSENGER_CONNECT_PASSWORD", "").encode("latin-1")):
+        raise ValueError("wrong connect password")
+    if not environ.get("REQUEST_METHOD"):
+        raise ValueError("the head has no REQUEST_METHOD")
+    # CGI names these two without prefix. If both spellings existed, two layers could believe different values.
+    if "HTTP_CONTENT_TYPE" in environ:
+        environ.setdefault("CONTENT_TYPE", environ.pop("HTTP_CONTENT_TYPE"))
+    if "HTTP_CONTENT_LENGTH" in environ:
+        environ.setdefault("CONTENT_LENGTH", environ.pop("HTTP_CONTENT_LENGTH"))
+    if "HTTPS" in environ and environ["HTTPS"].lower() in ("on", "1", "yes", "true"):
+        environ["wsgi.url_scheme"] = "https"
+    if "SERVER_PORT" not in environ:
+        environ["SERVER_PORT"] = "443" if environ["wsgi.url_scheme"] == "https" else "80"
+    environ["wsgi.errors"] = sys.stderr
+    return environ
+
+
+def content_length(environ):
+    value = environ.get("CONTENT_LENGTH", "")
+    if value == "":
+        return None
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError(f"invalid CONTENT_LENGTH {value!r}")
+    return int(value)
+
+
+# --- The input ---------------------------------------------------------------------------------------------------------
+
+wakers = set()  # pairs of sockets, by which threads wait that read a body
+
+
+class Body(io.RawIOBase):
+    """The request's body, read from the connection. A subclass has `take`.
+
+    The application may keep it, and read it in any thread. A read and the end of the input exclude each other by the lock.
+    The thread that serves the request waits for bytes under the lock, because it is the thread that ends the input. Another
+    thread waits without the lock. So no read is in progress when the input ends, and each later read raises.
+    """
+
+    def __init__(self, conn):
+        self.conn = conn  # None after the request
+        self.thread = threading.get_ident()
+        self.lock = threading.RLock()
+        self.is_torn = False  # whether a read is in progress, or an exception has interrupted one: bytes may be missing
+        self.waker = None  # a pair of sockets; the first becomes readable at the end
+        self.waiters = 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        flags = 0 if threading.get_ident() == self.thread else DONTWAIT
+        while True:
+            check_process()
+            with self.lock:
+                if self.conn is None:
+                    raise ClientGone("the request has ended")
+                if self.is_torn:
+                    raise ClientGone("an exception has interrupted a read")
+                try:
+                    self.is_torn = True
+                    count = self.take(buffer, flags)
+                    self.is_torn = False
+                    return count
+                except BlockingIOError:
+                    self.is_torn = False
+                    poll = self.begin_wait()
+                except ConnectionError as error:
+                    raise error if isinstance(error, ClientGone) else ClientGone(str(error)) from None
+            try:
+                poll.poll()
+            finally:
+                self.end_wait()
+
+    def begin_wait(self):
+        """Return a poll object that becomes ready with the next byte, or with the end of the input."""
+        if self.waker is None:
+            self.waker = socket.socketpair()
+            wakers.add(self.waker)
+        self.waiters += 1
+        poll = select.poll()
+        poll.register(self.conn, select.POLLIN)
+        poll.register(self.waker[0], select.POLLIN)
+        return poll
+
+    def end_wait(self):
+        check_process()
+        with self.lock:
+            self.waiters -= 1
+            if self.conn is None and not self.waiters:
+                self.close_waker()
+
+    def end(self):
+        """End the input."""
+        check_process()
+        with self.lock:
+            self.conn = None
+            if self.waiters:
+                self.waker[1].shutdown(socket.SHUT_WR)  # a close would wake nobody while a forked child has the pair
+            elif self.waker is not None:
+                self.close_waker()
+
+    def close_waker(self):
+        wakers.discard(self.waker)
+        for end in self.waker:
+            end.close()
+        self.waker = None
