@@ -21,16 +21,17 @@ fn a_get_with_the_longest_time_limit_waits_and_is_served() {
         let rig = Rig::without_cleaner(|b| b.max(1).max_idle_time(None));
         let busy = rig.get(&app("x"));
         let gets = [true, false].map(|connects| {
-            let pool = rig.pool.clone();
-            Getting::start(move || match connects {
+            let (pool, before) = (rig.pool.clone(), rig.pool.counts().waiting);
+            let get = Getting::start(move || match connects {
                 true => pool.get_timeout(&app("x"), timeout),
                 false => pool.checkout_timeout(&app("x"), timeout).map(|lease| {
                     let connection = lease.process().connect().expect("a live process");
                     lease.connected(connection)
                 }),
-            })
+            });
+            rig.eventually(|c| c.waiting > before);
+            get
         });
-        rig.eventually(|c| c.waiting == 2);
         rig.clock.advance(CENTURY);
         assert!(gets.iter().all(Getting::is_pending));
         drop(busy);
@@ -97,9 +98,8 @@ fn the_longest_queue_time_idle_time_drain_and_memory_never_end() {
         rig.idle(&app("y"), 1);
         assert!(rig.pool.pre_start(&app("unused")).is_ok());
         // The idle process makes room for another group.
-        let waits = [rig.queue_get(&app("z")), rig.queue_get(&app("z").with_max_queue_time(long))];
-        for get in waits {
-            drop(get.session());
+        for z in [app("z"), app("z").with_max_queue_time(long)] {
+            drop(rig.start_get(&z).session());
         }
         assert!(rig.pool.detach(Session::identifier(&busy)));
         rig.clock.advance(CENTURY);

@@ -126,8 +126,8 @@ fn a_process_is_reported_to_end_after_its_beginning_was() {
     assert_eq!(*log.lock().expect("no panic"), ["spawned", "detached"]);
 }
 
-/// The close cannot wait for work that its own thread has yet to do: here a spawn that has not
-/// begun, because the same thread first reports the eviction.
+/// The close cannot wait for work that its own thread has yet to do. The spawn for the get has begun by then, and may
+/// end before the close.
 #[test]
 fn an_observer_may_close_the_pool() {
     let (pool, _spawner) = observed(
@@ -141,7 +141,7 @@ fn an_observer_may_close_the_pool() {
     drop(pool.get(&app("x")).expect("a session"));
     let theirs = pool.clone();
     let evicts = soon(move || theirs.get(&app("y")).err());
-    assert!(matches!(evicts, Some(GetError::Closed)), "{evicts:?}");
+    assert!(matches!(evicts, None | Some(GetError::Closed)), "{evicts:?}");
     let theirs = pool.clone();
     assert!(soon(move || theirs.wait_closed(common::SOON)));
 }

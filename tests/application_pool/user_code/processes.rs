@@ -39,10 +39,11 @@ fn make_every_call(rig: &Rig) {
 /// The place of the process is free from the moment that its last session has ended.
 #[test]
 fn a_slow_shut_down_delays_no_waiter_and_no_spawn() {
-    let rig = Rig::new(|b| b.max(1));
-    let x = app("x").with_max_requests(1);
+    let rig = Rig::new(|b| b.max(1).max_draining(0));
+    let x = app("x");
     let session = rig.get(&x);
     let waiting = rig.queue_get(&x);
+    rig.pool.detach(Session::identifier(&session));
     let gate = rig.gate_at(Call::ShutDown);
     let ending = std::thread::spawn(move || drop(session));
     let next = waiting.session();
