@@ -17,6 +17,7 @@ from http import HTTPStatus
 
 REPLY_HEAD_MAX = 128 << 10  # the server accepts no longer one
 BUFFER = 64 << 10  # more unread bytes stop the server
+DROP_TIME = 1.0  # seconds for the rest of a body after the answer is complete
 JOINED_MAX = 256 << 10  # a longer body is not copied behind its head
 MEMORY_MAX = 1000  # remembered header names and hosts
 
@@ -179,7 +180,7 @@ def comes_from_leaving(error):
 class Request(Task):
     """One request and its answer."""
 
-    __slots__ = ("method", "body", "has_more", "is_given", "state", "head", "declared", "sent", "is_torn", "is_bodyless", "is_chunked",
+    __slots__ = ("method", "body", "has_more", "is_given", "state", "head", "declared", "sent", "dropped_since", "is_torn", "is_bodyless", "is_chunked",
                  "is_head")
 
     def __init__(self, connection, scope, has_body):
@@ -191,6 +192,7 @@ class Request(Task):
         self.head = b""
         self.declared = None
         self.sent = 0
+        self.dropped_since = None
         self.is_torn = False  # whether a part is being written, or an exception has interrupted that: nothing can follow
         self.method = scope["method"]
         self.is_head = self.method == "HEAD"
@@ -315,9 +317,13 @@ class Request(Task):
         if not more:
             self.state = DONE
             return
-        if self.connection.transport.is_closing():
+        now = asyncio.get_running_loop().time()
+        if self.dropped_since is None:
+            self.dropped_since = now
+        # A stream without an end would go on for as long as other clients use the connection.
+        if self.connection.transport.is_closing() or now > self.dropped_since + DROP_TIME:
             self.is_gone = True
-            raise ClientGone("the client has left")
+            raise ClientGone("the client has its answer")
         await asyncio.sleep(0)  # let the loop run, as a stream does whose client is slow
 
     def returned(self):

@@ -44,7 +44,11 @@ impl Buffers {
     pub(crate) fn new(directory: Directory, limits: &ServerLimits) -> Self {
         Buffers {
             directory,
-            request_in_memory: limits.buffer_request,
+            // Without any room no byte of a body could pass.
+            request_in_memory: match limits.buffer_request {
+                0 => IN_MEMORY,
+                buffered => buffered,
+            },
             request_in_file: limits.max_buffered_request,
             answer_in_file: limits.max_buffered_answer,
             full: Rare::default(),

@@ -110,6 +110,10 @@ finally: print("ended", flush=True)
 """)
                 self.check_next(loader, [(b"HEAD", b"200")])
                 self.assertEqual(self.lines(loader, 1), ["ended"])  # with its connection
+                with loader.connect() as conn, conn.makefile("rb") as file:
+                    conn.sendall(b"HEAD /200 HTTP/1.1\r\nHost: a\r\n\r\n")
+                    while file.readline() != b"\r\n": pass
+                    self.assertEqual(self.lines(loader, 1), ["ended"])  # although the connection stays
                 self.assertEqual(loader.read_stderr(), "")
 
     def test_a_stop_waits_for_the_work_after_a_complete_answer(self):
