@@ -12,10 +12,10 @@
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
-use super::group::GroupKey;
-use super::process_info::{ProcessInfo, ProcessKey};
+use super::process_info::ProcessInfo;
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
+use super::table_keys::{GroupKey, ProcessKey};
 use crate::clock::Time;
 use std::time::Duration;
 

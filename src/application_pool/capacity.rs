@@ -21,11 +21,11 @@
 
 use super::effects::{Effect, Effects};
 use super::event::DetachReason;
-use super::group::{End, Group, GroupKey, Groups, Want, Wanting};
-use super::process_info::ProcessKey;
+use super::group::{End, Group, Want, Wanting};
 use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::{Outcome, State};
+use super::table_keys::{GroupKey, Groups, ProcessKey};
 use crate::clock::Time;
 use crate::collections::arena::Arena;
 use crate::collections::list::List;

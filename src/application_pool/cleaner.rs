@@ -12,9 +12,9 @@
 use super::effects::Effects;
 use super::event::DetachReason;
 use super::inner::Inner;
-use super::process_info::ProcessKey;
 use super::spawner::{ShutDown, Spawner};
 use super::state::{End, State};
+use super::table_keys::ProcessKey;
 use crate::clock::Time;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;

@@ -6,11 +6,11 @@
 
 use super::effects::{Effect, Effects};
 use super::event::{DetachReason, Event};
-use super::group::GroupKey;
 use super::options::RestartMode;
-use super::process_info::{Place, ProcessKey};
+use super::process_info::Place;
 use super::spawner::{Identifier, ShutDown, Spawner};
 use super::state::{Outcome, State};
+use super::table_keys::{GroupKey, ProcessKey};
 
 impl<S: Spawner> State<S> {
     /// Detaches the process with this identifier, if it is attached.

@@ -2,10 +2,10 @@
 
 use super::error::SpawnError;
 use super::event::{Begun, Event};
-use super::group::GroupKey;
 use super::process_info::Entry;
 use super::spawn_order::SpawnOrder;
 use super::spawner::{CancelToken, ShutDown, Spawner};
+use super::table_keys::GroupKey;
 use crate::collections::wait_queue::Wake;
 use crate::effects::{self, Turn};
 use crate::sync::Arc;
@@ -111,7 +111,6 @@ impl<S: Spawner> Effects<S> {
 mod tests {
     use super::*;
     use crate::PoolOptions;
-    use crate::application_pool::group::GroupKey;
     use crate::application_pool::options::RestartMode;
     use crate::application_pool::spawn_order::Kind;
     use crate::application_pool::spawner::Identifier;

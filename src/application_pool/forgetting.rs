@@ -9,9 +9,10 @@
 //! become smaller than the highest key in use.
 
 use super::effects::{Effect, Effects};
-use super::group::{Group, GroupKey, Want};
+use super::group::{Group, Want};
 use super::spawner::Spawner;
 use super::state::{LARGE, State};
+use super::table_keys::GroupKey;
 use crate::collections::arena::{Arena, Key};
 use foldhash::HashMap;
 use std::hash::Hash;

@@ -9,11 +9,12 @@
 use super::error::SpawnError;
 use super::inactive_apps::Inactive;
 use super::options::PoolOptions;
-use super::process_info::{ByAge, InGroup, Place, ProcessInfo, ProcessInfos, ProcessKey};
+use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
 use super::restart_files::LastSeen;
 use super::spawner::{CancelToken, Identifier, Spawner};
+use super::table_keys::{Groups, ProcessInfos, ProcessKey};
 use crate::clock::Time;
-use crate::collections::arena::{Arena, Key};
+use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::{HeapIndex, in_heap};
 use crate::collections::list::{Links, List, linked};
 use crate::collections::rank_list::RankList;
@@ -21,13 +22,6 @@ use crate::collections::wait_queue::Queue;
 use foldhash::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Names the groups in the types of their keys.
-#[derive(Debug)]
-pub(crate) enum Groups {}
-
-/// The key of a group.
-pub(crate) type GroupKey = Key<Groups>;
 
 /// The pseudocode's `processes`, in this order:
 /// - idle processes (INV-GROUP-ORDER), most recently freed first;

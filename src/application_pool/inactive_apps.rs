@@ -10,7 +10,8 @@
 //! group, such as one that has just lost the minimum's protection, goes to a heap. So a get and its close stay O(1),
 //! and everything else is O(log n).
 
-use super::group::{Group, GroupKey, Groups};
+use super::group::Group;
+use super::table_keys::{GroupKey, Groups};
 use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
 use crate::collections::list::{Links, List, linked};

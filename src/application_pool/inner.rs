@@ -2,10 +2,10 @@
 
 use super::effects::Effects;
 use super::event::Event;
-use super::group::GroupKey;
 use super::restart_files::RestartFiles;
 use super::spawner::Spawner;
 use super::state::{End, Outcome, State};
+use super::table_keys::GroupKey;
 use super::works_for::WorksFor;
 use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::wait_queue::{WaiterKey, Wake};

@@ -3,11 +3,12 @@
 //! All are asserted at the end of every critical section in builds with debug assertions, so in every test
 //! and every model. They look at the whole pool; no other code under the lock may.
 
-use super::group::{Group, GroupKey, Want};
+use super::group::{Group, Want};
 use super::inactive_apps::Standing;
-use super::process_info::{Place, ProcessKey};
+use super::process_info::Place;
 use super::spawner::Spawner;
 use super::state::State;
+use super::table_keys::{GroupKey, ProcessKey};
 use crate::collections::list::List;
 use crate::section::{Invariant, invariants};
 use std::collections::HashSet;

@@ -3,10 +3,11 @@
 //! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way that its
 //! invariant notices. A break may spoil others, too; its own must be reported.
 
-use super::group::{End, GroupKey, Want};
+use super::group::{End, Want};
 use super::inactive_apps::Standing;
-use super::process_info::{Place, ProcessInfo, ProcessKey};
+use super::process_info::{Place, ProcessInfo};
 use super::state::State;
+use super::table_keys::{GroupKey, ProcessKey};
 use super::{ApplicationPool, PoolOptions};
 use crate::clock::Time;
 use crate::in_memory::{InMemorySpawner, Spawn};

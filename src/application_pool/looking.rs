@@ -14,12 +14,12 @@
 
 use super::effects::{Effect, Effects};
 use super::error::GetError;
-use super::group::GroupKey;
 use super::inner::Inner;
 use super::options::PoolOptions;
 use super::restart_files::{Look, RestartFiles};
 use super::spawner::Spawner;
 use super::state::{Outcome, State};
+use super::table_keys::GroupKey;
 use super::works_for::WorksFor;
 use crate::clock::Deadline;
 use crate::collections::wait_queue::{Queue, WaiterKey, Wake};

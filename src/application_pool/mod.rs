@@ -96,6 +96,7 @@ mod spawning;
 mod state;
 #[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;
+mod table_keys;
 mod totals;
 mod works_for;
 

@@ -1,21 +1,13 @@
 //! One process as the pool sees it: the pseudocode's `ProcessInfo`.
 
 use super::event::Begun;
-use super::group::GroupKey;
 use super::inner::Inner;
 use super::spawner::{Identifier, Spawner};
+use super::table_keys::{GroupKey, ProcessInfos, ProcessKey};
 use crate::clock::Time;
-use crate::collections::arena::Key;
 use crate::collections::list::{Links, linked};
 use crate::sync::{Arc, Flag};
 use crate::user_code::SlowDrop;
-
-/// Names the processes in the types of their keys.
-#[derive(Debug)]
-pub(crate) enum ProcessInfos {}
-
-/// The key of a process.
-pub(crate) type ProcessKey = Key<ProcessInfos>;
 
 /// The part that leaves the lock: the process itself, and the way back into the pool.
 ///

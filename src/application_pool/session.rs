@@ -10,10 +10,11 @@
 use super::effects::Effects;
 use super::ending::{Ending, Found};
 use super::event::DetachReason;
-use super::group::{End, GroupKey};
+use super::group::End;
 use super::process_info::Entry;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
+use super::table_keys::GroupKey;
 use crate::section::Guarded;
 use crate::sync::{Arc, has_failed};
 use crate::user_code::UserValue;

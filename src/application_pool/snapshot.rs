@@ -1,12 +1,12 @@
 //! A picture of the pool, copied in slices.
 
 use super::error::SpawnError;
-use super::group::GroupKey;
 use super::inner::Inner;
 use super::options::PoolOptions;
 use super::process_info::{Place, ProcessInfo};
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
+use super::table_keys::GroupKey;
 use super::totals::Totals;
 use crate::clock::Time;
 use crate::user_code::{contain, drop_contained};

@@ -1,8 +1,8 @@
 //! An order to spawn one process. It carries the reservation of the section that made it.
 
-use super::group::GroupKey;
 use super::options::PoolOptions;
 use super::spawner::{CancelToken, Identifier};
+use super::table_keys::GroupKey;
 
 /// The purpose of the new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,13 @@
 use super::effects::{Effect, Effects};
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
-use super::group::{End, Group, GroupKey, Spawning};
+use super::group::{End, Group, Spawning};
 use super::inner::Inner;
 use super::process_info::{Entry, Place, ProcessInfo};
 use super::spawn_order::{Kind, SpawnOrder};
 use super::spawner::{CancelToken, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;
+use super::table_keys::GroupKey;
 use super::works_for::WorksFor;
 use crate::collections::list::Links;
 use crate::section::Guarded;

@@ -7,13 +7,14 @@
 use super::effects::{Effect, Effects};
 use super::ending::Ending;
 use super::error::SpawnError;
-use super::group::{BackingOff, BySurplus, Group, GroupKey, Groups, Unused, Wanting};
+use super::group::{BackingOff, BySurplus, Group, Unused, Wanting};
 use super::inactive_apps::{InactiveApps, Standing};
 use super::looking::Looking;
 use super::options::PoolOptions;
-use super::process_info::{Entry, Leaving, ProcessInfo, ProcessInfos, ProcessKey};
+use super::process_info::{Entry, Leaving, ProcessInfo};
 use super::restart_files::{LastSeen, Look};
 use super::spawner::{Identifier, Spawner};
+use super::table_keys::{GroupKey, Groups, ProcessInfos, ProcessKey};
 use super::totals::Totals;
 use crate::clock::{Clock, Span, Time};
 use crate::collections::arena::Arena;
