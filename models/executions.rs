@@ -21,7 +21,7 @@ pub(crate) const PINNED: &[(&str, u64)] = &[
     ("cleaner_x_close", 3_104),
     ("cleaner_x_due_later", 9),
     ("cleaner_x_earlier_date", 30),
-    ("close_in_shut_down_x_spawn", 238),
+    ("close_in_shut_down_x_spawn", 448),
     ("close_in_spawn_x_close", 297),
     ("close_x_close", 2_126),
     ("close_x_disposal", 165),

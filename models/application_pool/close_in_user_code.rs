@@ -28,13 +28,16 @@ fn close_in_spawn_x_close() {
 /// A shut-down frees capacity for another group, whose spawn begins before the shut-down is called.
 ///
 /// Guards that a thread works for the pool while it runs effects (`Effects::run`). Without it, the shut-down waits for
-/// itself. The get that needs the room is served before the close, or fails because the pool is closed.
+/// its own end. The get that needs the room is served before the close, or fails because the pool is closed.
 #[test]
 fn close_in_shut_down_x_spawn() {
     explore("close_in_shut_down_x_spawn", &["closed", "served"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         rig.idle(&app("a"));
-        close_at(&rig, Call::ShutDown, |_| ());
+        close_at(&rig, Call::ShutDown, |pool| {
+            pool.close();
+            assert!(!pool.wait_closed(DRAIN), "this shut-down has not ended");
+        });
         outcomes.note(match rig.pool.get(&app("b")) {
             Err(error) => {
                 assert!(matches!(error, crate::application_pool::GetError::Closed));

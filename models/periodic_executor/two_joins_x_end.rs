@@ -51,7 +51,8 @@ fn periodic_two_joining_tasks_x_end() {
                 }
             }
         });
-        for join in joins.into_iter().flatten() {
+        // The younger one waits first, so that it needs a wake-up of its own.
+        for join in joins.into_iter().rev().flatten() {
             assert_eq!(block_on(join), Ok(Joined::Finished));
         }
         thread.join().expect("no panic");

@@ -65,13 +65,16 @@ fn resource_drop_x_return() {
     let expected = ["came back before", "came back later"];
     explore_small("resource_drop_x_return", &expected, |outcomes| {
         let rig = unkeyed(|b| b).reentrant();
-        let lent = rig.lend();
+        // The second one keeps the pool's memory, which would else end with the first.
+        let (lent, other) = (rig.lend(), rig.lend());
         let factory = rig.factory.clone();
         let returning = spawn(move || drop(lent));
         let before = rig.pool.num_idle() == 1;
         drop(rig);
         returning.join().expect("no panic");
         assert_eq!(factory.gone(), [1]);
+        drop(other);
+        assert_eq!(factory.gone(), [1, 2]);
         outcomes.note(if before { "came back before" } else { "came back later" });
     });
 }

@@ -111,7 +111,6 @@ impl<T, N> Arena<T, N> {
     pub(crate) fn get_mut(&mut self, key: Key<N>) -> Option<&mut T> {
         self.slab.get_mut(key.index())
     }
-    #[cfg(any(test, debug_assertions))]
     pub(crate) fn contains(&self, key: Key<N>) -> bool {
         self.slab.contains(key.index())
     }
