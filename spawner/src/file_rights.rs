@@ -1,7 +1,10 @@
 //! Access to files with the rights of the application's user.
 
 use crate::user::User;
-use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
+use nix::unistd::{Gid, Uid, getgrouplist, setfsgid, setfsuid};
+use rustix::process::Gid as Group;
+use rustix::thread::set_thread_groups;
+use std::ffi::CString;
 use std::io;
 use std::thread;
 
@@ -21,7 +24,10 @@ pub(crate) fn with_rights_of<R: Send>(
         let thread = thread::Builder::new().name("files".into());
         let work = || {
             let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-            // In this order: without its user, the thread must not change its group.
+            let groups = getgrouplist(&CString::new(user.name.as_str())?, gid)?;
+            let groups: Vec<_> = groups.iter().map(|gid| Group::from_raw(gid.as_raw())).collect();
+            // In this order: without its user, the thread may change neither. The groups are those of this thread alone.
+            set_thread_groups(&groups)?;
             setfsgid(gid);
             setfsuid(uid);
             // These calls report no failure. A second call returns the result of the first.
@@ -48,7 +54,6 @@ mod tests {
             return;
         }
         let base = tempfile::tempdir().unwrap();
-        fs::set_permissions(base.path(), fs::Permissions::from_mode(0o700)).unwrap();
         fs::write(base.path().join("there"), "").unwrap();
         let user = User {
             name: "nobody".into(),
@@ -57,10 +62,15 @@ mod tests {
             home: "/".into(),
             shell: "/bin/sh".into(),
         };
-        for name in ["there", "absent"] {
-            let path = base.path().join(name);
-            let error = with_rights_of(Some(&user), || fs::File::open(&path)).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{name}");
+        // The server may be in groups that may enter a directory. Only this test's thread joins one.
+        rustix::thread::set_thread_groups(&[rustix::process::Gid::ROOT]).unwrap();
+        for mode in [0o700, 0o750] {
+            fs::set_permissions(base.path(), fs::Permissions::from_mode(mode)).unwrap();
+            for name in ["there", "absent"] {
+                let path = base.path().join(name);
+                let error = with_rights_of(Some(&user), || fs::File::open(&path)).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{mode:o} {name}");
+            }
         }
         // The calling thread keeps its rights.
         assert!(fs::File::open(base.path().join("there")).is_ok());

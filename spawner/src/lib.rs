@@ -155,7 +155,6 @@ mod random;
 mod reaper;
 mod removal;
 mod reports;
-
 mod running;
 mod spawner;
 pub mod stream;
