@@ -262,10 +262,13 @@ fn a_temporary_directory_where_the_user_may_rename_directories_is_refused() {
 /// Runs in a namespace of pids, where it can give the pid of a dead process to another one.
 const REUSES_THE_PID: &str = "if path != '/die': return answer('ok')
 worker = os.getpid()
+begun, begins = os.pipe()
 if os.fork():
+    os.read(begun, 1)
     os.kill(worker, 9)
-# This process has the request's connection.
+# This process has the request's connection. The server kills the rest of the worker's group.
 os.setsid()
+os.write(begins, b'.')
 # Until then, the next process and the threads of the server would take the pid.
 while os.path.exists(f'/proc/{worker}') or not os.path.exists('go'): time.sleep(0.01)
 while True:
