@@ -166,3 +166,20 @@ impl<E: Executor> Rig<E> {
 pub(crate) fn gate() -> (Sender<()>, Receiver<()>) {
     channel()
 }
+
+/// Makes tests of generic functions: each runs for a thread and for a task.
+macro_rules! both {
+    ($($name:ident,)*) => {$(
+        mod $name {
+            #[test]
+            fn of_a_thread() {
+                super::$name::<cabrank::PeriodicExecutor>();
+            }
+            #[test]
+            fn of_a_task() {
+                super::$name::<cabrank::AsyncPeriodicExecutor<crate::both::Threads>>();
+            }
+        }
+    )*};
+}
+pub(crate) use both;

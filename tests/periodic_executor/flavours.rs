@@ -1,27 +1,11 @@
 //! The behaviour that threads and tasks share. The first seven tests restate PyMongo's suite; the
 //! others cover wakes during a call, the minimum interval and reopening.
 
-use crate::both::{Executor, Rig, SECOND, gate};
+use crate::both::{Executor, Rig, SECOND, both, gate};
 use crate::common::before_long;
 use cabrank::periodic_executor::{Flow, JoinError, Joined, Phase};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-/// Each of these runs for a thread and for a task.
-macro_rules! both {
-    ($($name:ident,)*) => {$(
-        mod $name {
-            #[test]
-            fn of_a_thread() {
-                super::$name::<cabrank::PeriodicExecutor>();
-            }
-            #[test]
-            fn of_a_task() {
-                super::$name::<cabrank::AsyncPeriodicExecutor<crate::both::Threads>>();
-            }
-        }
-    )*};
-}
 
 both! {
     join_before_the_first_open_returns,

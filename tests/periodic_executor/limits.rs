@@ -1,7 +1,7 @@
 //! Time limits: several that share one time, and numbers at the edge. The manual clock is advanced at most once, so a
 //! wait that begins its time anew never ends.
 
-use crate::both::{Executor, Rig, SECOND, gate};
+use crate::both::{Executor, Rig, SECOND, both, gate};
 use crate::by_hand::Keeps;
 use crate::common::task::{Task, block_on};
 use crate::common::{Gate, before_long, soon};
@@ -181,21 +181,6 @@ fn a_join_of_a_task_with_an_endless_limit_sets_no_timer() {
     assert_eq!(join.poll(), None);
     block_on(runtime.take());
     assert_eq!(join.finish(), Ok(Joined::Finished));
-}
-
-macro_rules! both {
-    ($($name:ident,)*) => {$(
-        mod $name {
-            #[test]
-            fn of_a_thread() {
-                super::$name::<cabrank::PeriodicExecutor>();
-            }
-            #[test]
-            fn of_a_task() {
-                super::$name::<cabrank::AsyncPeriodicExecutor<crate::both::Threads>>();
-            }
-        }
-    )*};
 }
 
 both! {

@@ -4,7 +4,7 @@
 use crate::common::{locked, pool};
 use crate::shared::SECOND;
 use crate::shared::task::Task;
-use crate::steps::{Step, Steps, rig};
+use crate::steps::{Step, Steps, begin_borrow, rig};
 use cabrank::resource_pool::{AddError, Async, BorrowError, Borrowed, Failure, KeyedResourcePool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -252,12 +252,7 @@ fn keys_and_tasks() {
     let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(1);
     let pool = pool.maintenance(false).build_async().expect("valid");
     steps.on("create", Step::Held);
-    let begin = |key: &'static str| {
-        let pool = pool.clone();
-        let mut task = Task::new(async move { pool.borrow_async(&key).await.map(drop) });
-        assert!(task.poll().is_none());
-        task
-    };
+    let begin = |key| begin_borrow(&pool, key);
     drop(begin("a"));
     assert_eq!((pool.num_total(), pool.num_keys()), (0, 0));
     let mut other = begin("b");

@@ -55,7 +55,7 @@ fn a_close_fails_the_borrowers_of_each_key() {
     assert_eq!((rig.pool.num_keys(), rig.pool.num_total()), (0, 0));
 }
 
-/// Those that were granted a resource or a place, and have not picked it up.
+/// The borrowers that were granted a resource or a place, and have not picked it up.
 #[test]
 fn a_close_takes_each_grant_back() {
     for fair in [true, false] {

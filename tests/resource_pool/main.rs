@@ -32,6 +32,7 @@ mod observed;
 mod on_tokio;
 mod options;
 mod options_meet;
+mod orphans;
 mod real_clock;
 mod refinement;
 mod resizing;

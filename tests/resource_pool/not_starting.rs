@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What becomes of a task that the runtime does not take.
+/// The fate of a task that the runtime does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     /// `spawn` panics.
@@ -131,7 +131,7 @@ fn a_creation_that_gives_way() {
         runtime.woken.pass(4 * SECOND);
         drop(third);
         runtime.woken.run();
-        // What hangs for ever ends by its time.
+        // A call that hangs for ever ends by its time.
         runtime.woken.pass(30 * SECOND);
     });
 }

@@ -7,7 +7,7 @@ use cabrank::ManualClock;
 use cabrank::periodic_executor::Runtime;
 use cabrank::resource_pool::{
     AddError, Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, Builder,
-    ResourcePool,
+    KeyedResourcePool, ResourcePool,
 };
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -230,4 +230,16 @@ impl Rig {
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         (self.pool.num_active(), self.pool.num_idle(), self.pool.num_total())
     }
+}
+
+/// Begins to borrow by a task, which waits, and gives the resource back at once.
+#[track_caller]
+pub(crate) fn begin_borrow(
+    pool: &KeyedResourcePool<&'static str, Async<Steps>>,
+    key: &'static str,
+) -> Task<Result<(), BorrowError<String>>> {
+    let pool = pool.clone();
+    let mut task = Task::new(async move { pool.borrow_async(&key).await.map(drop) });
+    assert!(task.poll().is_none());
+    task
 }

@@ -289,7 +289,7 @@ fn a_slow_head_of_the_proxy_protocol_is_ended() {
     assert!(ended, "the server waits for ever");
 }
 
-/// SIGSTOP, a debugger and a suspended machine stop the server for longer than its limits. What comes meanwhile is in time.
+/// SIGSTOP, a debugger and a suspended machine stop the server for longer than its limits. Bytes that come meanwhile are in time.
 #[test]
 fn the_time_in_which_the_server_is_stopped_counts_against_no_client_and_no_process() {
     let dir = wsgi(
