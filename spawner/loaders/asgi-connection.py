@@ -12,8 +12,9 @@ import asyncio
 import sys
 from urllib.parse import unquote
 
-from cabrank.asgi_request import COMPLETE, Request, check_process, own
+from cabrank.asgi_request import COMPLETE, Request, check_process
 from cabrank.asgi_websocket import WebSocket
+from cabrank.python_own import own
 
 HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
 CHUNK_LINE_MAX = 1000

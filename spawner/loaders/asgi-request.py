@@ -8,12 +8,13 @@ sent. The connection then goes on to the next request, and the coroutine goes on
 """
 
 import asyncio
-import mmap
 import re
 import sys
 import time
 import traceback
 from http import HTTPStatus
+
+from cabrank.python_own import ClientGone, own
 
 REPLY_HEAD_MAX = 128 << 10  # the server accepts no longer one
 BUFFER = 64 << 10  # more unread bytes stop the server
@@ -26,25 +27,6 @@ STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".enc
 HOP_BY_HOP = {b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer",
               b"transfer-encoding", b"upgrade"}
 DISCONNECT = "http.disconnect"
-
-
-class ClientGone(ConnectionError):
-    """The server closed the connection, so the answer has no reader."""
-
-
-MADV_WIPEONFORK = 18
-
-# Its first byte is 1 in the process that serves requests, and 0 in each process that the application forks from it. Linux clears
-# the page at each fork, also at one by a C library, which runs no hook of Python.
-own = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-
-
-def begin_process():
-    try:
-        own.madvise(MADV_WIPEONFORK)
-    except OSError:
-        pass  # Linux before 4.14
-    own[0] = 1
 
 
 def check_process(server, error=None):

@@ -18,8 +18,9 @@ import traceback
 
 from cabrank.asgi_connection import SPEC, Connection
 from cabrank.asgi_fork import Forks, open_descriptors
-from cabrank.asgi_request import MEMORY_MAX, begin_process, check_process, own
+from cabrank.asgi_request import MEMORY_MAX, check_process
 from cabrank.asgi_websocket import MESSAGE_MAX
+from cabrank.python_own import begin_process, own
 
 # --- Lifespan ----------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ import base64
 import hashlib
 from collections import deque
 
-from cabrank.asgi_request import AWAITED, BUFFER, ClientGone, DONE, Task, check_process, encode_fields, own
+from cabrank.asgi_request import AWAITED, BUFFER, DONE, Task, check_process, encode_fields
+from cabrank.python_own import ClientGone, own
 
 MESSAGE_MAX = 16 << 20  # without the option
 MESSAGE_COST = 512  # of an empty message: its dictionary, and its place in the queue

@@ -37,8 +37,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("application", "app")
 # The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
 SERVERS = {
-    "wsgi": ("wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
-    "asgi": ("asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
+    "wsgi": ("python-own", "wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
+    "asgi": ("python-own", "asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
 }
 
 

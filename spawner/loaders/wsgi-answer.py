@@ -4,7 +4,8 @@ import re
 import threading
 from wsgiref.util import is_hop_by_hop
 
-from cabrank.wsgi_request import check_process, own
+from cabrank.python_own import own
+from cabrank.wsgi_request import check_process
 
 REPLY_HEAD_MAX = 128 << 10  # the server accepts no longer one
 MEMORY_MAX = 1000  # remembered header names and status lines

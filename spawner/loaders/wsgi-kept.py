@@ -4,8 +4,9 @@ import select
 import socket
 import struct
 
+from cabrank.python_own import ClientGone, own
 from cabrank.wsgi_answer import Response
-from cabrank.wsgi_request import BUFFER, Body, ClientGone, check_process, own
+from cabrank.wsgi_request import BUFFER, Body, check_process
 from cabrank.wsgi_session import HEAD_MAX, HEAD_TIMEOUT
 
 JOINED_MAX = 256 << 10  # a longer body is not copied behind its head

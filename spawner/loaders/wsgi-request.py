@@ -4,36 +4,16 @@ Children that the application forks have neither. Each step that uses a connecti
 """
 
 import io
-import mmap
 import select
 import socket
 import sys
 import threading
 from wsgiref.util import FileWrapper
 
+from cabrank.python_own import ClientGone, own
+
 BUFFER = 64 << 10
 DONTWAIT = socket.MSG_DONTWAIT
-
-
-class ClientGone(ConnectionError):
-    """The server closed the connection, so the answer has no reader."""
-
-
-# --- Forked children ---------------------------------------------------------------------------------------------------
-
-MADV_WIPEONFORK = 18
-
-# Its first byte is 1 in the process that serves requests, and 0 in each process that the application forks from it. Linux clears
-# the page at each fork, also at one by a C library, which runs no hook of Python.
-own = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-
-
-def begin_process():
-    try:
-        own.madvise(MADV_WIPEONFORK)
-    except OSError:
-        pass  # Linux before 4.14: the hook clears it
-    own[0] = 1
 
 
 def check_process():

@@ -16,8 +16,9 @@ import threading
 import time
 import traceback
 
+from cabrank.python_own import ClientGone, begin_process, own
 from cabrank.wsgi_kept import END_OF_REQUEST, U32, Frames, Kept, KeptBody, KeptResponse, checked_size
-from cabrank.wsgi_request import BASE, BUFFER, DONTWAIT, ClientGone, begin_process, content_length, make_environ, own, wakers
+from cabrank.wsgi_request import BASE, BUFFER, DONTWAIT, content_length, make_environ, wakers
 from cabrank.wsgi_session import SessionBody, SessionResponse, drain, read_head
 
 

@@ -11,8 +11,9 @@ Content-Length after the request's body was read.
 import socket
 import time
 
+from cabrank.python_own import ClientGone
 from cabrank.wsgi_answer import Response
-from cabrank.wsgi_request import Body, ClientGone, check_process
+from cabrank.wsgi_request import Body, check_process
 
 HEAD_MAX = 1 << 20  # far above any real head: a guard against a peer that speaks another protocol
 HEAD_TIMEOUT = 10  # the server writes the head at once; a slower peer must not block the thread

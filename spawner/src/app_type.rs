@@ -70,6 +70,7 @@ impl Loader {
 const PYTHON: Loader = Loader {
     files: &[
         ("python-loader.py", include_str!("../loaders/python-loader.py")),
+        ("python-own.py", include_str!("../loaders/python-own.py")),
         ("wsgi-request.py", include_str!("../loaders/wsgi-request.py")),
         ("wsgi-answer.py", include_str!("../loaders/wsgi-answer.py")),
         ("wsgi-session.py", include_str!("../loaders/wsgi-session.py")),
