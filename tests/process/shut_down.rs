@@ -1,14 +1,14 @@
-//! After `shutdown_all`: the process's executors have ended, and what the library builds on executors of its own works.
+//! After `shutdown_all` the process's executors have ended. The interlock's timer and a pool on tokio work all the same;
+//! `shutdown_all.rs` and `resource_pool/shutdown.rs` look at the other pools.
 
 use crate::common::task::{Task, block_on};
-use crate::common::{app, before_long, soon};
+use crate::common::{before_long, soon};
 use cabrank::execution::interlock::AcquireError;
-use cabrank::in_memory::InMemorySpawner;
 use cabrank::periodic_executor::{
     Joined, OpenError, Registry, ShutdownAtExit, Tokio, shutdown_all,
 };
 use cabrank::resource_pool::{Async, AsyncResourceFactory, AsyncResourcePool, ResourceFactory};
-use cabrank::{ApplicationPool, Interlock, ManualClock, PeriodicExecutor, ResourcePool};
+use cabrank::{Interlock, ManualClock, PeriodicExecutor};
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -37,9 +37,7 @@ impl AsyncResourceFactory for Made {
 fn after_a_shutdown_of_all_the_librarys_own_executors_work() {
     let time = ManualClock::new();
     // Built before the shutdown, and used after it.
-    let (pools, interlocks) = ([(); 2].map(|()| application_pool(&time)), interlock(&time));
-    let [before, _] = &pools;
-    drop(before.get(&app("x")).expect("a session"));
+    let before = interlock(&time);
     let executor = PeriodicExecutor::builder(None).build(|| ());
     executor.open().expect("a thread");
     let theirs = executor.clone();
@@ -51,24 +49,10 @@ fn after_a_shutdown_of_all_the_librarys_own_executors_work() {
     soon(|| shutdown_all(Duration::ZERO)).expect("all have ended");
     drop(ShutdownAtExit::new(Duration::ZERO).report(|late| panic!("{late}")));
 
-    for pool in pools.iter().chain([&application_pool(&time)]) {
-        drop(pool.get(&app("x")).expect("a session"));
-        assert_eq!(pool.counts().count, 1);
-        before_long(|| {
-            time.advance(SECOND);
-            pool.counts().count == 0
-        });
-    }
-    for interlock in [interlocks, interlock(&time)] {
+    for interlock in [before, interlock(&time)] {
         a_wait_of_a_task_ends_at_its_limit(&interlock, &time);
     }
-    an_idle_resource_is_evicted_and_a_minimum_is_filled(&time);
     an_idle_resource_on_tokio_is_evicted(&time);
-}
-
-fn application_pool(time: &ManualClock) -> ApplicationPool<InMemorySpawner> {
-    let builder = ApplicationPool::builder(InMemorySpawner::with_clock(time.clock()));
-    builder.clock(time.clock()).max_idle_time(SECOND).build().expect("a valid pool")
 }
 
 fn interlock(time: &ManualClock) -> Interlock {
@@ -89,19 +73,6 @@ fn a_wait_of_a_task_ends_at_its_limit(interlock: &Interlock, time: &ManualClock)
         assert!(matches!(late, Err(AcquireError::TimedOut(_))), "{late:?}");
     });
     held.expect("no other owner runs");
-}
-
-fn an_idle_resource_is_evicted_and_a_minimum_is_filled(time: &ManualClock) {
-    let builder = ResourcePool::builder(Made, ()).clock(time.clock()).max_idle_time(SECOND);
-    let pool = builder.build().expect("valid");
-    drop(pool.borrow().expect("one"));
-    assert_eq!(pool.num_idle(), 1);
-    before_long(|| {
-        time.advance(SECOND);
-        pool.num_idle() == 0
-    });
-    let refilled = ResourcePool::builder(Made, ()).min_idle(2).build().expect("valid");
-    before_long(|| refilled.num_idle() == 2);
 }
 
 fn an_idle_resource_on_tokio_is_evicted(time: &ManualClock) {

@@ -57,7 +57,7 @@ fn an_observer_may_call_the_pool_back() {
     });
 }
 
-/// The observer is called by the thread that has evicted a process, before that starts the spawn in its place.
+/// The observer is called by the thread that has evicted a process, while the spawn in its place may be under way.
 #[test]
 fn a_get_in_the_observer_is_served_or_refused() {
     for name in ["x", "y", "z"] {
@@ -126,11 +126,11 @@ fn a_process_is_reported_to_end_after_its_beginning_was() {
     assert_eq!(*log.lock().expect("no panic"), ["spawned", "detached"]);
 }
 
-/// The close cannot wait for work that its own thread has yet to do. The spawn for the get has begun by then, and may
-/// end before the close.
+/// The close cannot wait for work that its own thread has yet to do: here the shut-down of the process that it has
+/// evicted. The spawn in its place has begun, and hangs.
 #[test]
 fn an_observer_may_close_the_pool() {
-    let (pool, _spawner) = observed(
+    let (pool, spawner) = observed(
         |pool, event| {
             if matches!(event, Event::Detached { .. }) {
                 pool.close();
@@ -139,9 +139,11 @@ fn an_observer_may_close_the_pool() {
         1,
     );
     drop(pool.get(&app("x")).expect("a session"));
+    spawner.next(Spawn::ready().held());
     let theirs = pool.clone();
     let evicts = soon(move || theirs.get(&app("y")).err());
-    assert!(matches!(evicts, None | Some(GetError::Closed)), "{evicts:?}");
+    assert!(matches!(evicts, Some(GetError::Closed)), "{evicts:?}");
+    spawner.release();
     let theirs = pool.clone();
     assert!(soon(move || theirs.wait_closed(common::SOON)));
 }
