@@ -71,6 +71,7 @@ struct Readme;
 
 pub mod application_pool;
 mod clock;
+mod at_work;
 mod collections;
 mod effects;
 pub mod execution;
@@ -82,6 +83,7 @@ mod section;
 mod steps;
 mod sync;
 mod user_code;
+mod thread_stack;
 
 #[cfg(feature = "in-memory")]
 pub use application_pool::in_memory;

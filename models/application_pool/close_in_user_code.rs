@@ -1,7 +1,7 @@
 //! User code closes the pool that its thread works for (erratum E32).
 //!
 //! A close waits for the spawns in flight. On a thread that must end or begin one of them, the close would wait for
-//! itself. Such a thread therefore records which pool it works for (`WorksFor`), and its close does not wait.
+//! itself. Such a thread therefore is marked as at work for the pool (`AtWork`), and its close does not wait.
 //! Asserted: every call returns, and each process is shut down once.
 
 use crate::models::rig::*;

@@ -121,8 +121,7 @@ pub enum GetError {
     WouldBlock,
     /// User code that the pool has called would have had to wait for this pool: a spawn, a `shut_down`, a hook of a
     /// cancelled spawn, a waker or the observer. The process may depend on that very thread. A later get, outside such
-    /// a call, finds the process that this one asked for. A thread that ends, and drops a thread-local value that calls
-    /// `get`, may have this error, too.
+    /// a call, finds the process that this one asked for.
     InCallback,
     /// A spawn failed, and the group has no process.
     Spawn(SpawnError),

@@ -18,7 +18,7 @@ use super::pool::ApplicationPool;
 use super::session::{Lease, Session};
 use super::spawner::{Process, Spawner};
 use super::state::{Outcome, State};
-use super::works_for::WorksFor;
+use crate::at_work::AtWork;
 use crate::clock::{Deadline, Time};
 use crate::section::{Guarded, Patience, now};
 use crate::user_code::{contain, drop_contained};
@@ -316,7 +316,7 @@ impl<S: Spawner> Inner<S> {
             Checkout::Wait { group, waiter } => {
                 since.get_or_insert_with(|| self.clock().now());
                 // User code that this pool calls could wait for a spawn that its own thread has to start.
-                let in_callback = WorksFor::is_for(self);
+                let in_callback = AtWork::is_for(&**self);
                 let patience = match in_callback {
                     true => Patience::Thread(self.clock().deadline(Duration::ZERO)),
                     false => patience,
@@ -332,7 +332,7 @@ impl<S: Spawner> Inner<S> {
     /// Tells the observer of a get that was served after a wait: once, however often it waited.
     fn report_wait(self: &Arc<Self>, options: &PoolOptions, since: Option<Time>) {
         if let Some(began) = since.filter(|_| self.observer.is_some()) {
-            let _works = WorksFor::pool(self);
+            let _at_work = AtWork::begin(&**self);
             let waited = self.clock().now().since(began);
             let group = options.app_group_name().into();
             self.notify_observer(&Event::Waited { group, waited });

@@ -6,7 +6,7 @@ use super::restart_files::RestartFiles;
 use super::spawner::Spawner;
 use super::state::{End, Outcome, State};
 use super::table_keys::GroupKey;
-use super::works_for::WorksFor;
+use crate::at_work::AtWork;
 use crate::clock::{Clock, ClockListener, Deadline};
 use crate::collections::wait_queue::{WaiterKey, Wake};
 use crate::handle::Close;
@@ -73,7 +73,7 @@ impl<S: Spawner> Inner<S> {
 
     /// Waits until nothing is left of a closed pool, unless the calling user code is part of what is left.
     pub(crate) fn wait_for_everything(self: &Arc<Self>, deadline: Deadline) -> bool {
-        let deadline = match WorksFor::is_for(self) {
+        let deadline = match AtWork::is_for(&**self) {
             true => self.clock().deadline(Duration::ZERO),
             false => deadline,
         };

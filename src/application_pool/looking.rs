@@ -20,7 +20,7 @@ use super::restart_files::{Look, RestartFiles};
 use super::spawner::Spawner;
 use super::state::{Outcome, State};
 use super::table_keys::GroupKey;
-use super::works_for::WorksFor;
+use crate::at_work::AtWork;
 use crate::clock::Deadline;
 use crate::collections::wait_queue::{Queue, WaiterKey, Wake};
 use crate::section::{Guarded, Patience, Wait};
@@ -220,7 +220,7 @@ impl<S: Spawner> Inner<S> {
             Patience::Thread(deadline) if self.clock().has_passed(deadline) => {
                 return Ok(Looked::Later(dir.into()));
             }
-            Patience::Thread(_) | Patience::Task => WorksFor::is_for(self),
+            Patience::Thread(_) | Patience::Task => AtWork::is_for(&**self),
         };
         let look = match looks_itself {
             true => files.look(dir, self.clock()),
@@ -252,7 +252,7 @@ impl<S: Spawner> Inner<S> {
         let mut looker = Looker { pool: self.clone(), dir: Some(dir) };
         // A thread that cannot be started drops its closure, and with it the looker.
         let _ = thread::start("cabrank look", None, move || {
-            let _works = WorksFor::pool(&looker.pool);
+            let _at_work = AtWork::begin(&*looker.pool);
             while looker.look() {}
         });
     }

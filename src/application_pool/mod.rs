@@ -98,7 +98,6 @@ mod state;
 mod steps_tests;
 mod table_keys;
 mod totals;
-mod works_for;
 
 pub use builder::Builder;
 pub use close_timed_out::CloseTimedOut;

@@ -9,7 +9,7 @@ use super::options::{PoolOptions, RestartMode};
 use super::snapshot::{Counts, Snapshot};
 use super::spawner::{Identifier, Spawner};
 use super::state::End;
-use super::works_for::WorksFor;
+use crate::at_work::AtWork;
 use crate::clock::{Deadline, Span};
 use crate::handle::{Close, Handle, WeakHandle};
 use crate::section::Guarded;
@@ -361,8 +361,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Gets that wait fail with [`GetError::Closed`]. Idle processes are shut down now, busy
     /// ones when their sessions have ended. Spawns in flight are cancelled.
     ///
-    /// Called from within a spawn, `shut_down` or the observer, it does not wait. In a destructor of a
-    /// thread-local it may return without waiting.
+    /// Called from within a spawn, `shut_down` or the observer, it does not wait.
     ///
     /// Dropping the last handle closes the pool without waiting.
     ///
@@ -379,7 +378,7 @@ impl<S: Spawner> ApplicationPool<S> {
     pub fn close(&self) {
         let inner = self.inner();
         Inner::close(inner);
-        if !WorksFor::is_for(inner) {
+        if !AtWork::is_for(&**inner) {
             // This wait ends: by its contract a spawner ends a spawn that is cancelled.
             inner.wait_for(End::OfSpawns, Deadline::Never);
         }

@@ -3,7 +3,7 @@
 use super::effects::{Effect, Effects};
 use super::inner::Inner;
 use super::spawner::{Process, ShutDown, Spawner};
-use super::works_for::WorksFor;
+use crate::at_work::AtWork;
 use crate::section::Guarded;
 use crate::user_code::{contain, drop_contained};
 use std::mem::take;
@@ -13,7 +13,7 @@ impl<S: Spawner> Effects<S> {
     /// Takes every effect out of the list and runs it.
     #[cold]
     pub(super) fn run(&mut self, pool: &Arc<Inner<S>>) {
-        let _works = WorksFor::pool(pool);
+        let _at_work = AtWork::begin(&**pool);
         self.list.run(|effect| effect.run(pool));
         let (disposals, discards) = (take(&mut self.disposals), take(&mut self.discards));
         if disposals > 0 {

@@ -16,7 +16,7 @@ use super::spawn_order::{Kind, SpawnOrder};
 use super::spawner::{CancelToken, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;
 use super::table_keys::GroupKey;
-use super::works_for::WorksFor;
+use crate::at_work::AtWork;
 use crate::collections::list::Links;
 use crate::section::Guarded;
 use crate::sync::{Arc, Flag, has_failed, thread};
@@ -293,7 +293,7 @@ impl<S: Spawner> Inner<S> {
 /// Spawns until the group needs no more processes.
 fn spawner_thread_callback<S: Spawner>(mut reservation: Reservation<S>) {
     let pool = reservation.pool.clone();
-    let _works = WorksFor::pool(&pool);
+    let _at_work = AtWork::begin(&*pool);
     while let Some(order) = &reservation.order {
         let result = pool.spawn(order);
         reservation.order = reservation.end(result);

@@ -4,9 +4,8 @@
 //! another thread. A future enters its frames at each poll (`scoped.rs`).
 
 use super::interlock::OwnerId;
-use std::cell::RefCell;
+use crate::thread_stack::thread_stack;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use std::thread::ThreadId;
 
 /// The state of an execution of an interlock inside a frame.
@@ -31,33 +30,11 @@ pub(crate) struct Frame {
     pub(crate) executor: Option<(usize, bool, u64)>,
 }
 
-#[derive(Default)]
-struct Stack {
-    /// Innermost last, each with its number.
-    frames: Vec<(u64, Frame)>,
-    /// Numbers the frames. A number is never used twice, so a guard removes its own frame only.
-    entered: u64,
-}
-
-crate::sync::thread::thread_local! {
-    // loom's macro takes no `const` block.
-    #[allow(clippy::missing_const_for_thread_local)]
-    static STACK: RefCell<Stack> = RefCell::default();
-    /// Has no destructor: for executions in the destructors of other locals, after that of the first stack.
-    #[allow(clippy::missing_const_for_thread_local)]
-    static LATE: ManuallyDrop<RefCell<Stack>> =
-        ManuallyDrop::new(RefCell::new(Stack { frames: Vec::new(), entered: FIRST_LATE }));
-}
-
-/// The numbers in the late stack begin here, so that no guard of the first one removes its frames.
-const FIRST_LATE: u64 = 1 << 63;
-
-/// Calls `f` with the thread's stack.
-#[inline]
-fn with_stack<R>(mut f: impl FnMut(&mut Stack) -> R) -> Option<R> {
-    let found = STACK.try_with(|stack| f(&mut stack.borrow_mut()));
-    found.or_else(|_| LATE.try_with(|stack| f(&mut stack.borrow_mut()))).ok()
-}
+thread_stack!(
+    /// Calls `f` with the thread's frames.
+    with_frames,
+    Frame
+);
 
 std::thread_local! {
     /// Cached, because `std::thread::current` changes a reference count.
@@ -83,34 +60,23 @@ pub(crate) struct Within {
 impl Frame {
     #[inline]
     pub(crate) fn enter(&self) -> Within {
-        let number = with_stack(|stack| {
-            stack.entered += 1;
-            stack.frames.push((stack.entered, *self));
-            stack.entered
-        });
-        Within { number, here: PhantomData }
+        Within { number: with_frames(|frames| frames.enter(*self)), here: PhantomData }
     }
 }
 
 impl Drop for Within {
     #[inline]
     fn drop(&mut self) {
-        with_stack(|stack| {
-            let entered = |(entered, _): &(u64, Frame)| Some(*entered) == self.number;
-            if let Some(at) = stack.frames.iter().rposition(entered) {
-                stack.frames.remove(at);
-            }
-            if stack.entered >= FIRST_LATE && stack.frames.is_empty() {
-                stack.frames = Vec::new(); // no destructor frees it
-            }
-        });
+        if let Some(number) = self.number {
+            with_frames(|frames| frames.leave(number));
+        }
     }
 }
 
 /// Looks at the frames, innermost first. Returns the first result.
 #[inline]
 fn find<R>(mut look: impl FnMut(&Frame) -> Option<R>) -> Option<R> {
-    with_stack(|stack| stack.frames.iter().rev().find_map(|(_, frame)| look(frame))).flatten()
+    with_frames(|frames| frames.innermost_first().find_map(&mut look)).flatten()
 }
 
 /// Returns whether this executor is active here, and then whether it runs for its reloader.

@@ -4,43 +4,15 @@ use super::core::{Core, Ending};
 use super::exit::Exit;
 use super::outcome::{Ended, JoinError, Joined};
 use super::registry::Member;
+use crate::at_work::AtWork;
 use crate::clock::Deadline;
 use crate::collections::wait_queue::{WaiterKey, Wake};
 use crate::effects::{Effects, OnWaiter};
 use crate::section::{Guarded, Patience, Wait, now};
-use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-
-crate::sync::thread::thread_local! {
-    /// The executors whose target this thread calls at present.
-    // loom's macro takes no `const` block.
-    #[allow(clippy::missing_const_for_thread_local)]
-    static INSIDE: RefCell<Vec<usize>> = RefCell::new(Vec::new());
-}
-
-/// Marks this thread as one that calls an executor's target, until it is dropped.
-pub(super) struct Inside {
-    entered: bool,
-}
-
-impl Inside {
-    pub(super) fn of<T>(core: &Arc<Core<T>>) -> Self {
-        // A thread that ends has lost its locals, and may still drop a task.
-        let entered = INSIDE.try_with(|cores| cores.borrow_mut().push(Arc::as_ptr(core) as usize));
-        Inside { entered: entered.is_ok() }
-    }
-}
-
-impl Drop for Inside {
-    fn drop(&mut self) {
-        if self.entered {
-            let _ = INSIDE.try_with(|cores| cores.borrow_mut().pop());
-        }
-    }
-}
 
 impl<T: Send + 'static> Core<T> {
     /// Waits until the run has ended, if there is one, and until the threads of all runs that have ended are gone.
@@ -66,14 +38,10 @@ impl<T: Send + 'static> Core<T> {
     /// Returns why the caller cannot wait for the run, if it cannot.
     fn cannot_wait(&self) -> Option<Joined> {
         match () {
-            () if self.is_inside() => Some(Joined::Itself),
+            () if AtWork::is_for(self) => Some(Joined::Itself),
             () if self.is_forked() => Some(Joined::Forked),
             () => None,
         }
-    }
-    fn is_inside(&self) -> bool {
-        let me = std::ptr::from_ref(self) as usize;
-        INSIDE.try_with(|cores| cores.borrow().contains(&me)).unwrap_or(false)
     }
 }
 

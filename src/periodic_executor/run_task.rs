@@ -3,11 +3,11 @@
 //! A pausing task has one timer, or none if it sleeps until it is woken.
 
 use super::core::{After, Pause};
-use super::join::Inside;
 use super::outcome::{Ended, Joined, Verdict};
 use super::run::{PendingRun, Run};
 use super::runtime::{BoxFuture, EARLY, Runtime, Timer, poll_timer};
 use super::task_waker::ShownWaker;
+use crate::at_work::AtWork;
 use crate::clock::Deadline;
 use crate::user_code::{UserValue, contain};
 use std::future::Future;
@@ -41,10 +41,10 @@ enum Stage {
 }
 
 impl<R: Runtime> Drop for Task<R> {
-    /// The runtime may drop a call under way. The drop of that call is target code, so it is marked as inside.
+    /// The runtime may drop a call under way. The drop of that call is target code, so this thread is marked as at work.
     fn drop(&mut self) {
         if let Some(run) = &self.run {
-            let _inside = Inside::of(&run.core);
+            let _at_work = AtWork::begin(&*run.core);
             self.stage = Stage::Begin;
         }
     }
@@ -72,7 +72,7 @@ impl<R: Runtime> Task<R> {
                     if !core.signal.begin_call() {
                         return Poll::Ready(Ended::Joined(Joined::Closed));
                     }
-                    let _inside = Inside::of(&core);
+                    let _at_work = AtWork::begin(&*core);
                     match contain(|| (run.target().0)()) {
                         Ok(call) => {
                             *stage = Stage::Calling(UserValue::new(call));
@@ -82,13 +82,13 @@ impl<R: Runtime> Task<R> {
                     }
                 }
                 Stage::Calling(call) => {
-                    let _inside = Inside::of(&core);
+                    let _at_work = AtWork::begin(&*core);
                     let verdict = match contain(|| call.as_mut().poll(cx)) {
                         Ok(Poll::Pending) => return Poll::Pending,
                         Ok(Poll::Ready(verdict)) => Ok(verdict),
                         Err(message) => Err(message),
                     };
-                    // Drops the call while this thread is marked as inside.
+                    // Drops the call while this thread is marked as at work.
                     *stage = Stage::Begin;
                     has_called = true;
                     verdict

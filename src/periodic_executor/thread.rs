@@ -2,11 +2,12 @@
 
 use super::builder::Builder;
 use super::core::After;
-use super::join::Inside;
+
 use super::outcome::{BoxError, Ended, Flow, JoinError, Joined, OpenError, Verdict};
 use super::periodic::{Flavour, Periodic};
 use super::run::{PendingRun, Run};
 use super::weak::{WeakRef, call};
+use crate::at_work::AtWork;
 use crate::clock::Deadline;
 use crate::section::{Patience, now};
 use crate::sync::Parker;
@@ -200,7 +201,7 @@ fn call_until_it_ends(run: &mut Run<ThreadTarget>, parker: &Parker) -> Ended {
     let core = run.core.clone();
     while core.signal.begin_call() {
         let verdict = {
-            let _inside = Inside::of(&core);
+            let _at_work = AtWork::begin(&*core);
             contain(|| (run.target().0)())
         };
         match core.after(verdict) {

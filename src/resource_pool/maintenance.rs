@@ -24,15 +24,14 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::maintenance_task::{Maintainer, MaintenanceTask};
 use super::slot::Meta;
+use crate::at_work::AtWork;
 use crate::clock::Time;
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, EARLY, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
 use crate::section::{Guarded, now};
 use crate::user_code::{UserValue, contain};
-use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
@@ -89,8 +88,8 @@ impl<F: Form> Inner<F> {
             }
             Err(error) => {
                 // The next due work retries. Not a section: its end would find the same work due and recurse.
-                self.state.amend(|state| state.sleeps_until[task as usize] = None);
-                if let Some(_reporting) = Reporting::begin(self) {
+                self.state.amend(|state| state.alarms[task as usize].clear());
+                if let Some(_at_work) = AtWork::begin_once(self) {
                     self.report(meta, Event::MaintenanceNotStarted(error.to_string()));
                 }
             }
@@ -188,42 +187,6 @@ impl<F: Form> Inner<F> {
     }
 }
 
-crate::sync::thread::thread_local! {
-    /// The pools whose listener this thread is notifying of a failed start.
-    // loom's macro takes no `const` block.
-    #[allow(clippy::missing_const_for_thread_local)]
-    static REPORTS: RefCell<Vec<usize>> = RefCell::new(Vec::new());
-}
-
-/// Marks this thread, until it is dropped, as notifying a pool's listener of a failed start.
-struct Reporting {
-    /// Not `Send`: the mark is in this thread's `REPORTS`.
-    here: PhantomData<*const ()>,
-}
-
-impl Reporting {
-    /// Returns `None` if this thread is notifying already, for either task: the listener would be called within
-    /// itself. Also returns `None` after the end of the thread's locals, where that would go unnoticed.
-    fn begin<F: Form>(pool: &Inner<F>) -> Option<Self> {
-        let this = std::ptr::from_ref(pool) as usize;
-        let begins = REPORTS.try_with(|pools| {
-            let mut pools = pools.borrow_mut();
-            let reports_already = pools.contains(&this);
-            if !reports_already {
-                pools.push(this);
-            }
-            !reports_already
-        });
-        begins.is_ok_and(|begins| begins).then(|| Reporting { here: PhantomData })
-    }
-}
-
-impl Drop for Reporting {
-    fn drop(&mut self) {
-        let _ = REPORTS.try_with(|pools| pools.borrow_mut().pop());
-    }
-}
-
 /// The runtime as an executor uses it. If its timer panics, the listener is notified, and the executor sleeps
 /// without limit. The next due work wakes it as usual; an executor that ended instead could miss that wake-up.
 struct Timed<R, F: Form> {
@@ -279,7 +242,7 @@ impl<R: Runtime, F: Form> Timed<R, F> {
             state.concerned(self.task)
         });
         if let Some(meta) = concerned {
-            if let Some(_reporting) = Reporting::begin(&*pool) {
+            if let Some(_at_work) = AtWork::begin_once(&*pool) {
                 if !self.reported.swap(true, SeqCst) {
                     let why = format!("the runtime's timer panicked: {message}");
                     pool.report(&meta, Event::MaintenanceNotStarted(why));

@@ -407,3 +407,48 @@ fn a_task_that_a_runtime_keeps_and_refuses_makes_no_call() {
     assert_eq!((late.poll(), calls.load(SeqCst)), (Some(()), 0));
     assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
 }
+
+/// Joins its executor once when it is dropped, and sends the result.
+struct JoinsAtItsDrop(Arc<OnceLock<AsyncPeriodicExecutor<Keeps>>>, Sender<Option<Joined>>);
+
+impl Drop for JoinsAtItsDrop {
+    fn drop(&mut self) {
+        let executor = self.0.get().expect("it is set").clone();
+        let joined = Task::new(async move { executor.join().await }).poll();
+        let joined = joined.map(|joined| joined.expect("no panic"));
+        self.1.send(joined).expect("the test waits");
+    }
+}
+
+thread_local! {
+    static KEPT: std::cell::RefCell<Option<BoxFuture<()>>> = const { std::cell::RefCell::new(None) };
+}
+
+/// The thread drops the task with its thread-locals, after the library's own.
+#[test]
+fn a_call_that_the_end_of_its_thread_drops_does_not_wait_for_itself() {
+    let (runtime, me, (sent, joined)) =
+        (Keeps::default(), Arc::<OnceLock<_>>::default(), channel());
+    let executor = {
+        let me = me.clone();
+        let builder = AsyncPeriodicExecutor::builder(SECOND, runtime.clone()).unregistered();
+        builder.build(move || {
+            let joins = JoinsAtItsDrop(me.clone(), sent.clone());
+            async move {
+                let _joins = joins;
+                std::future::pending::<()>().await;
+            }
+        })
+    };
+    assert!(me.set(executor.clone()).is_ok());
+    executor.open().expect("a task");
+    let mut task = runtime.take();
+    let thread = std::thread::spawn(move || {
+        KEPT.with_borrow_mut(|kept| *kept = None);
+        assert!(task.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        KEPT.with_borrow_mut(|kept| *kept = Some(task));
+    });
+    soon(move || thread.join()).expect("no panic");
+    assert_eq!(joined.recv().expect("it is dropped"), Some(Joined::Itself));
+    assert_eq!(block_on(executor.join()), Ok(Joined::Abandoned));
+}

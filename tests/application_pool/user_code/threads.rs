@@ -76,3 +76,39 @@ fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
     let pool = rig.pool.clone();
     assert!(soon(move || pool.wait_closed(SECOND)));
 }
+
+/// Calls the pool in a destructor of a thread-local, outside all work of the pool.
+struct Calls(Box<dyn FnOnce() + Send>);
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        std::mem::replace(&mut self.0, Box::new(|| ()))();
+    }
+}
+
+thread_local! {
+    static CALLS: RefCell<Option<Calls>> = const { RefCell::new(None) };
+}
+
+/// The thread is in no call by the pool, so it may wait, although the pool's own locals are gone.
+#[test]
+fn the_end_of_a_thread_may_wait_for_a_process() {
+    let rig = Rig::new(|b| b.max(1));
+    let only = rig.pool.get(&app("x")).expect("a session");
+    let (pool, (served, is_served)) = (rig.pool.clone(), std::sync::mpsc::channel());
+    let thread = std::thread::spawn(move || {
+        CALLS.with_borrow_mut(|calls| {
+            let theirs = pool.clone();
+            *calls = Some(Calls(Box::new(move || {
+                served.send(theirs.get(&app("x")).map(drop)).expect("the test waits");
+            })));
+        });
+        // Initialises the pool's own locals, which the thread drops first.
+        assert!(pool.try_get(&app("x")).is_err());
+    });
+    crate::common::before_long(|| rig.pool.counts().waiting == 1);
+    drop(only);
+    is_served.recv().expect("it was called").expect("a session");
+    soon(move || thread.join()).expect("no panic");
+    assert_usable(&rig);
+}
