@@ -69,6 +69,7 @@ extern crate self as cabrank;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod alarm;
 pub mod application_pool;
 mod clock;
 mod at_work;

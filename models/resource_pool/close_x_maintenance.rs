@@ -79,7 +79,7 @@ impl ByHand {
 }
 
 /// A creation begun before the close completes after it, so a loan begins in a closed pool. The executor stops if
-/// it sees no loan before. Guards that `Inner::after_pass` updates `sleeps_until` even then. Otherwise the new loan
+/// it sees no loan before. Guards that `Inner::after_pass` updates the alarm even then. Otherwise the new loan
 /// relies on an outdated time and does not wake the executor, and the loan is never reclaimed.
 ///
 /// Asserted: the loan is reclaimed when it looks abandoned, and the close ends.

@@ -9,6 +9,7 @@ use super::restart_files::{LookUp, RestartFiles};
 use super::spawner::Spawner;
 use super::state::{Limits, State};
 use super::totals::Totals;
+use crate::alarm::Alarm;
 use crate::clock::{Clock, ClockListener, Span};
 use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
@@ -294,7 +295,7 @@ impl<S: Spawner> State<S> {
             ends: Default::default(),
             disposing: 0,
             discarding: 0,
-            cleaner_sleeps_until: None,
+            cleaner: Alarm::default(),
             cleaner_runs: false,
             totals: Totals::default(),
             #[cfg(any(test, debug_assertions))]

@@ -15,6 +15,7 @@ use super::inner::Inner;
 use super::spawner::{ShutDown, Spawner};
 use super::state::{End, State};
 use super::table_keys::ProcessKey;
+use crate::alarm::Alarm;
 use crate::clock::Time;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;
@@ -72,9 +73,7 @@ impl<S: Spawner> State<S> {
 
     /// Returns whether the cleaner wakes, or is woken, no later than something is due.
     pub(crate) fn wakes_cleaner_in_time(&self) -> bool {
-        let sleeps_until = self.cleaner_sleeps_until;
-        let in_time = |due| sleeps_until.is_some_and(|until| until <= due);
-        !self.cleaner_runs || self.next_due().is_none_or(in_time)
+        !self.cleaner_runs || self.next_due().is_none_or(|due| self.cleaner.rings_by(due))
     }
 }
 
@@ -84,8 +83,7 @@ impl<S: Spawner> Inner<S> {
     pub(crate) fn start_cleaner(self: &Arc<Self>) -> Result<(), OpenError> {
         self.critical(|state, _| {
             state.cleaner_runs = true;
-            // Its first pass comes at once.
-            state.cleaner_sleeps_until = Some(Time::default());
+            state.cleaner = Alarm::at_once();
         });
         let cleaner = self.cleaner.get_or_init(|| {
             PeriodicExecutor::builder(None)
@@ -112,9 +110,8 @@ impl<S: Spawner> Inner<S> {
             state.clean(fx);
             if !state.has_come(End::OfEverything) {
                 let due = state.next_due();
-                state.cleaner_sleeps_until = due;
-                verdict = due
-                    .map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock().deadline_at(due)));
+                state.cleaner.set(due);
+                verdict = Verdict::when_due(due, self.clock());
             }
         });
         verdict

@@ -16,6 +16,7 @@ use super::restart_files::{LastSeen, Look};
 use super::spawner::{Identifier, Spawner};
 use super::table_keys::{GroupKey, Groups, ProcessInfos, ProcessKey};
 use super::totals::Totals;
+use crate::alarm::Alarm;
 use crate::clock::{Clock, Span, Time};
 use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
@@ -128,7 +129,7 @@ pub(crate) struct State<S: Spawner> {
     /// How many of them were never attached.
     pub(crate) discarding: usize,
     /// Until when the cleaner sleeps; absent: until it is woken.
-    pub(crate) cleaner_sleeps_until: Option<Time>,
+    pub(crate) cleaner: Alarm,
     pub(crate) cleaner_runs: bool,
     pub(crate) totals: Totals,
 
@@ -350,8 +351,7 @@ impl<S: Spawner> State<S> {
 
     /// Wakes the cleaner if it would sleep past `time`, when something is due (PROP-IDLE-BOUND).
     pub(crate) fn is_due(&mut self, time: Time, fx: &mut Effects<S>) {
-        if self.cleaner_runs && self.cleaner_sleeps_until.is_none_or(|until| time < until) {
-            self.cleaner_sleeps_until = Some(time);
+        if self.cleaner_runs && self.cleaner.ring_by(time) {
             fx.push(Effect::WakeCleaner);
         }
     }

@@ -1,6 +1,6 @@
 //! The results of calls, runs, joins and opens.
 
-use crate::clock::Deadline;
+use crate::clock::{Clock, Deadline, Time};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -60,6 +60,13 @@ pub(crate) enum Verdict {
     Until(Deadline),
     /// The weakly referenced target is gone.
     Gone,
+}
+
+impl Verdict {
+    /// Calls again when the next work is due, or when the executor is woken.
+    pub(crate) fn when_due(next: Option<Time>, clock: &Clock) -> Verdict {
+        next.map_or(Flow::Idle.into(), |due| Verdict::Until(clock.deadline_at(due)))
+    }
 }
 
 impl From<Flow> for Verdict {

@@ -9,6 +9,7 @@ use super::options::BuildError;
 use super::pool::Pool;
 use super::slot::{Shared, Sub};
 use super::state::{CLASSES, State};
+use crate::alarm::Alarm;
 use crate::clock::{ClockListener, Span};
 use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
@@ -89,7 +90,7 @@ impl<F: Form, P> Builder<F, P> {
             epoch: 0,
             serials: 0,
             closed: false,
-            sleeps_until: [None; 2],
+            alarms: [Alarm::default(); 2],
             next_run: [next_run; 2],
         };
         let inner = Arc::new_cyclic(|me| Inner {

@@ -85,20 +85,16 @@ impl<F: Form> State<F> {
         fx: &mut Effects<F>,
     ) {
         if let Some(at) = at {
-            if !self.wakes_by(task, at, now) {
-                let until = &mut self.sleeps_until[task as usize];
-                let overdue = until.is_some_and(|until| until.plus(OVERDUE) < now);
-                // The overdue work is due now, even if `at` is later.
-                *until = Some(if overdue { at.min(now) } else { at });
+            let alarm = &mut self.alarms[task as usize];
+            let is_overdue = alarm.is_overdue(OVERDUE, now);
+            if is_overdue {
+                alarm.clear();
+            }
+            // The overdue work is due now, even if `at` is later.
+            if alarm.ring_by(if is_overdue { at.min(now) } else { at }) {
                 fx.push(Effect::WakeMaintenance(task, self.subs[key].metadata.clone()));
             }
         }
-    }
-
-    /// Returns whether the task is known to wake by `at`.
-    fn wakes_by(&self, task: MaintenanceTask, at: Time, now: Time) -> bool {
-        let wakes = |until: Time| until <= at && until.plus(OVERDUE) >= now;
-        self.sleeps_until[task as usize].is_some_and(wakes)
     }
 
     /// Schedules eviction after a resource of the key became idle: the oldest may now be above `min_idle`.
@@ -326,7 +322,7 @@ impl<F: Form> State<F> {
         let knows = |task: MaintenanceTask, due: Option<Time>| {
             due.filter(|_| !self.is_done(task)).is_none_or(|due| {
                 let latest = due.max(self.clock.now());
-                self.sleeps_until[task as usize].is_some_and(|until| until <= latest)
+                self.alarms[task as usize].rings_by(latest)
             })
         };
         knows(MaintenanceTask::Evict, evict)

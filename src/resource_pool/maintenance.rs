@@ -78,7 +78,7 @@ impl<F: Form> Inner<F> {
             // The runtime has ended: a task that it takes is dropped at once. The next due work retries.
             Ok(false) => {
                 let done = self.state.amend(|state| {
-                    state.sleeps_until[task as usize] = None;
+                    state.alarms[task as usize].clear();
                     state.is_done(task)
                 });
                 if !done && !maintainer.dropped.swap(true, SeqCst) {
@@ -123,11 +123,11 @@ impl<F: Form> Inner<F> {
         self.critical(|state, _| {
             let due = state.next_due(task);
             // Noted even if the executor stops: a loan that begins later has to start it again.
-            state.sleeps_until[task as usize] = due;
+            state.alarms[task as usize].set(due);
             if state.is_done(task) {
                 return Flow::Stop.into();
             }
-            due.map_or(Flow::Idle.into(), |due| Verdict::Until(self.clock().deadline_at(due)))
+            Verdict::when_due(due, self.clock())
         })
     }
 
@@ -238,7 +238,7 @@ impl<R: Runtime, F: Form> Timed<R, F> {
         let Some(pool) = self.pool.upgrade() else { return };
         let concerned = pool.state.amend(|state| {
             // The next due work retries, as in `wake_maintenance`.
-            state.sleeps_until[self.task as usize] = None;
+            state.alarms[self.task as usize].clear();
             state.concerned(self.task)
         });
         if let Some(meta) = concerned {

@@ -11,6 +11,7 @@ use super::slot::{
     BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, Meta,
     OfHash, Slot, SlotKey, SlotState, Slots, Spare, Sub, SubKey, Subs,
 };
+use crate::alarm::Alarm;
 use crate::clock::{Clock, Span, Time};
 use crate::collections::arena::Arena;
 use crate::collections::indexed_heap::IndexedHeap;
@@ -122,8 +123,8 @@ pub(crate) struct State<F: Form> {
     pub(super) epoch: u64,
     pub(super) serials: u64,
     pub(super) closed: bool,
-    /// Until when each maintenance task sleeps. `None`: without end, or it has stopped.
-    pub(super) sleeps_until: [Option<Time>; MaintenanceTask::ALL.len()],
+    /// The alarm of each maintenance task.
+    pub(super) alarms: [Alarm; MaintenanceTask::ALL.len()],
     /// With an `eviction_interval`, when each maintenance task looks at idle resources again.
     pub(super) next_run: [Option<Time>; MaintenanceTask::ALL.len()],
 }

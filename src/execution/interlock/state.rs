@@ -12,6 +12,7 @@
 
 use super::caller::{Caller, OwnerId, OwnerKey, Owners};
 use super::modes::{Mode, Owner, Purpose, Queue, Waiter};
+use crate::alarm::Alarm;
 use crate::clock::Time;
 use crate::collections::arena::Arena;
 use crate::collections::list::Links;
@@ -53,7 +54,7 @@ pub(crate) struct State {
     /// The ends of the tasks' waits that have a time limit.
     pub(super) deadlines: BTreeSet<(Time, OwnerId)>,
     /// When the timer looks at the deadlines next. Empty while it sleeps without limit.
-    pub(super) timer_sleeps_until: Option<Time>,
+    pub(super) timer: Alarm,
 }
 
 impl State {

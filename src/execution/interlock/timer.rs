@@ -7,7 +7,7 @@ use super::caller::OwnerId;
 use super::inner::Inner;
 use crate::collections::wait_queue::Wake;
 use crate::effects::OnWaiter;
-use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
+use crate::periodic_executor::{OpenError, PeriodicExecutor, Verdict};
 use crate::section::Guarded;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,12 @@ impl Inner {
             let waiter = state.owner_mut(id).waiter.as_mut().expect("the task waits");
             waiter.deadline = Some(due);
             state.deadlines.insert((due, id));
-            state.timer_sleeps_until.is_none_or(|until| due < until)
+            state.timer.ring_by(due)
         });
         if self.wake_timer(is_earlier).is_err() {
             // A limit that cannot be kept has passed: the wait ends at the first poll.
             self.state.amend(|state| {
+                state.timer.clear();
                 let waiter = state.owner_mut(id).waiter.as_mut().expect("the task waits");
                 waiter.expired = true;
             });
@@ -61,9 +62,10 @@ impl Inner {
                     fx.push(OnWaiter::Wake(Wake::Task(waker.take())));
                 }
             }
-            state.timer_sleeps_until = state.deadlines.first().map(|(due, _)| *due);
-            state.timer_sleeps_until
+            let next = state.deadlines.first().map(|(due, _)| *due);
+            state.timer.set(next);
+            next
         });
-        next.map_or(Flow::Idle.into(), |due| Verdict::Until(self.state.clock().deadline_at(due)))
+        Verdict::when_due(next, self.state.clock())
     }
 }
