@@ -71,8 +71,8 @@ struct Readme;
 
 mod alarm;
 pub mod application_pool;
-mod clock;
 mod at_work;
+mod clock;
 mod collections;
 mod effects;
 pub mod execution;
@@ -83,8 +83,8 @@ mod section;
 #[cfg(test)]
 mod steps;
 mod sync;
-mod user_code;
 mod thread_stack;
+mod user_code;
 
 #[cfg(feature = "in-memory")]
 pub use application_pool::in_memory;

@@ -205,6 +205,10 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
+    /// Returns whether the caller is a thread that sleeps.
+    pub(crate) fn is_thread(self) -> bool {
+        matches!(self, Patience::Thread(_))
+    }
     /// Returns when a caller with this patience gives up.
     pub(crate) fn deadline(self) -> Deadline {
         match self {

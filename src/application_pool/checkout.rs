@@ -175,8 +175,7 @@ impl<S: Spawner> State<S> {
         let waiter = match turn.ticket.filter(|_| !first_attempt) {
             // It keeps its turn: it waits before all gets that came later (erratum E38: PROP-KEEPS-TURN).
             Some(ticket) => self.waiters.requeue(queue, is_thread, ticket),
-            None if is_thread => self.waiters.enqueue_thread(queue),
-            None => self.waiters.enqueue_task(queue),
+            None => self.waiters.enqueue_caller(queue, is_thread),
         };
         if let Some(max) = self.group(key).options.max_queue_time() {
             let until = *turn.queued_until.get_or_insert_with(|| self.clock.now().plus(max));

@@ -8,6 +8,7 @@ use super::state::{End, Outcome, State};
 use super::table_keys::GroupKey;
 use crate::at_work::AtWork;
 use crate::clock::{Clock, ClockListener, Deadline};
+use crate::collections::seat::Seat;
 use crate::collections::wait_queue::{WaiterKey, Wake};
 use crate::handle::Close;
 use crate::periodic_executor::PeriodicExecutor;
@@ -122,12 +123,12 @@ impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForProcess {
 /// A caller that waits for an end of the pool. It joins the queue when it first looks.
 pub(crate) struct WaitForEnd {
     end: End,
-    waiter: Option<WaiterKey>,
+    seat: Seat,
 }
 
 impl WaitForEnd {
     pub(crate) fn new(end: End) -> Self {
-        WaitForEnd { end, waiter: None }
+        WaitForEnd { end, seat: Seat::default() }
     }
 }
 
@@ -136,21 +137,20 @@ impl<S: Spawner> Wait<Arc<Inner<S>>> for WaitForEnd {
     type GivenUp = ();
 
     fn take(&mut self, state: &mut State<S>, _: &mut Effects<S>) -> Option<()> {
-        match self.waiter {
-            Some(waiter) => state.waiters.take(waiter).map(drop),
-            None if state.has_come(self.end) => Some(()),
-            None => {
-                self.waiter = Some(state.enqueue_for(self.end));
-                None
-            }
+        if self.seat.is_taken() {
+            return self.seat.take(&mut state.waiters).map(drop);
         }
+        if state.has_come(self.end) {
+            return Some(());
+        }
+        self.seat.sit(state.waiters.enqueue_thread(&mut state.ends[self.end as usize]));
+        None
     }
     fn wake<'s>(&self, state: &'s mut State<S>) -> &'s mut Wake {
-        state.waiters.wake_mut(self.waiter.expect("it has looked"))
+        self.seat.wake_mut(&mut state.waiters)
     }
     fn give_up(&mut self, state: &mut State<S>, _: &mut Effects<S>) {
-        if let Some(waiter) = self.waiter {
-            state.stop_waiting_for(self.end, waiter);
-        }
+        // A thread waits: it has no waker to drop.
+        self.seat.give_up(&mut state.waiters, &mut state.ends[self.end as usize]);
     }
 }

@@ -76,10 +76,7 @@ impl<S: Spawner> State<S> {
             true => (&mut looking.next, looking.nth + 1),
             false => (&mut looking.this, looking.nth),
         };
-        let waiter = match is_thread {
-            true => self.waiters.enqueue_thread(queue),
-            false => self.waiters.enqueue_task(queue),
-        };
+        let waiter = self.waiters.enqueue_caller(queue, is_thread);
         if !in_flight {
             fx.push(Effect::Look(dir.clone()));
         }

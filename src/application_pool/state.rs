@@ -399,12 +399,6 @@ impl<S: Spawner> State<S> {
             End::OfEverything => spawns_ended && self.draining.is_empty() && self.disposing == 0,
         }
     }
-    pub(crate) fn enqueue_for(&mut self, end: End) -> WaiterKey {
-        self.waiters.enqueue_thread(&mut self.ends[end as usize])
-    }
-    pub(crate) fn stop_waiting_for(&mut self, end: End, waiter: WaiterKey) {
-        self.waiters.cancel(&mut self.ends[end as usize], waiter);
-    }
     /// Wakes the callers that wait for an end that has come, and the cleaner, which ends with the pool.
     pub(crate) fn notify_if_ended(&mut self, fx: &mut Effects<S>) {
         for end in [End::OfSpawns, End::OfEverything] {

@@ -5,6 +5,7 @@
 //! - [`rank_list`]: entries ordered by a small number, each operation in O(1).
 //! - [`indexed_heap`]: entries ordered by any number, each operation in O(log n).
 //! - [`wait_queue`]: waiting threads and tasks, first come, first served.
+//! - [`seat`]: a waiter's place, which it takes at its first look.
 
 pub(crate) mod arena;
 pub(crate) mod indexed_heap;
@@ -12,4 +13,5 @@ pub(crate) mod list;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod list_tests;
 pub(crate) mod rank_list;
+pub(crate) mod seat;
 pub(crate) mod wait_queue;

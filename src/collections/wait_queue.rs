@@ -133,6 +133,10 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
     pub(crate) fn enqueue_task(&mut self, queue: &mut Queue) -> WaiterKey {
         self.enqueue(queue, Wake::Task(None))
     }
+    /// Adds a thread or a task.
+    pub(crate) fn enqueue_caller(&mut self, queue: &mut Queue, is_thread: bool) -> WaiterKey {
+        if is_thread { self.enqueue_thread(queue) } else { self.enqueue_task(queue) }
+    }
     /// Queues a waiter again under its old ticket, after it has lost the race for what woke it.
     ///
     /// It comes before all waiters that were never woken, and in ticket order among the others.

@@ -6,7 +6,8 @@ use super::outcome::{Ended, JoinError, Joined};
 use super::registry::Member;
 use crate::at_work::AtWork;
 use crate::clock::Deadline;
-use crate::collections::wait_queue::{WaiterKey, Wake};
+use crate::collections::seat::Seat;
+use crate::collections::wait_queue::Wake;
 use crate::effects::{Effects, OnWaiter};
 use crate::section::{Guarded, Patience, Wait, now};
 use std::future::{Future, poll_fn};
@@ -25,7 +26,7 @@ impl<T: Send + 'static> Core<T> {
 
     /// Waits until the run has ended. Returns `None` if the deadline comes first.
     async fn wait_for_end(&self, patience: Patience) -> Option<(Ended, Vec<Exit>)> {
-        let wait = WaitForEnd { core: self, patience, waiter: None };
+        let wait = WaitForEnd { core: self, patience, seat: Seat::default() };
         let mut turn = pin!(self.turn(wait, patience));
         // Each poll asks: another task, or another process, may poll the future on.
         let poll = |cx: &mut Context<'_>| match self.cannot_wait() {
@@ -49,7 +50,7 @@ impl<T: Send + 'static> Core<T> {
 struct WaitForEnd<'a, T> {
     core: &'a Core<T>,
     patience: Patience,
-    waiter: Option<WaiterKey>,
+    seat: Seat,
 }
 
 impl<T: Send + 'static> Wait<Core<T>> for WaitForEnd<'_, T> {
@@ -58,34 +59,28 @@ impl<T: Send + 'static> Wait<Core<T>> for WaitForEnd<'_, T> {
 
     fn take(&mut self, ending: &mut Ending<T>, _: &mut Effects<OnWaiter>) -> Option<Self::Outcome> {
         let Ending { joining, queue, last, exits, .. } = ending;
-        let ended = match self.waiter {
-            Some(waiter) => joining.take(waiter)?,
+        let ended = match self.seat.is_taken() {
+            true => self.seat.take(joining)?,
             // Before the caller looks at the clock: an advance after this wakes it.
-            None if self.core.signal.announce_join() => {
-                self.waiter = Some(match self.patience {
-                    Patience::Thread(_) => joining.enqueue_thread(queue),
-                    _ => joining.enqueue_task(queue),
-                });
+            false if self.core.signal.announce_join() => {
+                self.seat.sit(joining.enqueue_caller(queue, self.patience.is_thread()));
                 return None;
             }
-            None => last.clone(),
+            false => last.clone(),
         };
         Some((ended, exits.all()))
     }
     fn wake<'s>(&self, ending: &'s mut Ending<T>) -> &'s mut Wake {
-        ending.joining.wake_mut(self.waiter.expect("it has looked"))
+        self.seat.wake_mut(&mut ending.joining)
     }
     fn give_up(&mut self, ending: &mut Ending<T>, fx: &mut Effects<OnWaiter>) {
-        if let Some(waiter) = self.waiter {
-            let (_, waker) = ending.joining.cancel(&mut ending.queue, waiter);
-            if let Some(waker) = waker {
-                fx.push(OnWaiter::Drop(waker));
-            }
+        if let Some((_, Some(waker))) = self.seat.give_up(&mut ending.joining, &mut ending.queue) {
+            fx.push(OnWaiter::Drop(waker));
         }
     }
     fn cancel(mut self, core: &Core<T>) {
         // A caller that cannot wait has not looked, and must not touch the lock: see `Core::is_forked`.
-        if self.waiter.is_some() {
+        if self.seat.is_taken() {
             core.critical(|ending, fx| self.give_up(ending, fx));
         }
     }

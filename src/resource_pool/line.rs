@@ -54,8 +54,9 @@ impl<F: Form> State<F> {
             _ if self.options.when_exhausted == WhenExhausted::Fail => {
                 return Step::Refused(Refusal::Exhausted);
             }
-            Patience::Thread(_) => self.waiters.enqueue_thread(queue),
-            Patience::Task => self.waiters.enqueue_task(queue),
+            Patience::Thread(_) | Patience::Task => {
+                self.waiters.enqueue_caller(queue, patience.is_thread())
+            }
         };
         self.waiting += 1;
         self.update_line(key);

@@ -7,7 +7,8 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::slot::{SlotKey, SlotState};
 use super::state::{Outcome, State, Step, WaitForTurn};
-use crate::collections::wait_queue::{Queue, WaiterKey, Wake};
+use crate::collections::seat::Seat;
+use crate::collections::wait_queue::{Queue, Wake};
 use crate::section::{Patience, Wait};
 
 impl<F: Form> Wait<Inner<F>> for WaitForTurn {
@@ -46,12 +47,12 @@ impl<F: Form> Wait<Inner<F>> for WaitForTurn {
 pub(super) struct WaitWhileCreating {
     slot: SlotKey,
     ticket: u64,
-    waiter: Option<WaiterKey>,
+    seat: Seat,
 }
 
 impl WaitWhileCreating {
     pub(super) fn new(slot: SlotKey, ticket: u64) -> Self {
-        WaitWhileCreating { slot, ticket, waiter: None }
+        WaitWhileCreating { slot, ticket, seat: Seat::default() }
     }
 }
 
@@ -60,9 +61,11 @@ impl<F: Form> Wait<Inner<F>> for WaitWhileCreating {
     type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Step<F>> {
-        let WaitWhileCreating { slot, ticket, ref mut waiter } = *self;
-        let waiter = *waiter.get_or_insert_with(|| state.join_creating(slot, ticket, fx));
-        let Outcome::Granted(grant) = state.waiters.take(waiter)? else {
+        let WaitWhileCreating { slot, ticket, ref mut seat } = *self;
+        if !seat.is_taken() {
+            seat.sit(state.join_creating(slot, ticket, fx));
+        }
+        let Outcome::Granted(grant) = seat.take(&mut state.waiters)? else {
             unreachable!("a creation is only served")
         };
         if state.closed {
@@ -73,11 +76,11 @@ impl<F: Form> Wait<Inner<F>> for WaitWhileCreating {
         Some(state.pick_up_later(grant, ticket, fx))
     }
     fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
-        state.waiters.wake_mut(self.waiter.expect("it has looked"))
+        self.seat.wake_mut(&mut state.waiters)
     }
     fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
-        let Some(waiter) = self.waiter else { return };
-        let (outcome, waker) = state.waiters.cancel(&mut Queue::default(), waiter);
+        let left = self.seat.give_up(&mut state.waiters, &mut Queue::default());
+        let Some((outcome, waker)) = left else { return };
         fx.drop_waker(waker);
         match outcome {
             Some(Outcome::Granted(grant)) => state.return_grant(grant, fx),
@@ -89,12 +92,12 @@ impl<F: Form> Wait<Inner<F>> for WaitWhileCreating {
 /// The task of an orphaned creation, which may have to give way. It joins the waiters when it first looks.
 pub(super) struct WaitToGiveWay {
     slot: SlotKey,
-    waiter: Option<WaiterKey>,
+    seat: Seat,
 }
 
 impl WaitToGiveWay {
     pub(super) fn new(slot: SlotKey) -> Self {
-        WaitToGiveWay { slot, waiter: None }
+        WaitToGiveWay { slot, seat: Seat::default() }
     }
 }
 
@@ -103,8 +106,8 @@ impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
     type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, _: &mut Effects<F>) -> Option<()> {
-        if let Some(waiter) = self.waiter {
-            return state.waiters.take(waiter).map(drop);
+        if self.seat.is_taken() {
+            return self.seat.take(&mut state.waiters).map(drop);
         }
         let entry = &mut state.slots[self.slot];
         if entry.state != SlotState::Adding {
@@ -112,16 +115,16 @@ impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
         }
         let waiter = state.waiters.add_task();
         entry.waiter = Some(waiter);
-        self.waiter = Some(waiter);
+        self.seat.sit(waiter);
         None
     }
     fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
-        state.waiters.wake_mut(self.waiter.expect("it has looked"))
+        self.seat.wake_mut(&mut state.waiters)
     }
     /// Its creation has ended by then, or ends with it.
     fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
-        if let Some(waiter) = self.waiter {
-            let (_, waker) = state.waiters.cancel(&mut Queue::default(), waiter);
+        let left = self.seat.give_up(&mut state.waiters, &mut Queue::default());
+        if let Some((_, waker)) = left {
             fx.drop_waker(waker);
         }
     }
@@ -130,12 +133,12 @@ impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
 /// A caller that waits until a closed pool has no resource left. It joins the queue when it first looks.
 pub(super) struct WaitForEnd {
     patience: Patience,
-    waiter: Option<WaiterKey>,
+    seat: Seat,
 }
 
 impl WaitForEnd {
     pub(super) fn new(patience: Patience) -> Self {
-        WaitForEnd { patience, waiter: None }
+        WaitForEnd { patience, seat: Seat::default() }
     }
 }
 
@@ -144,25 +147,22 @@ impl<F: Form> Wait<Inner<F>> for WaitForEnd {
     type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, _: &mut Effects<F>) -> Option<()> {
-        match self.waiter {
-            Some(waiter) => state.waiters.take(waiter).map(drop),
-            None if state.is_finished() => Some(()),
-            None => {
-                let waiter = match self.patience {
-                    Patience::Thread(_) => state.waiters.enqueue_thread(&mut state.closing),
-                    _ => state.waiters.enqueue_task(&mut state.closing),
-                };
-                self.waiter = Some(waiter);
-                None
-            }
+        if self.seat.is_taken() {
+            return self.seat.take(&mut state.waiters).map(drop);
         }
+        if state.is_finished() {
+            return Some(());
+        }
+        let is_thread = self.patience.is_thread();
+        self.seat.sit(state.waiters.enqueue_caller(&mut state.closing, is_thread));
+        None
     }
     fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
-        state.waiters.wake_mut(self.waiter.expect("it has looked"))
+        self.seat.wake_mut(&mut state.waiters)
     }
     fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
-        if let Some(waiter) = self.waiter {
-            let (_, waker) = state.waiters.cancel(&mut state.closing, waiter);
+        let left = self.seat.give_up(&mut state.waiters, &mut state.closing);
+        if let Some((_, waker)) = left {
             fx.drop_waker(waker);
         }
     }
