@@ -192,7 +192,9 @@ def with_choice(source, faults):
 
 def without_fault(faults):
     """Models that no fault names, and names that no model has."""
-    sources = [path.read_text() for path in (ROOT / "models").rglob("*.rs")]
+    # The tests of the tool are no models.
+    files = [path for path in (ROOT / "models").rglob("*.rs") if path.parent.name != "tool"]
+    sources = [path.read_text() for path in files]
     models = {name for source in sources for name in re.findall(r"#\[test\]\s*fn (\w+)", source)}
     named = {model for fault in faults for model in fault.models}
     return [f"no fault shows that {model} can fail" for model in sorted(models - named)] + [
@@ -248,7 +250,8 @@ def models_of(program):
     """The path of each model in this program, by its name."""
     ended = planting.run([program, "--list"], 60)
     paths = [line.removesuffix(": test") for line in ended.output.splitlines() if line.endswith(": test")]
-    return {path.rsplit("::", 1)[-1]: path for path in paths}
+    # The tests of the tool are no models.
+    return {path.rsplit("::", 1)[-1]: path for path in paths if "::tool::" not in path}
 
 
 def copy_of(name):

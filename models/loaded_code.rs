@@ -1,7 +1,7 @@
 //! The code of the models of executions: it is loaded from a source, in two halves, and reloaded.
 
 use crate::execution::{BoxError, ExecutionError, Executor, Reloader, ReloaderBuilder};
-use crate::sync::Mutex;
+use crate::kernel::sync::Mutex;
 use crate::{Interlock, ManualClock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
@@ -110,7 +110,7 @@ impl LoadedCode {
         self.re_enter();
     }
     fn re_enter(&self) {
-        if self.0.steps.is_some() && !crate::sync::has_failed() {
+        if self.0.steps.is_some() && !crate::kernel::sync::has_failed() {
             self.0.interlock.generation();
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Each file is one meeting of actors. Its head says which actors meet, what the models assert, and what
 //! goes wrong without the line of `src/` that they guard. Both tools run the same models and must
-//! reach the same outcomes, so a search that was cut fails. `executions.rs` pins loom's numbers of executions.
+//! reach the same outcomes, so a search that was cut fails. loom's number of executions stands beside the name of each model.
 //!
 //! Every model asserts each invariant of the pool at the end of each critical section, except INV-PROCESS-HERE, which
 //! would be a step for each process. Every model also asserts at each call of user code that the thread holds no lock
@@ -14,11 +14,10 @@
 
 mod application_pool;
 mod execution;
-pub(crate) mod executions;
 mod interlock;
 mod loaded_code;
 mod periodic_executor;
 mod resource_pool;
 mod rig;
 mod section;
-pub(crate) mod small;
+pub(crate) mod tool;

@@ -2,7 +2,7 @@
 
 use crate::application_pool::{Builder, Spawner};
 use crate::in_memory::InMemorySpawner;
-use crate::sync::{Condvar, Mutex, thread};
+use crate::kernel::sync::{Condvar, Mutex, thread};
 use crate::{ApplicationPool, ManualClock, PoolOptions, Session};
 use std::future::Future;
 use std::io;
@@ -15,9 +15,9 @@ use std::time::{Duration, SystemTime};
 
 pub(super) use crate::application_pool::{Ending, Found};
 pub(super) use crate::in_memory::{Call, Spawn};
-pub(super) use crate::section::Guarded;
-pub(super) use crate::sync::explore::{explore, explore_small};
-pub(super) use crate::sync::thread::spawn;
+pub(super) use crate::kernel::section::Guarded;
+pub(super) use crate::kernel::sync::thread::spawn;
+pub(super) use crate::models::tool::explore::{Model, explore, explore_small};
 
 pub(super) type Pool = ApplicationPool<InMemorySpawner>;
 pub(super) const DRAIN: Duration = Duration::from_secs(60);
@@ -51,7 +51,8 @@ impl Reentry {
     pub(super) fn enter(&self) {
         // A model that fails must end, not hang. And shuttle, which reduces no schedules, cannot go through all of a
         // model that re-enters; loom goes through every interleaving of it.
-        let shut = crate::sync::has_failed() || crate::sync::explore::goes_through_all();
+        let shut =
+            crate::kernel::sync::has_failed() || crate::models::tool::explore::goes_through_all();
         if let Some(enter) = self.0.get().filter(|_| !shut) {
             enter();
         }

@@ -69,29 +69,18 @@ extern crate self as cabrank;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod alarm;
 pub mod application_pool;
-mod at_work;
-mod clock;
-mod collections;
-mod effects;
 pub mod execution;
-mod handle;
+mod kernel;
 pub mod periodic_executor;
 pub mod resource_pool;
-mod section;
-#[cfg(test)]
-mod steps;
-mod sync;
-mod thread_stack;
-mod user_code;
 
 #[cfg(feature = "in-memory")]
 pub use application_pool::in_memory;
 pub use application_pool::{ApplicationPool, PoolOptions, Session};
-pub use clock::{Clock, ManualClock};
 pub use execution::interlock::Interlock;
 pub use execution::{Executor, Reloader};
+pub use kernel::clock::{Clock, ManualClock};
 pub use periodic_executor::{AsyncPeriodicExecutor, PeriodicExecutor};
 pub use resource_pool::{KeyedResourcePool, ResourcePool};
 

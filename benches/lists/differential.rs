@@ -1,24 +1,14 @@
 //! The library's `List` and an `intrusive_collections::LinkedList` behave alike.
 //!
 //! Both lists hold the same elements and do the same random operations. After each one they agree on length, both
-//! ends, and the order in both directions. The library's own oracle tests (`src/collections/list_tests.rs`)
+//! ends, and the order in both directions. The library's own oracle tests (`src/kernel/collections/list_tests.rs`)
 //! compare with the standard library's collections.
 
-// The library's own sources: its lists are private. The test uses a part of them.
-#[path = "../../src/collections/arena.rs"]
-#[allow(dead_code, reason = "only a part of the file is used here")]
-mod arena;
-#[path = "../../src/collections/list.rs"]
-#[allow(dead_code, reason = "only a part of the file is used here")]
-mod list;
-mod steps;
-mod collections {
-    pub(crate) use crate::{arena, list};
-}
+mod kernel;
 
-use arena::{Arena, Key};
 use intrusive_collections::{LinkedList, LinkedListLink, intrusive_adapter};
-use list::{Links, List, linked};
+use kernel::collections::arena::{Arena, Key};
+use kernel::collections::list::{Links, List, linked};
 use proptest::prelude::*;
 
 #[derive(Debug)]

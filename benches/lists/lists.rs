@@ -10,21 +10,11 @@
 //! - `pointers, by key`: intrusive-collections as a pool would use it. A slab of `Rc`s turns a key into an
 //!   address. The elements must not lie in the slab itself, which moves them when it grows.
 
-// The library's own source: its lists are private. The benchmark uses a part of it.
-#[path = "../../src/collections/arena.rs"]
-#[allow(dead_code, reason = "only a part of the file is used here")]
-mod arena;
-#[path = "../../src/collections/list.rs"]
-#[allow(dead_code, reason = "only a part of the file is used here")]
-mod list;
-mod collections {
-    pub(crate) use crate::{arena, list};
-}
-mod steps;
+mod kernel;
 
-use arena::{Arena, Key};
 use intrusive_collections::{LinkedList, LinkedListLink, UnsafeRef, intrusive_adapter};
-use list::{Links, List, linked};
+use kernel::collections::arena::{Arena, Key};
+use kernel::collections::list::{Links, List, linked};
 use slab::Slab;
 use std::hint::black_box;
 use std::rc::Rc;

@@ -9,8 +9,8 @@
 //! sleeps for its own spawn takes loom more than a minute, and so does user code that re-enters the pool.
 
 use crate::application_pool::RestartMode;
+use crate::kernel::sync::thread::inline;
 use crate::models::rig::*;
-use crate::sync::thread::inline;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -32,7 +32,7 @@ fn always_restarting(max: usize) -> Rig {
 
 #[test]
 fn always_restart_x_waiter() {
-    explore("always_restart_x_waiter", &["one restart", "two restarts"], |outcomes| {
+    explore(Model("always_restart_x_waiter", 549), &["one restart", "two restarts"], |outcomes| {
         let rig = always_restarting(1);
         rig.idle(&app("a"));
         let pool = rig.pool.clone();
@@ -60,7 +60,7 @@ fn always_restart_x_waiter() {
 #[test]
 fn always_restart_x_replacement() {
     let ways = ["before the first replacement", "after it"];
-    explore("always_restart_x_replacement", &ways, |outcomes| {
+    explore(Model("always_restart_x_replacement", 38_007), &ways, |outcomes| {
         let rig = always_restarting(2);
         let rolling = app("a").with_min_processes(2).with_restart_mode(RestartMode::Rolling);
         rig.idle(&rolling);

@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn background_spawn_x_get() {
-    explore("background_spawn_x_get", &["by the old", "by the new"], |outcomes| {
+    explore(Model("background_spawn_x_get", 93_199), &["by the old", "by the new"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

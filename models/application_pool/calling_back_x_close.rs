@@ -6,8 +6,8 @@ use crate::ManualClock;
 use crate::application_pool::{
     CancelToken, ConnectError, GetError, Process, ShutDown, SpawnError, SpawnRequest, Spawner,
 };
+use crate::kernel::sync::thread::inline;
 use crate::models::rig::*;
-use crate::sync::thread::inline;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,7 +75,7 @@ fn pool_of(caller: &Caller) -> crate::ApplicationPool<Caller> {
 #[test]
 fn asked_process_x_close() {
     let expected = ["open, open", "open, closed", "closed, closed"];
-    explore("asked_process_x_close", &expected, |outcomes| {
+    explore(Model("asked_process_x_close", 279), &expected, |outcomes| {
         let caller = Caller::default();
         let pool = pool_of(&caller);
         let found: Arc<Mutex<Vec<&str>>> = Arc::default();
@@ -103,7 +103,7 @@ struct Hook {
     /// The thread that closes the pool.
     closer: usize,
     outcome: &'static str,
-    outcomes: crate::sync::explore::Outcomes,
+    outcomes: crate::models::tool::explore::Outcomes,
     dropped: Counter,
 }
 
@@ -113,7 +113,7 @@ impl Hook {
         if let Some(token) = token.upgrade() {
             assert!(token.is_cancelled(), "the hook was called before the cancellation");
         }
-        let by_closer = crate::sync::me() == self.closer;
+        let by_closer = crate::kernel::sync::me() == self.closer;
         self.outcome = if by_closer { "called by the close" } else { "called at once" };
     }
 }
@@ -121,7 +121,7 @@ impl Hook {
 impl Drop for Hook {
     fn drop(&mut self) {
         self.reentry.enter();
-        if !crate::sync::has_failed() {
+        if !crate::kernel::sync::has_failed() {
             self.outcomes.note(self.outcome);
             self.dropped.up();
         }
@@ -138,14 +138,14 @@ impl Drop for Hook {
 #[test]
 fn cancel_hook_x_close() {
     let expected = ["called at once", "called by the close", "never called"];
-    explore("cancel_hook_x_close", &expected, |outcomes| {
+    explore(Model("cancel_hook_x_close", 1_017), &expected, |outcomes| {
         let caller = Caller::default();
         let pool = pool_of(&caller);
         let (reentry, dropped) = (Reentry::default(), Counter::new());
         enable_for(&reentry, &pool);
         let hook = Hook {
             reentry,
-            closer: crate::sync::me(),
+            closer: crate::kernel::sync::me(),
             outcome: "never called",
             outcomes: outcomes.clone(),
             dropped: dropped.clone(),
@@ -189,7 +189,7 @@ impl Drop for Refusal {
 #[test]
 fn shown_error_x_close() {
     let expected = ["forgotten", "shown"];
-    explore("shown_error_x_close", &expected, |outcomes| {
+    explore(Model("shown_error_x_close", 36), &expected, |outcomes| {
         let (caller, reentry) = (Caller::default(), Reentry::default());
         let pool = pool_of(&caller);
         enable_for(&reentry, &pool);

@@ -10,19 +10,23 @@ use std::time::Duration;
 
 #[test]
 fn cancel_x_spawn_failure() {
-    explore_small("cancel_x_spawn_failure", &["gave up", "got the error"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
-        rig.spawner.always("/a", Spawn::fail("no database"));
-        let app = app("a");
-        let mut future = Box::pin(rig.pool.get_async(&app));
-        let failed = rig.reentry.poll_once(future.as_mut()).is_ready()
-            || rig.reentry.poll_once(future.as_mut()).is_ready();
-        drop(future);
-        outcomes.note(if failed { "got the error" } else { "gave up" });
-        assert!(matches!(rig.pool.get(&app), Err(GetError::Spawn(_))));
-        let counts = rig.pool.counts();
-        assert_eq!((counts.waiting, counts.spawning), (0, 0));
-    });
+    explore_small(
+        Model("cancel_x_spawn_failure", 821),
+        &["gave up", "got the error"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
+            rig.spawner.always("/a", Spawn::fail("no database"));
+            let app = app("a");
+            let mut future = Box::pin(rig.pool.get_async(&app));
+            let failed = rig.reentry.poll_once(future.as_mut()).is_ready()
+                || rig.reentry.poll_once(future.as_mut()).is_ready();
+            drop(future);
+            outcomes.note(if failed { "got the error" } else { "gave up" });
+            assert!(matches!(rig.pool.get(&app), Err(GetError::Spawn(_))));
+            let counts = rig.pool.counts();
+            assert_eq!((counts.waiting, counts.spawning), (0, 0));
+        },
+    );
 }
 
 /// A second failure in a row, beside a look at the pool.
@@ -31,7 +35,7 @@ fn cancel_x_spawn_failure() {
 /// drop re-enters the pool under the lock and the model fails.
 #[test]
 fn second_failure_x_look() {
-    explore("second_failure_x_look", &["one failure", "two failures"], |outcomes| {
+    explore(Model("second_failure_x_look", 91), &["one failure", "two failures"], |outcomes| {
         let ms = Duration::from_millis;
         let rig = Rig::new(|b| b.max(1).back_off(Duration::ZERO, ms(15))).reentrant();
         rig.spawner.always("/a", Spawn::fail("no database"));
@@ -40,7 +44,7 @@ fn second_failure_x_look() {
             assert_eq!(backing_off.map(|left| left.as_millis()), Some(length));
         };
         let fails = || {
-            let got = crate::sync::thread::inline(|| rig.pool.get(&app("a")).map(drop));
+            let got = crate::kernel::sync::thread::inline(|| rig.pool.get(&app("a")).map(drop));
             assert!(matches!(got, Err(GetError::Spawn(_))));
         };
         fails();
@@ -60,10 +64,10 @@ fn second_failure_x_look() {
 /// Guards that `State::spawn_has_succeeded` defers the drop of the error that it forgets, for the same reason.
 #[test]
 fn success_after_failure_x_look() {
-    explore("success_after_failure_x_look", &["forgotten", "shown"], |outcomes| {
+    explore(Model("success_after_failure_x_look", 435), &["forgotten", "shown"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         rig.spawner.next(Spawn::fail("no database"));
-        let got = crate::sync::thread::inline(|| rig.pool.get(&app("a")).map(drop));
+        let got = crate::kernel::sync::thread::inline(|| rig.pool.get(&app("a")).map(drop));
         assert!(matches!(got, Err(GetError::Spawn(_))));
         // From here on only the group refers to the error.
         drop(got);
@@ -83,18 +87,22 @@ fn success_after_failure_x_look() {
 /// drop re-enters the pool under the lock and the model fails.
 #[test]
 fn detach_group_x_spawn_failure() {
-    explore("detach_group_x_spawn_failure", &["failed before", "given up"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
-        rig.spawner.always("/a", Spawn::fail("no database"));
-        let app = app("a");
-        let mut future = Box::pin(rig.pool.get_async(&app));
-        // From here on the spawn may fail at any time, before the group is detached or after it.
-        let _ = poll_once(future.as_mut());
-        drop(future);
-        rig.pool.detach_group("/a");
-        let (waiting, failed) =
-            rig.pool.inner().critical(|state, _| (state.waiting, state.totals.spawns_failed));
-        assert_eq!(waiting, 0);
-        outcomes.note(if failed == 1 { "failed before" } else { "given up" });
-    });
+    explore(
+        Model("detach_group_x_spawn_failure", 273),
+        &["failed before", "given up"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1)).reentrant();
+            rig.spawner.always("/a", Spawn::fail("no database"));
+            let app = app("a");
+            let mut future = Box::pin(rig.pool.get_async(&app));
+            // From here on the spawn may fail at any time, before the group is detached or after it.
+            let _ = poll_once(future.as_mut());
+            drop(future);
+            rig.pool.detach_group("/a");
+            let (waiting, failed) =
+                rig.pool.inner().critical(|state, _| (state.waiting, state.totals.spawns_failed));
+            assert_eq!(waiting, 0);
+            outcomes.note(if failed == 1 { "failed before" } else { "given up" });
+        },
+    );
 }

@@ -9,7 +9,7 @@ use crate::models::rig::*;
 
 #[test]
 fn clean_x_get() {
-    explore("clean_x_get", &["by the old", "by a new one"], |outcomes| {
+    explore(Model("clean_x_get", 1_021), &["by the old", "by a new one"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         rig.idle(&app("a"));
         rig.clock.advance(IDLE);

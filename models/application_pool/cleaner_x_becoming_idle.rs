@@ -4,11 +4,11 @@
 //! that pass: other models cover the pool's end. A cleaner that sleeps on shows up as a deadlock. Under loom user
 //! code re-enters the pool only in the second: the first would need more than a minute.
 
-use crate::alarm::Alarm;
 use crate::in_memory::InMemorySpawner;
+use crate::kernel::alarm::Alarm;
 use crate::models::rig::*;
+use crate::models::tool::explore::Outcomes;
 use crate::periodic_executor::{Flow, Verdict};
-use crate::sync::explore::Outcomes;
 use std::sync::Mutex;
 
 /// Guards that a pass stores, under the pool's lock, until when the cleaner sleeps (`Inner::cleaner`). A section that
@@ -16,7 +16,7 @@ use std::sync::Mutex;
 /// Without either, a due item waits for the next event.
 #[test]
 fn cleaner_x_becoming_idle() {
-    explore("cleaner_x_becoming_idle", &["cleaned", "due"], |outcomes| {
+    explore(Model("cleaner_x_becoming_idle", 4_001), &["cleaned", "due"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         let session = rig.session(&app("a"));
         start_cleaner(&rig, rig.pool.clone());
@@ -35,15 +35,19 @@ fn cleaner_x_becoming_idle() {
 /// earlier must wake it.
 #[test]
 fn cleaner_x_earlier_date() {
-    explore("cleaner_x_earlier_date", &["before the first pass", "asleep"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1).max_idle_time(2 * IDLE)).reentrant();
-        rig.idle(&app("a"));
-        rig.clock.advance(IDLE);
-        start_cleaner(&rig, rig.pool.clone());
-        let asleep = sleeps(&rig);
-        rig.pool.set_max_idle_time(IDLE).expect("not zero");
-        outcomes.note(if asleep { "asleep" } else { "before the first pass" });
-    });
+    explore(
+        Model("cleaner_x_earlier_date", 30),
+        &["before the first pass", "asleep"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1).max_idle_time(2 * IDLE)).reentrant();
+            rig.idle(&app("a"));
+            rig.clock.advance(IDLE);
+            start_cleaner(&rig, rig.pool.clone());
+            let asleep = sleeps(&rig);
+            rig.pool.set_max_idle_time(IDLE).expect("not zero");
+            outcomes.note(if asleep { "asleep" } else { "before the first pass" });
+        },
+    );
 }
 
 /// Returns whether the cleaner has made a pass.
@@ -63,7 +67,7 @@ pub(super) fn sleeps(rig: &Rig) -> bool {
 /// woken.
 #[test]
 fn cleaner_x_due_later() {
-    explore_small("cleaner_x_due_later", &["by the close", "by the pass"], |outcomes| {
+    explore_small(Model("cleaner_x_due_later", 9), &["by the close", "by the pass"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let inner = rig.pool.inner().clone();
         inner.critical(|state, _| state.cleaner_runs = true);

@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn cleaner_x_close() {
-    explore("cleaner_x_close", &["before the first pass", "asleep"], |outcomes| {
+    explore(Model("cleaner_x_close", 3_104), &["before the first pass", "asleep"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         let inner = rig.pool.inner();
         inner.start_cleaner().expect("a thread");

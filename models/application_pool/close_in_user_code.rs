@@ -12,17 +12,21 @@ use crate::models::rig::*;
 /// own end.
 #[test]
 fn close_in_spawn_x_close() {
-    explore("close_in_spawn_x_close", &["closed before", "open until then"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1));
-        let outcomes = outcomes.clone();
-        close_at(&rig, Call::Spawn, move |pool| {
-            let closed = pool.snapshot().closed;
-            outcomes.note(if closed { "closed before" } else { "open until then" });
-        });
-        assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
-        rig.pool.close();
-        assert_eq!(rig.end(), [1]);
-    });
+    explore(
+        Model("close_in_spawn_x_close", 297),
+        &["closed before", "open until then"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1));
+            let outcomes = outcomes.clone();
+            close_at(&rig, Call::Spawn, move |pool| {
+                let closed = pool.snapshot().closed;
+                outcomes.note(if closed { "closed before" } else { "open until then" });
+            });
+            assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
+            rig.pool.close();
+            assert_eq!(rig.end(), [1]);
+        },
+    );
 }
 
 /// A shut-down frees capacity for another group, whose spawn begins before the shut-down is called.
@@ -31,7 +35,7 @@ fn close_in_spawn_x_close() {
 /// its own end. The get that needs the room is served before the close, or fails because the pool is closed.
 #[test]
 fn close_in_shut_down_x_spawn() {
-    explore("close_in_shut_down_x_spawn", &["closed", "served"], |outcomes| {
+    explore(Model("close_in_shut_down_x_spawn", 448), &["closed", "served"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         rig.idle(&app("a"));
         close_at(&rig, Call::ShutDown, |pool| {

@@ -9,7 +9,7 @@ use crate::models::rig::*;
 
 #[test]
 fn close_x_close() {
-    explore("close_x_close", &["first", "second"], |outcomes| {
+    explore(Model("close_x_close", 2_126), &["first", "second"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

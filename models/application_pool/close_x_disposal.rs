@@ -10,7 +10,7 @@ use crate::models::rig::*;
 #[test]
 fn close_x_disposal() {
     let expected = ["closed first", "being shut down", "shut down before"];
-    explore_small("close_x_disposal", &expected, |outcomes| {
+    explore_small(Model("close_x_disposal", 165), &expected, |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         // Counts at the end of `shut_down`, long after the pool's book-keeping.
         let ended = rig.counter_of(Call::ShutDown);

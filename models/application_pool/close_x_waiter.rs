@@ -10,7 +10,7 @@ use crate::models::rig::*;
 #[test]
 fn close_x_waiter() {
     let ways = ["served", "closed"];
-    explore("close_x_waiter", &ways, |outcomes| {
+    explore(Model("close_x_waiter", 6_539), &ways, |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         let session = rig.session(&app("a"));
         let pool = rig.pool.clone();

@@ -10,7 +10,7 @@ use crate::models::rig::*;
 #[test]
 fn connect_failure_x_close() {
     let ways = ["closed first", "drains"];
-    explore("connect_failure_x_close", &ways, |outcomes| {
+    explore(Model("connect_failure_x_close", 6_582), &ways, |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         rig.spawner.always("/a", unlimited());
         let session = rig.session(&app("a"));

@@ -9,7 +9,7 @@
 
 use crate::application_pool::{GetError, Identifier};
 use crate::models::rig::*;
-use crate::sync::explore::explore_large;
+use crate::models::tool::explore::explore_large;
 
 #[test]
 fn crowd() {
@@ -40,7 +40,7 @@ fn crowd() {
 
 const BACK_OFF: std::time::Duration = std::time::Duration::from_secs(1);
 
-fn client(rig: &Rig, n: usize) -> crate::sync::thread::JoinHandle<()> {
+fn client(rig: &Rig, n: usize) -> crate::kernel::sync::thread::JoinHandle<()> {
     let (pool, spawner, reentry) = (rig.pool.clone(), rig.spawner.clone(), rig.reentry.clone());
     spawn(move || {
         let app = app(if n < 2 { "a" } else { "b" });

@@ -9,7 +9,7 @@ use crate::models::rig::*;
 
 #[test]
 fn disable_x_get() {
-    explore("disable_x_get", &["not yet or no longer waiting", "waited"], |outcomes| {
+    explore(Model("disable_x_get", 46), &["not yet or no longer waiting", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         drop(rig.session(&app("a")));
         let identifier = rig.spawner.processes()[0].identifier();

@@ -15,11 +15,11 @@ const FIRST: Duration = Duration::from_secs(1);
 /// has had a session.
 #[test]
 fn early_death_x_get() {
-    explore("early_death_x_get", &["failed first", "had a session"], |outcomes| {
+    explore(Model("early_death_x_get", 23), &["failed first", "had a session"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         // The second failure in a row is the first one after which the group backs off.
         let id = unproved(&rig);
-        assert!(crate::sync::thread::inline(|| rig.pool.process_has_failed(id)));
+        assert!(crate::kernel::sync::thread::inline(|| rig.pool.process_has_failed(id)));
         let id = unproved(&rig);
         rig.clock.advance(FIRST);
         let pool = rig.pool.clone();
@@ -45,10 +45,10 @@ fn early_death_x_get() {
 /// many gets spawns another process that dies. Asserted: the group backs off, whether or not a session came first.
 #[test]
 fn early_session_x_failure() {
-    explore("early_session_x_failure", &["failed first", "had a session"], |outcomes| {
+    explore(Model("early_session_x_failure", 23), &["failed first", "had a session"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         let id = unproved(&rig);
-        assert!(crate::sync::thread::inline(|| rig.pool.process_has_failed(id)));
+        assert!(crate::kernel::sync::thread::inline(|| rig.pool.process_has_failed(id)));
         let id = unproved(&rig);
         let pool = rig.pool.clone();
         let failure = spawn(move || assert!(pool.process_has_failed(id)));
@@ -64,23 +64,28 @@ fn early_session_x_failure() {
 #[test]
 fn failure_x_long_life() {
     const LONGEST: Duration = Duration::from_secs(60);
-    explore("failure_x_long_life", &["an early death", "it had proved itself"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1).back_off(LONGEST, LONGEST));
-        let id = unproved(&rig);
-        assert!(crate::sync::thread::inline(|| rig.pool.process_has_failed(id)));
-        let id = unproved(&rig);
-        let clock = rig.clock.clone();
-        let life = spawn(move || clock.advance(LONGEST));
-        assert!(rig.pool.process_has_failed(id));
-        life.join().expect("no panic");
-        let backs_off = rig.pool.snapshot().groups[0].backing_off.is_some();
-        outcomes.note(if backs_off { "an early death" } else { "it had proved itself" });
-    });
+    explore(
+        Model("failure_x_long_life", 9),
+        &["an early death", "it had proved itself"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1).back_off(LONGEST, LONGEST));
+            let id = unproved(&rig);
+            assert!(crate::kernel::sync::thread::inline(|| rig.pool.process_has_failed(id)));
+            let id = unproved(&rig);
+            let clock = rig.clock.clone();
+            let life = spawn(move || clock.advance(LONGEST));
+            assert!(rig.pool.process_has_failed(id));
+            life.join().expect("no panic");
+            let backs_off = rig.pool.snapshot().groups[0].backing_off.is_some();
+            outcomes.note(if backs_off { "an early death" } else { "it had proved itself" });
+        },
+    );
 }
 
 /// Spawns a process that has served no session.
 fn unproved(rig: &Rig) -> Identifier {
-    let lease = crate::sync::thread::inline(|| rig.pool.checkout(&app("a"))).expect("a lease");
+    let lease =
+        crate::kernel::sync::thread::inline(|| rig.pool.checkout(&app("a"))).expect("a lease");
     let id = lease.identifier();
     lease.cancel();
     id
@@ -92,10 +97,10 @@ fn unproved(rig: &Rig) -> Identifier {
 #[test]
 fn failure_x_attach() {
     let outcomes = ["attached, it failed", "in flight, it failed", "in flight, no longer wanted"];
-    explore("failure_x_attach", &outcomes, |outcomes| {
+    explore(Model("failure_x_attach", 163), &outcomes, |outcomes| {
         let reasons: Arc<Mutex<Vec<Option<DetachReason>>>> = Arc::default();
         let theirs = reasons.clone();
-        let (spawned, step) = (AtomicBool::new(false), crate::sync::Mutex::new(()));
+        let (spawned, step) = (AtomicBool::new(false), crate::kernel::sync::Mutex::new(()));
         let rig = Rig::new(|b| {
             b.max(1).observer(move |event| match event {
                 Event::Spawned { .. } => {

@@ -9,7 +9,7 @@ use crate::models::rig::*;
 
 #[test]
 fn eviction_x_get() {
-    explore("eviction_x_get", &["evicted", "used first"], |outcomes| {
+    explore(Model("eviction_x_get", 9_151), &["evicted", "used first"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         rig.idle(&app("a"));
         let pool = rig.pool.clone();

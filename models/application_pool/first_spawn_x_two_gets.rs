@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn first_spawn_x_two_gets() {
-    explore("first_spawn_x_two_gets", &["both waited", "one waited"], |outcomes| {
+    explore(Model("first_spawn_x_two_gets", 8_892), &["both waited", "one waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let pool = rig.pool.clone();
         let other = spawn(move || pool.get(&app("a")).expect("a session").pid());

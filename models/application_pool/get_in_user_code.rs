@@ -10,7 +10,7 @@ use std::sync::Mutex;
 
 #[test]
 fn get_in_shut_down_x_eviction() {
-    explore("get_in_shut_down_x_eviction", &["refused"], |outcomes| {
+    explore(Model("get_in_shut_down_x_eviction", 16), &["refused"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         rig.idle(&app("a"));
         let pool = Mutex::new(Some(rig.pool.clone()));

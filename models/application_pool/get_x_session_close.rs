@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex};
 
 #[test]
 fn get_x_session_close() {
-    explore_small("get_x_session_close", &["at once", "after waiting"], |outcomes| {
+    explore_small(Model("get_x_session_close", 44), &["at once", "after waiting"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         // The scheduler does not see this list. A panic in a hook would be contained, so the model asserts on it in
         // the end.
         let active = Arc::new(Mutex::new(Vec::new()));
         let (weak, sees) = (rig.pool.downgrade(), active.clone());
         rig.spawner.on_call(move |call| {
-            if !crate::sync::has_failed()
+            if !crate::kernel::sync::has_failed()
                 && let Some(pool) = weak.upgrade()
             {
                 let counts = pool.counts();

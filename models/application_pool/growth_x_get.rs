@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn growth_x_get() {
-    explore("growth_x_get", &["overlapping", "one by one"], |outcomes| {
+    explore(Model("growth_x_get", 861), &["overlapping", "one by one"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         rig.spawner.always("/a", unlimited());
         let lone = app("a").with_eager_growth(false);

@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn hanging_spawn_x_other_group() {
-    explore("hanging_spawn_x_other_group", &["served"], |outcomes| {
+    explore(Model("hanging_spawn_x_other_group", 17_994), &["served"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         rig.spawner.always("/a", Spawn::ready().held());
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");

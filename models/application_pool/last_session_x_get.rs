@@ -8,28 +8,32 @@ use crate::models::rig::*;
 
 #[test]
 fn last_session_x_get() {
-    explore("last_session_x_get", &["beside the session", "after the session"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1));
-        let once = app("a").with_max_requests(1);
-        let session = rig.session(&once);
-        assert_eq!(rig.counts(), (0, 0), "it drains");
-        let pool = rig.pool.clone();
-        let getter = spawn(move || {
-            let session = pool.get(&once).expect("a session");
-            (session.pid(), pool.counts().draining)
-        });
-        drop(session);
-        let (pid, draining) = getter.join().expect("no panic");
-        assert_eq!(pid, 2);
-        outcomes.note(if draining == 2 { "beside the session" } else { "after the session" });
-        assert_eq!(rig.end(), [1, 2]);
-    });
+    explore(
+        Model("last_session_x_get", 273),
+        &["beside the session", "after the session"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1));
+            let once = app("a").with_max_requests(1);
+            let session = rig.session(&once);
+            assert_eq!(rig.counts(), (0, 0), "it drains");
+            let pool = rig.pool.clone();
+            let getter = spawn(move || {
+                let session = pool.get(&once).expect("a session");
+                (session.pid(), pool.counts().draining)
+            });
+            drop(session);
+            let (pid, draining) = getter.join().expect("no panic");
+            assert_eq!(pid, 2);
+            outcomes.note(if draining == 2 { "beside the session" } else { "after the session" });
+            assert_eq!(rig.end(), [1, 2]);
+        },
+    );
 }
 
 /// The session is still open when the get comes, and stays open until the get is served.
 #[test]
 fn endless_session_x_get() {
-    explore("endless_session_x_get", &["2 drain"], |outcomes| {
+    explore(Model("endless_session_x_get", 5), &["2 drain"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let once = app("a").with_max_requests(1);
         let endless = rig.session(&once);
@@ -45,7 +49,7 @@ fn endless_session_x_get() {
 /// A get that does not wait is given the last session of an idle process.
 #[test]
 fn last_session_x_minimum() {
-    explore("last_session_x_minimum", &["at work", "refilled"], |outcomes| {
+    explore(Model("last_session_x_minimum", 175), &["at work", "refilled"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         let spawned = rig.counter_of(Call::Spawn);
         let twice = app("a").with_max_requests(2).with_min_processes(1);

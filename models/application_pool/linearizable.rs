@@ -20,9 +20,9 @@
 mod machine;
 mod recorder;
 
+use crate::kernel::sync::thread::JoinHandle;
 use crate::models::rig::spawn;
-use crate::sync::explore::explore_large;
-use crate::sync::thread::JoinHandle;
+use crate::models::tool::explore::explore_large;
 use cabrank_spec::pool::Failure;
 use recorder::{Client, Recorder};
 

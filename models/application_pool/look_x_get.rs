@@ -5,9 +5,9 @@
 //! given a look from before a touch that precedes it, and be served by old code.
 
 use crate::application_pool::{Event, GetError, Looked, RestartMode, Seen};
+use crate::kernel::section::{Patience, now};
+use crate::kernel::sync::thread::inline;
 use crate::models::rig::*;
-use crate::section::{Patience, now};
-use crate::sync::thread::inline;
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -27,7 +27,7 @@ async fn look(rig: &Rig) -> Seen {
 /// Asserted: the look after the touch sees it, and both end.
 #[test]
 fn look_x_touch() {
-    explore("look_x_touch", &["before", "after"], |outcomes| {
+    explore(Model("look_x_touch", 12_386), &["before", "after"], |outcomes| {
         let file = RestartFile::new();
         let rig = Rig::with_file(&file, |b| b);
         let [before, after] =
@@ -47,7 +47,7 @@ fn look_x_touch() {
 /// that, a caller that only polls never sees a touch. Asserted: the touch restarts the group.
 #[test]
 fn later_look_x_get() {
-    explore("later_look_x_get", &["before the look ends", "after it"], |outcomes| {
+    explore(Model("later_look_x_get", 212), &["before the look ends", "after it"], |outcomes| {
         let (file, restarts) = (RestartFile::new(), Counter::new());
         let counted = restarts.clone();
         let rig = Rig::with_file(&file, |b| {
@@ -71,7 +71,7 @@ fn later_look_x_get() {
 /// The look ends only after the get. Guards that a close ends the wait (`State::close_looks`). Asserted: the get ends.
 #[test]
 fn hung_look_x_close() {
-    explore("hung_look_x_close", &["refused"], |outcomes| {
+    explore(Model("hung_look_x_close", 325), &["refused"], |outcomes| {
         let released = Counter::new();
         let hangs = released.clone();
         let rig = Rig::with_looks(Reentry::default(), |b| {
@@ -94,7 +94,7 @@ fn hung_look_x_close() {
 /// freed. Asserted: no waiter is left.
 #[test]
 fn look_x_cancel() {
-    explore("look_x_cancel", &["dropped", "ended"], |outcomes| {
+    explore(Model("look_x_cancel", 15), &["dropped", "ended"], |outcomes| {
         let file = RestartFile::new();
         let rig = Rig::with_file(&file, |b| b);
         let inner = rig.pool.inner();

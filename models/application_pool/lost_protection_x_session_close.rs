@@ -9,7 +9,7 @@ use crate::models::rig::*;
 
 #[test]
 fn lost_protection_x_session_close() {
-    explore("lost_protection_x_session_close", &["before", "after"], |outcomes| {
+    explore(Model("lost_protection_x_session_close", 30), &["before", "after"], |outcomes| {
         let rig = Rig::new(|b| b.max(3)).reentrant();
         let protected = app("a").with_min_processes(2);
         let (first, second) = (rig.session(&protected), rig.session(&protected));

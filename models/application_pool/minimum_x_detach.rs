@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn minimum_x_detach() {
-    explore("minimum_x_detach", &["at work", "refilled"], |outcomes| {
+    explore(Model("minimum_x_detach", 9_838), &["at work", "refilled"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
         let spawned = rig.counter_of(Call::Spawn);
         let two = app("a").with_min_processes(2);

@@ -11,9 +11,9 @@
 
 use crate::Session;
 use crate::in_memory::InMemorySpawner;
+use crate::kernel::sync::thread::inline;
+use crate::kernel::sync::{Mutex, me};
 use crate::models::rig::*;
-use crate::sync::thread::inline;
-use crate::sync::{Mutex, me};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ fn race(reenter: impl FnOnce(Rig) -> Rig, change: fn(&Watched)) -> Race {
 
 #[test]
 fn overtaken_look() {
-    explore("overtaken_look", &["before", "overtaken", "after"], |outcomes| {
+    explore(Model("overtaken_look", 2_078), &["before", "overtaken", "after"], |outcomes| {
         let Race { rig, seen, slow, quick } = race(|rig| rig, Watched::touch);
         // The time that it saw, and its process: the second process is the first one with the new code.
         outcomes.note(match (seen, slow.pid()) {
@@ -124,7 +124,7 @@ fn overtaken_look() {
 /// saw, in either order, and the one process serves both.
 #[test]
 fn overtaken_deletion() {
-    explore("overtaken_deletion", &["before", "after"], |outcomes| {
+    explore(Model("overtaken_deletion", 2_101), &["before", "after"], |outcomes| {
         let race = race(Rig::with_reentrant_looks, Watched::delete);
         outcomes.note(match race.seen {
             Some(_) => "before",

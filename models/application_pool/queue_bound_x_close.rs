@@ -9,7 +9,7 @@ use std::pin::pin;
 
 #[test]
 fn queue_bound_x_close() {
-    explore("queue_bound_x_close", &["turned away", "waited"], |outcomes| {
+    explore(Model("queue_bound_x_close", 140), &["turned away", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let one = app("a").with_max_queue(1);
         let session = rig.session(&one);

@@ -10,7 +10,7 @@ use crate::models::rig::*;
 
 #[test]
 fn restart_x_failing_spawn() {
-    explore("restart_x_failing_spawn", &["both waited", "one waited"], |outcomes| {
+    explore(Model("restart_x_failing_spawn", 3_954), &["both waited", "one waited"], |outcomes| {
         let file = RestartFile::new();
         let rig = Rig::with_file(&file, |b| b.max(1));
         rig.idle(&app("a"));
@@ -22,7 +22,7 @@ fn restart_x_failing_spawn() {
         assert!(matches!(other.join(), Ok(Err(GetError::Spawn(_)))));
         let waited = rig.pool.snapshot().totals.waited;
         rig.clock.advance(DRAIN);
-        drop(crate::sync::thread::inline(|| rig.pool.get(&app("a"))).expect("a session"));
+        drop(crate::kernel::sync::thread::inline(|| rig.pool.get(&app("a"))).expect("a session"));
         assert_eq!(rig.generation(&app("a")), 1, "one touch, one restart");
         assert_eq!(rig.spawner.reloaded().len(), 2, "each spawn of the restart reloads");
         // The first get of all waited, and so did the last.
@@ -39,7 +39,7 @@ fn restart_x_failing_spawn() {
 /// get's first section, before any spawn: the looks and sections of the two gets still come in every order.
 #[test]
 fn shared_restart_file() {
-    explore("shared_restart_file", &["a first", "b first"], |outcomes| {
+    explore(Model("shared_restart_file", 672), &["a first", "b first"], |outcomes| {
         let file = RestartFile::new();
         let rig = Rig::with_file(&file, |b| b.max(2));
         let shared = |name: &str| app(name).with_restart_dir("/shared");
@@ -48,9 +48,11 @@ fn shared_restart_file() {
         file.touch();
         let pool = rig.pool.clone();
         let other = spawn(move || {
-            crate::sync::thread::inline(|| pool.get(&shared("a"))).expect("a session").pid()
+            crate::kernel::sync::thread::inline(|| pool.get(&shared("a"))).expect("a session").pid()
         });
-        drop(crate::sync::thread::inline(|| rig.pool.get(&shared("b"))).expect("a session"));
+        drop(
+            crate::kernel::sync::thread::inline(|| rig.pool.get(&shared("b"))).expect("a session"),
+        );
         let of_a = other.join().expect("no panic");
         assert_eq!((rig.generation(&shared("a")), rig.generation(&shared("b"))), (1, 1));
         outcomes.note(if of_a == 3 { "a first" } else { "b first" });

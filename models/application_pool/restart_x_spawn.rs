@@ -8,12 +8,12 @@
 //! had ended (its process is detached) or not. User code re-enters the pool only under shuttle: loom would need more
 //! than a minute.
 
+use crate::kernel::sync::Mutex;
 use crate::models::rig::*;
-use crate::sync::Mutex;
 
 #[test]
 fn restart_x_spawn() {
-    explore("restart_x_spawn", &["spawn attached", "spawn given up"], |outcomes| {
+    explore(Model("restart_x_spawn", 30_770), &["spawn attached", "spawn given up"], |outcomes| {
         let file = RestartFile::new();
         let rig = Rig::with_file(&file, |b| b.max(2));
         rig.spawner.always("/a", unlimited());

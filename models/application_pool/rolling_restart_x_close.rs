@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 #[test]
 fn rolling_restart_x_close() {
-    explore("rolling_restart_x_close", &["by the new", "by the old"], |outcomes| {
+    explore(Model("rolling_restart_x_close", 3_220), &["by the new", "by the old"], |outcomes| {
         let file = RestartFile::new();
         // The scheduler does not see this list: only the order within one section matters.
         let events = Arc::new(Mutex::new(Vec::new()));

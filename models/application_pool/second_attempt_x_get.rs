@@ -10,8 +10,8 @@
 //! every order. With two gets user code does not re-enter the pool: loom would need more than 45 seconds.
 
 use crate::application_pool::GetError;
+use crate::kernel::sync::thread::inline;
 use crate::models::rig::*;
-use crate::sync::thread::inline;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
@@ -45,7 +45,7 @@ fn always() -> crate::PoolOptions {
 #[test]
 fn second_attempt_x_get() {
     let outcomes = ["one restart", "two restarts"];
-    explore("second_attempt_x_get", &outcomes, |outcomes| {
+    explore(Model("second_attempt_x_get", 943), &outcomes, |outcomes| {
         let rig = crashed();
         let (pool, reentry) = (rig.pool.clone(), rig.reentry.clone());
         let other = spawn(move || {
@@ -70,7 +70,7 @@ fn second_attempt_x_get() {
 #[test]
 fn second_attempt_x_close() {
     let ways = ["refused at the first", "refused at the second", "served"];
-    explore("second_attempt_x_close", &ways, |outcomes| {
+    explore(Model("second_attempt_x_close", 15_288), &ways, |outcomes| {
         let rig = crashed().reentrant();
         let pool = rig.pool.clone();
         let closer = spawn(move || pool.close());

@@ -10,7 +10,7 @@ use crate::models::rig::*;
 #[test]
 fn session_close_x_detach() {
     let ways = ["Live", "Draining", "GoneBeforeLock", "GoneUnderLock"];
-    explore("session_close_x_detach", &ways, |outcomes| {
+    explore(Model("session_close_x_detach", 1_143), &ways, |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         let identifier = crate::Session::identifier(&session);
@@ -32,7 +32,7 @@ fn session_close_x_detach() {
 /// down once, and the group is gone after the close.
 #[test]
 fn session_close_x_detach_group() {
-    explore("session_close_x_detach_group", &["Draining", "Live"], |outcomes| {
+    explore(Model("session_close_x_detach_group", 29), &["Draining", "Live"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         let session = rig.session(&app("a"));
         let closer = spawn(move || session.end(Ending::Closed));
@@ -48,7 +48,7 @@ fn session_close_x_detach_group() {
 #[test]
 fn stale_session_x_reused_key() {
     let ways = ["Draining", "GoneBeforeLock", "GoneUnderLock", "Live"];
-    explore("stale_session_x_reused_key", &ways, |outcomes| {
+    explore(Model("stale_session_x_reused_key", 6_354), &ways, |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let session = rig.session(&app("a"));
         let identifier = crate::Session::identifier(&session);

@@ -11,11 +11,11 @@ use crate::models::rig::*;
 #[test]
 fn session_close_x_pool_drop() {
     let ways = ["Draining", "Live"];
-    explore_small("session_close_x_pool_drop", &ways, |outcomes| {
+    explore_small(Model("session_close_x_pool_drop", 7), &ways, |outcomes| {
         let Rig { pool, spawner, .. } = Rig::new(|b| b.max(1)).reentrant();
         let session = {
             let pool = pool.clone();
-            crate::sync::thread::inline(move || pool.get(&app("a"))).expect("a session")
+            crate::kernel::sync::thread::inline(move || pool.get(&app("a"))).expect("a session")
         };
         let closer = spawn(move || session.end(Ending::Closed));
         drop(pool);

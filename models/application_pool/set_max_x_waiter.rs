@@ -1,8 +1,8 @@
 //! The limits are raised while a get waits, and lowered while a process is spawned (errata E3, E20).
 
+use crate::kernel::sync::{me, thread};
 use crate::models::rig::*;
-use crate::sync::explore::Outcomes;
-use crate::sync::{me, thread};
+use crate::models::tool::explore::Outcomes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// closes, which here comes after it. Asserted: a second process serves it.
 #[test]
 fn set_max_x_waiter() {
-    explore_small("set_max_x_waiter", &["raised first", "waited"], |outcomes| {
+    explore_small(Model("set_max_x_waiter", 368), &["raised first", "waited"], |outcomes| {
         raised_x_waiter(Rig::new(|b| b.max(1)), outcomes, |pool| {
             pool.set_max(2).expect("not zero")
         });
@@ -20,7 +20,7 @@ fn set_max_x_waiter() {
 /// Guards `State::mutate_max_per_app`, which the pseudocode lacks: without it, the get is never woken.
 #[test]
 fn set_max_per_app_x_waiter() {
-    explore("set_max_per_app_x_waiter", &["raised first", "waited"], |outcomes| {
+    explore(Model("set_max_per_app_x_waiter", 368), &["raised first", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(2).max_per_app(1));
         raised_x_waiter(rig, outcomes, |pool| pool.set_max_per_app(2).expect("not zero"));
     });
@@ -30,7 +30,7 @@ fn set_max_per_app_x_waiter() {
 /// exceed a limit that was lowered during the spawn. Asserted: a new process without room is disposed of.
 #[test]
 fn lowered_max_x_spawn() {
-    explore("lowered_max_x_spawn", &["attached", "disposed of"], |outcomes| {
+    explore(Model("lowered_max_x_spawn", 23_109), &["attached", "disposed of"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         lowered_x_spawn(rig, outcomes, |pool| pool.set_max(1).expect("not zero"));
     });
@@ -40,7 +40,7 @@ fn lowered_max_x_spawn() {
 /// loom user code does not re-enter the pool here: in the model above it does, in the same places.
 #[test]
 fn lowered_max_per_app_x_spawn() {
-    explore("lowered_max_per_app_x_spawn", &["attached", "disposed of"], |outcomes| {
+    explore(Model("lowered_max_per_app_x_spawn", 326), &["attached", "disposed of"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
         lowered_x_spawn(rig, outcomes, |pool| {
             pool.set_max_per_app(1).expect("not zero");
@@ -57,39 +57,43 @@ fn lowered_max_per_app_x_spawn() {
 /// the pool under loom.
 #[test]
 fn lowered_max_x_two_spawns() {
-    explore("lowered_max_x_two_spawns", &["one ended before", "two in flight"], |outcomes| {
-        let rig = Rig::new(|b| b.max(2));
-        assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
-        let in_flight = Arc::new(AtomicUsize::new(0));
-        let (here, weak, theirs) = (me(), rig.pool.downgrade(), in_flight.clone());
-        rig.on_call(move |call| {
-            if (call, me()) == (Call::Spawn, here)
-                && let Some(pool) = weak.upgrade()
-            {
-                let reserved = pool.inner().critical(|state, fx| {
-                    state.mutate_max(1, fx);
-                    state.reserved
-                });
-                theirs.store(reserved, Ordering::Relaxed);
+    explore(
+        Model("lowered_max_x_two_spawns", 480),
+        &["one ended before", "two in flight"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(2));
+            assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
+            let in_flight = Arc::new(AtomicUsize::new(0));
+            let (here, weak, theirs) = (me(), rig.pool.downgrade(), in_flight.clone());
+            rig.on_call(move |call| {
+                if (call, me()) == (Call::Spawn, here)
+                    && let Some(pool) = weak.upgrade()
+                {
+                    let reserved = pool.inner().critical(|state, fx| {
+                        state.mutate_max(1, fx);
+                        state.reserved
+                    });
+                    theirs.store(reserved, Ordering::Relaxed);
+                }
+            });
+            assert!(
+                thread::inline(|| rig.pool.try_get(&app("b"))).is_err(),
+                "the second get finds no process either"
+            );
+            let after = rig.pool.counts();
+            outcomes.note(match in_flight.load(Ordering::Relaxed) {
+                1 => "one ended before",
+                _ => {
+                    assert_eq!(after.count + after.spawning, 1, "above the limit");
+                    "two in flight"
+                }
+            });
+            // In this order, because the end of the pool would detach the groups in any order.
+            for name in ["/a", "/b"] {
+                assert!(rig.pool.detach_group(name));
             }
-        });
-        assert!(
-            thread::inline(|| rig.pool.try_get(&app("b"))).is_err(),
-            "the second get finds no process either"
-        );
-        let after = rig.pool.counts();
-        outcomes.note(match in_flight.load(Ordering::Relaxed) {
-            1 => "one ended before",
-            _ => {
-                assert_eq!(after.count + after.spawning, 1, "above the limit");
-                "two in flight"
-            }
-        });
-        // In this order, because the end of the pool would detach the groups in any order.
-        for name in ["/a", "/b"] {
-            assert!(rig.pool.detach_group(name));
-        }
-    });
+        },
+    );
 }
 
 /// Gets a second session while `raise` raises a limit to two.

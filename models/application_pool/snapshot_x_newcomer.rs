@@ -10,16 +10,16 @@ use crate::models::rig::*;
 #[test]
 fn snapshot_x_newcomer() {
     let outcomes = ["4 groups, busy", "5 groups, busy", "5 groups, idle"];
-    explore("snapshot_x_newcomer", &outcomes, |outcomes| {
+    explore(Model("snapshot_x_newcomer", 18), &outcomes, |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         // The least memory of a vector is for four groups. The newcomer gets the first one's place in the table.
         for group in ["gone", "b", "c", "d"] {
             rig.spawner.next(Spawn::fail("no database"));
-            let failed = crate::sync::thread::inline(|| rig.pool.get(&app(group)));
+            let failed = crate::kernel::sync::thread::inline(|| rig.pool.get(&app(group)));
             assert!(matches!(failed, Err(GetError::Spawn(_))));
         }
         let session = rig.session(&app("a"));
-        assert!(crate::sync::thread::inline(|| rig.pool.detach_group("/gone")));
+        assert!(crate::kernel::sync::thread::inline(|| rig.pool.detach_group("/gone")));
         let pool = rig.pool.clone();
         let changes = spawn(move || {
             assert!(matches!(pool.try_get(&app("e")), Err(GetError::WouldBlock)));

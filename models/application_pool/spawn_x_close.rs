@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn spawn_x_close() {
-    explore("spawn_x_close", &["given up", "spawned before"], |outcomes| {
+    explore(Model("spawn_x_close", 16_847), &["given up", "spawned before"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
         rig.pool.close();
@@ -23,7 +23,7 @@ fn spawn_x_close() {
 /// The spawn never ends by itself.
 #[test]
 fn hanging_spawn_x_close() {
-    explore("hanging_spawn_x_close", &["came late", "waited"], |outcomes| {
+    explore(Model("hanging_spawn_x_close", 50_382), &["came late", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         rig.spawner.always("/a", Spawn::hang());
         let waiting = rig.pool.clone();

@@ -10,7 +10,7 @@ use crate::models::rig::*;
 
 #[test]
 fn spawn_x_detach() {
-    explore("spawn_x_detach", &["given up", "spawned before"], |outcomes| {
+    explore(Model("spawn_x_detach", 96_938), &["given up", "spawned before"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         assert!(rig.pool.try_get(&app("a")).is_err(), "the first get finds no process");
         assert!(rig.pool.detach_group("/a"));

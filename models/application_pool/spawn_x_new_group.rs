@@ -8,7 +8,7 @@ use crate::models::rig::*;
 
 #[test]
 fn spawn_x_new_group() {
-    explore("spawn_x_new_group", &["attached before", "in flight"], |outcomes| {
+    explore(Model("spawn_x_new_group", 167_214), &["attached before", "in flight"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         rig.spawner.always("/a", unlimited());
         let first = rig.session(&app("a"));

@@ -9,17 +9,21 @@ use crate::models::rig::*;
 
 #[test]
 fn thread_failure_x_waiter() {
-    explore_small("thread_failure_x_waiter", &["both waited", "one waited"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1).spawner_stack_size(usize::MAX))
-            .reentrant()
-            .with_reentrant_observer();
-        let pool = rig.pool.clone();
-        let other = spawn(move || pool.get(&app("a")).map(drop));
-        assert!(matches!(rig.pool.get(&app("a")), Err(GetError::Spawn(_))));
-        assert!(matches!(other.join(), Ok(Err(GetError::Spawn(_)))));
-        let counts = rig.pool.counts();
-        assert_eq!((counts.spawning, counts.waiting), (0, 0));
-        let waited = rig.pool.snapshot().totals.waited;
-        outcomes.note(if waited == 2 { "both waited" } else { "one waited" });
-    });
+    explore_small(
+        Model("thread_failure_x_waiter", 64),
+        &["both waited", "one waited"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1).spawner_stack_size(usize::MAX))
+                .reentrant()
+                .with_reentrant_observer();
+            let pool = rig.pool.clone();
+            let other = spawn(move || pool.get(&app("a")).map(drop));
+            assert!(matches!(rig.pool.get(&app("a")), Err(GetError::Spawn(_))));
+            assert!(matches!(other.join(), Ok(Err(GetError::Spawn(_)))));
+            let counts = rig.pool.counts();
+            assert_eq!((counts.spawning, counts.waiting), (0, 0));
+            let waited = rig.pool.snapshot().totals.waited;
+            outcomes.note(if waited == 2 { "both waited" } else { "one waited" });
+        },
+    );
 }

@@ -11,7 +11,7 @@ use std::pin::pin;
 /// has a session. A process of its own serves the new group afterwards (PROP-NO-GROUP-STARVES).
 #[test]
 fn two_groups_x_eviction() {
-    explore("two_groups_x_eviction", &["in line", "late"], |outcomes| {
+    explore(Model("two_groups_x_eviction", 58_899), &["in line", "late"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         rig.spawner.always("/a", unlimited());
         let session = rig.session(&app("a"));
@@ -38,23 +38,27 @@ fn two_groups_x_eviction() {
 /// for as long as the session lasts (PROP-ENDLESS-SESSIONS). Asserted: the get is served while the session is open.
 #[test]
 fn endless_session_x_deadline() {
-    explore("endless_session_x_deadline", &["before the deadline", "late"], |outcomes| {
-        let rig = Rig::new(|b| b.max(1)).reentrant();
-        rig.spawner.always("/a", unlimited());
-        let endless = rig.session(&app("a"));
-        let other = app("b");
-        let mut get = pin!(rig.pool.get_async(&other));
-        assert!(rig.reentry.poll_once(get.as_mut()).is_pending());
-        rig.clock.advance(DRAIN);
-        let pool = rig.pool.clone();
-        let cleaner = spawn(move || pool.clean());
-        let newcomer = rig.pool.try_get(&app("a"));
-        outcomes.note(if newcomer.is_ok() { "before the deadline" } else { "late" });
-        let session = rig.reentry.block_on(get).expect("a session");
-        assert_eq!((session.pid(), rig.pool.counts().draining), (2, 1));
-        cleaner.join().expect("no panic");
-        drop((newcomer, endless, session));
-    });
+    explore(
+        Model("endless_session_x_deadline", 29_058),
+        &["before the deadline", "late"],
+        |outcomes| {
+            let rig = Rig::new(|b| b.max(1)).reentrant();
+            rig.spawner.always("/a", unlimited());
+            let endless = rig.session(&app("a"));
+            let other = app("b");
+            let mut get = pin!(rig.pool.get_async(&other));
+            assert!(rig.reentry.poll_once(get.as_mut()).is_pending());
+            rig.clock.advance(DRAIN);
+            let pool = rig.pool.clone();
+            let cleaner = spawn(move || pool.clean());
+            let newcomer = rig.pool.try_get(&app("a"));
+            outcomes.note(if newcomer.is_ok() { "before the deadline" } else { "late" });
+            let session = rig.reentry.block_on(get).expect("a session");
+            assert_eq!((session.pid(), rig.pool.counts().draining), (2, 1));
+            cleaner.join().expect("no panic");
+            drop((newcomer, endless, session));
+        },
+    );
 }
 
 /// Of two busy processes, one is freed while a get of its own group and a get for another group wait.
@@ -64,7 +68,7 @@ fn endless_session_x_deadline() {
 /// is in line at the close.
 #[test]
 fn freed_process_x_own_waiter() {
-    explore("freed_process_x_own_waiter", &["in line", "late"], |outcomes| {
+    explore(Model("freed_process_x_own_waiter", 10_429), &["in line", "late"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
         let (first, second) = (rig.session(&app("a")), rig.session(&app("a")));
         let a = app("a");
@@ -96,7 +100,7 @@ fn freed_process_x_own_waiter() {
 /// freed process makes room, and the other serves its group again.
 #[test]
 fn marked_x_other_freed() {
-    explore("marked_x_other_freed", &["in line", "late"], |outcomes| {
+    explore(Model("marked_x_other_freed", 13_641), &["in line", "late"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         let first = rig.session(&app("a"));
         let second = rig.session(&app("c").with_min_processes(1));
@@ -121,7 +125,7 @@ fn marked_x_other_freed() {
 /// ever (PROP-ENDLESS-SESSIONS). Asserted: the get is served while the endless session is open and its own still waits.
 #[test]
 fn starving_group_x_session_close() {
-    explore("starving_group_x_session_close", &["it makes room"], |outcomes| {
+    explore(Model("starving_group_x_session_close", 2_772), &["it makes room"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
         let (endless, busy) = (rig.session(&app("a")), rig.session(&app("b")));
         let (a, b) = (app("a"), app("b"));
@@ -148,7 +152,7 @@ fn starving_group_x_session_close() {
 /// while the session is open.
 #[test]
 fn starving_group_x_idle_process() {
-    explore("starving_group_x_idle_process", &["served"], |outcomes| {
+    explore(Model("starving_group_x_idle_process", 901), &["served"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
         let (endless, busy) = (rig.session(&app("a")), rig.session(&app("b")));
         let a = app("a");

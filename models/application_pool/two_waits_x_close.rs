@@ -10,7 +10,7 @@ const WAYS: [&str; 3] = ["none waited", "one waited", "both waited"];
 
 #[test]
 fn two_waits_x_close() {
-    explore("two_waits_x_close", &WAYS, |outcomes| {
+    explore(Model("two_waits_x_close", 5_813), &WAYS, |outcomes| {
         let (rig, end) = (Rig::new(|b| b.max(1)), End::OfEverything as usize);
         let waiters = [(); 2].map(|()| {
             let pool = rig.pool.clone();

@@ -1,10 +1,10 @@
 //! A caller waits for the end of the pool while the pool ends, and while its deadline passes (erratum E32).
 
 use crate::application_pool::{End, Inner, WaitForEnd};
-use crate::collections::wait_queue::Wake;
 use crate::in_memory::InMemorySpawner;
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::section::{Patience, Wait, now};
 use crate::models::rig::*;
-use crate::section::{Patience, Wait, now};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// later. Without it, the caller sleeps until its deadline, though the pool has ended. Asserted: the caller is woken.
 #[test]
 fn wait_closed_x_close() {
-    explore_small("wait_closed_x_close", &["came late", "waited"], |outcomes| {
+    explore_small(Model("wait_closed_x_close", 22), &["came late", "waited"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let theirs = rig.pool.clone();
         let waiter = spawn(move || theirs.wait_closed(DRAIN));
@@ -39,7 +39,7 @@ fn wait_closed_x_close() {
 /// there the caller keeps the lock until it sleeps.
 #[test]
 fn wait_closed_x_timeout() {
-    explore_small("wait_closed_x_timeout", &["timed out"], |outcomes| {
+    explore_small(Model("wait_closed_x_timeout", 8), &["timed out"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let session = rig.session(&app("a"));
         rig.pool.close();

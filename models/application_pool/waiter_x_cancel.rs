@@ -9,7 +9,7 @@ use std::pin::pin;
 
 #[test]
 fn waiter_x_cancel() {
-    explore("waiter_x_cancel", &["dropped served", "dropped waiting"], |outcomes| {
+    explore(Model("waiter_x_cancel", 8_949), &["dropped served", "dropped waiting"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant();
         let app = app("a");
         let session = rig.session(&app);

@@ -6,12 +6,12 @@
 
 use crate::application_pool::GetError;
 use crate::models::rig::*;
-use crate::sync::explore::Outcomes;
+use crate::models::tool::explore::Outcomes;
 use std::time::Duration;
 
 #[test]
 fn waiter_x_timeout() {
-    explore("waiter_x_timeout", &["served", "timed out"], |outcomes| {
+    explore(Model("waiter_x_timeout", 12_999), &["served", "timed out"], |outcomes| {
         let rig = Rig::new(|b| b.max(1)).reentrant().with_reentrant_observer();
         served_or_timed_out(&rig, outcomes);
     });
@@ -41,7 +41,7 @@ pub(super) fn served_or_timed_out(rig: &Rig, outcomes: &Outcomes) {
 /// get is served or fails, and the process is idle in the end.
 #[test]
 fn waiter_x_queue_time() {
-    explore("waiter_x_queue_time", &["served", "queued too long"], |outcomes| {
+    explore(Model("waiter_x_queue_time", 8_398), &["served", "queued too long"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         let limited = app("a").with_max_queue_time(Duration::from_secs(1));
         let session = rig.session(&limited);

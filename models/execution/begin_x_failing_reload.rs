@@ -9,10 +9,10 @@
 //! it begins a nested execution of the reloader, which looks and is refused.
 
 use crate::execution::Refused;
+use crate::kernel::sync::thread::JoinHandle;
 use crate::models::interlock::rig::{owner, unload_async};
 use crate::models::loaded_code::LoadedCode;
 use crate::models::rig::*;
-use crate::sync::thread::JoinHandle;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -20,7 +20,7 @@ use std::task::Poll;
 #[test]
 fn begin_x_failing_reload() {
     let ways = ["the finder had ended", "the finder had not ended"];
-    explore("begin_x_failing_reload", &ways, move |outcomes| {
+    explore(Model("begin_x_failing_reload", 1_022), &ways, move |outcomes| {
         let (code, builder) = LoadedCode::without_steps(2);
         let reloader = builder.build().expect("valid");
         code.fail(2);

@@ -9,7 +9,7 @@ use crate::models::rig::*;
 #[test]
 fn change_x_reload() {
     let ways = ["the newest at once", "the newest at once and again", "the newest by the second"];
-    explore("change_x_reload", &ways, move |outcomes| {
+    explore(Model("change_x_reload", 1_855), &ways, move |outcomes| {
         let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
         let edited = code.clone();
@@ -33,7 +33,7 @@ fn change_x_reload() {
 #[test]
 fn change_x_two_executions() {
     let ways = ["its execution completed first", "the other's completed first"];
-    explore("change_x_two_executions", &ways, move |outcomes| {
+    explore(Model("change_x_two_executions", 502), &ways, move |outcomes| {
         let (code, builder) = LoadedCode::without_steps(2);
         let reloader = builder.build().expect("valid");
         let (theirs, seen) = (reloader.clone(), code.clone());

@@ -4,14 +4,14 @@
 //! `Execution::end`: hooks are completed under the share, which is left last. Otherwise a hook is completed during a
 //! reload, or never. Asserted: each execution is completed once, this one by either thread, before the reload.
 
+use crate::kernel::sync::Mutex;
 use crate::models::loaded_code::{LoadedCode, execute};
 use crate::models::rig::*;
-use crate::sync::Mutex;
 use std::sync::Arc;
 
 #[test]
 fn complete_x_drop() {
-    explore("complete_x_drop", &["completed", "dropped"], |outcomes| {
+    explore(Model("complete_x_drop", 146), &["completed", "dropped"], |outcomes| {
         let (code, builder) = LoadedCode::new(1);
         let reloader = builder.build().expect("valid");
         let execution = block_on(reloader.run_async()).expect("it runs");
@@ -38,7 +38,7 @@ fn complete_x_drop() {
 #[test]
 fn dropped_complete_x_unload() {
     let expected = ["granted", "waiting"];
-    explore("dropped_complete_x_unload", &expected, move |outcomes| {
+    explore(Model("dropped_complete_x_unload", 25), &expected, move |outcomes| {
         let (code, builder) = LoadedCode::new(1);
         let reloader = builder.always().build().expect("valid");
         let execution = block_on(reloader.run_async()).expect("it runs");

@@ -23,7 +23,7 @@ impl Drop for Local {
 #[test]
 fn dropped_future_x_reload() {
     let ways = ["in its body, before the reload", "in its body, after it", "before its body"];
-    explore("dropped_future_x_reload", &ways, move |outcomes| {
+    explore(Model("dropped_future_x_reload", 13_284), &ways, move |outcomes| {
         let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
         let executor = reloader.executor().clone();

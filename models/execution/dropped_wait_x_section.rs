@@ -45,7 +45,7 @@ fn dropped_beside(
 #[test]
 fn dropped_wrap_async_x_load() {
     let orders = ["hook, load", "load", "load, hook"];
-    explore("dropped_wrap_async_x_load", &orders, |outcomes| {
+    explore(Model("dropped_wrap_async_x_load", 112), &orders, |outcomes| {
         outcomes.note(dropped_beside(
             async |running| running.load_async(async |_| ()).await.expect("it is dropped"),
             |other, code| other.load(|_| code.alone("load")).expect("no limit"),
@@ -56,7 +56,7 @@ fn dropped_wrap_async_x_load() {
 #[test]
 fn dropped_wrap_async_x_unload() {
     let orders = ["hook, unload", "unload", "unload, hook"];
-    explore("dropped_wrap_async_x_unload", &orders, |outcomes| {
+    explore(Model("dropped_wrap_async_x_unload", 112), &orders, |outcomes| {
         outcomes.note(dropped_beside(
             async |running| unload_async(running, || ()).await,
             |other, code| unload(other, || code.alone("unload")),

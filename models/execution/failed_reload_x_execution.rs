@@ -28,7 +28,7 @@ fn end(reloader: &Reloader, code: &LoadedCode) {
 #[test]
 fn failed_reload_x_execution() {
     let ways = ["on the old code", "refused"];
-    explore("failed_reload_x_execution", &ways, move |outcomes| {
+    explore(Model("failed_reload_x_execution", 5_036), &ways, move |outcomes| {
         let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
         code.fail(1);
@@ -54,7 +54,7 @@ fn failed_reload_x_execution() {
 #[test]
 fn failed_reload_x_second_execution() {
     let ways = ["the first fails", "the second fails"];
-    explore("failed_reload_x_second_execution", &ways, move |outcomes| {
+    explore(Model("failed_reload_x_second_execution", 97), &ways, move |outcomes| {
         let (code, builder) = LoadedCode::without_steps(2);
         let reloader = builder.build().expect("valid");
         code.fail(1);
@@ -72,7 +72,7 @@ fn failed_reload_x_second_execution() {
 #[test]
 fn failed_reload_x_pause() {
     let ways = ["refused", "tried again"];
-    explore("failed_reload_x_pause", &ways, move |outcomes| {
+    explore(Model("failed_reload_x_pause", 64), &ways, move |outcomes| {
         let (code, builder) = LoadedCode::new(2);
         let reloader = builder.build().expect("valid");
         code.fail(1);

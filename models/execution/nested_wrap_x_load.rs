@@ -14,7 +14,7 @@ fn executor(interlock: &Interlock) -> Executor {
 #[test]
 fn nested_wrap_x_load() {
     let orders = ["load, nested", "nested, load"];
-    explore("nested_wrap_x_load", &orders, |outcomes| {
+    explore(Model("nested_wrap_x_load", 119), &orders, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (outer, inner) = (executor(&interlock), executor(&interlock));
         let mut other = owner(&interlock);
@@ -44,7 +44,7 @@ fn nested_wrap_x_load() {
 /// (INV-ILK-ONE-HOLDER). Asserted: the execution's load is refused, or comes after the section.
 #[test]
 fn escaped_execution_x_load() {
-    explore("escaped_execution_x_load", &["load", "load, escaped"], |outcomes| {
+    explore(Model("escaped_execution_x_load", 7), &["load", "load, escaped"], |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (executor, mut task) = (executor(&interlock), owner(&interlock));
         let theirs = code.clone();
@@ -69,7 +69,7 @@ fn escaped_execution_x_load() {
 #[test]
 fn nested_execution_x_unload() {
     let ways = ["it had ended", "it had not ended"];
-    explore("nested_execution_x_unload", &ways, move |outcomes| {
+    explore(Model("nested_execution_x_unload", 32), &ways, move |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let completed = code.clone();
         let complete = move || {

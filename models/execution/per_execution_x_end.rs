@@ -25,7 +25,7 @@ impl Drop for Value {
 #[test]
 fn per_execution_x_end() {
     let expected = ["dropped before", "dropped later"];
-    explore("per_execution_x_end", &expected, move |outcomes| {
+    explore(Model("per_execution_x_end", 4_752), &expected, move |outcomes| {
         let interlock = Interlock::new();
         let (reentry, dropped) = (Reentry::default(), Arc::new(AtomicUsize::new(0)));
         let (theirs, counted) = (reentry.clone(), dropped.clone());

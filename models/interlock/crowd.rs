@@ -6,7 +6,7 @@
 //! critical section. Every execution ends.
 
 use crate::models::interlock::rig::*;
-use crate::sync::explore::explore_large;
+use crate::models::tool::explore::explore_large;
 use shuttle::rand::{Rng, thread_rng};
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 #[test]
 fn interlock_dropped_load_x_grant() {
     let expected = ["granted", "waiting"];
-    explore("interlock_dropped_load_x_grant", &expected, |outcomes| {
+    explore(Model("interlock_dropped_load_x_grant", 146), &expected, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (mut a, b) = (owner(&interlock), owner(&interlock));
         {
@@ -40,7 +40,7 @@ fn interlock_dropped_load_x_grant() {
 #[test]
 fn interlock_dropped_entry_x_grant() {
     let expected = ["granted", "inside", "waiting"];
-    explore("interlock_dropped_entry_x_grant", &expected, |outcomes| {
+    explore(Model("interlock_dropped_entry_x_grant", 101), &expected, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let mut a = owner(&interlock);
         let theirs = code.clone();
@@ -72,7 +72,7 @@ fn interlock_dropped_entry_x_grant() {
 #[test]
 fn interlock_dropped_section_x_newcomers() {
     let expected = ["after the drop", "kept out"];
-    explore("interlock_dropped_section_x_newcomers", &expected, |outcomes| {
+    explore(Model("interlock_dropped_section_x_newcomers", 1_323), &expected, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let mut a = owner(&interlock);
         let mut load = Box::pin(a.load_async(async |_| pending::<()>().await));

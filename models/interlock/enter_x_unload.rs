@@ -10,7 +10,7 @@ use std::pin::Pin;
 #[test]
 fn interlock_enter_x_unload() {
     let expected = ["run, unload", "unload, run"];
-    explore("interlock_enter_x_unload", &expected, |outcomes| {
+    explore(Model("interlock_enter_x_unload", 64), &expected, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let theirs = (interlock.clone(), code.clone());
         let thread = spawn(move || {
@@ -63,7 +63,7 @@ fn newcomer_x_request(
 #[test]
 fn interlock_newcomer_x_load() {
     let expected = ["after the request", "before the request"];
-    explore("interlock_newcomer_x_load", &expected, |outcomes| {
+    explore(Model("interlock_newcomer_x_load", 1_493), &expected, |outcomes| {
         outcomes.note(newcomer_x_request(OwnerState::WaitingToLoad, |asks, code| {
             Box::pin(async {
                 asks.load_async(async |_| code.alone("request")).await.expect("no limit")
@@ -75,7 +75,7 @@ fn interlock_newcomer_x_load() {
 #[test]
 fn interlock_newcomer_x_unload() {
     let expected = ["after the request", "before the request"];
-    explore("interlock_newcomer_x_unload", &expected, |outcomes| {
+    explore(Model("interlock_newcomer_x_unload", 1_493), &expected, |outcomes| {
         outcomes.note(newcomer_x_request(OwnerState::WaitingToUnload, |asks, code| {
             Box::pin(unload_async(asks, || code.alone("request")))
         }));

@@ -11,7 +11,7 @@ use std::pin::pin;
 #[test]
 fn interlock_load_x_unload() {
     let expected = ["it did not wait", "it waited"];
-    explore("interlock_load_x_unload", &expected, |outcomes| {
+    explore(Model("interlock_load_x_unload", 196), &expected, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let (mut a, mut b) = (owner(&interlock), owner(&interlock));
         let theirs = code.clone();

@@ -14,7 +14,7 @@ use std::task::Poll;
 #[test]
 fn interlock_permit_x_load() {
     let expected = ["load while permitted", "load waited"];
-    explore("interlock_permit_x_load", &expected, |outcomes| {
+    explore(Model("interlock_permit_x_load", 2_176), &expected, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let loaded = Counter::new();
         let theirs = (interlock.clone(), code.clone(), loaded.clone());
@@ -47,24 +47,28 @@ fn interlock_permit_x_load() {
 /// has its share back before or after both loads (PROP-ILK-LOADS-FIRST), and every owner goes on.
 #[test]
 fn interlock_permit_x_two_loads() {
-    explore("interlock_permit_x_two_loads", &["after both", "before both"], |outcomes| {
-        let (interlock, code) = (Interlock::new(), LoadedCode::new());
-        let (mut a, mut b) = (owner(&interlock), owner(&interlock));
-        let (mut permits, there) = (owner(&interlock), code.clone());
-        let thread = spawn(move || {
-            permits.permit_loads(|| ()).expect("no limit");
-            there.log().len()
-        });
-        let load = async |owner: &mut Running<'_>, name| {
-            owner.load_async(async |_| code.note(name)).await.expect("no limit");
-        };
-        block_on(both(load(&mut a, "a"), load(&mut b, "b")));
-        outcomes.note(match thread.join().expect("no panic") {
-            0 => "before both",
-            4 => "after both",
-            _ => panic!("between the loads: {}", code.log()),
-        });
-    });
+    explore(
+        Model("interlock_permit_x_two_loads", 28_190),
+        &["after both", "before both"],
+        |outcomes| {
+            let (interlock, code) = (Interlock::new(), LoadedCode::new());
+            let (mut a, mut b) = (owner(&interlock), owner(&interlock));
+            let (mut permits, there) = (owner(&interlock), code.clone());
+            let thread = spawn(move || {
+                permits.permit_loads(|| ()).expect("no limit");
+                there.log().len()
+            });
+            let load = async |owner: &mut Running<'_>, name| {
+                owner.load_async(async |_| code.note(name)).await.expect("no limit");
+            };
+            block_on(both(load(&mut a, "a"), load(&mut b, "b")));
+            outcomes.note(match thread.join().expect("no panic") {
+                0 => "before both",
+                4 => "after both",
+                _ => panic!("between the loads: {}", code.log()),
+            });
+        },
+    );
 }
 
 /// A thread in two executions begins a third one in the permit block of the second, while another thread loads.
@@ -73,7 +77,7 @@ fn interlock_permit_x_two_loads() {
 /// the third execution runs, or fails at once; and the load ends.
 #[test]
 fn interlock_permit_x_third_run() {
-    explore("interlock_permit_x_third_run", &["it failed", "it ran"], |outcomes| {
+    explore(Model("interlock_permit_x_third_run", 384), &["it failed", "it ran"], |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let theirs = (interlock.clone(), code.clone());
         let second = |first: &mut Running<'_>| first.permit_loads(|| thread_owner(&interlock));

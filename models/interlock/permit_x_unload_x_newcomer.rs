@@ -11,7 +11,7 @@ use crate::models::interlock::rig::*;
 #[test]
 fn interlock_permit_x_unload_x_newcomer() {
     let expected = ["newcomer first", "unload waited already"];
-    explore("interlock_permit_x_unload_x_newcomer", &expected, |outcomes| {
+    explore(Model("interlock_permit_x_unload_x_newcomer", 4_470), &expected, |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let mut permits = owner(&interlock);
         let (there, ilk) = (code.clone(), interlock.clone());

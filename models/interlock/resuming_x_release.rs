@@ -30,7 +30,7 @@ fn dropped_permit(then: impl FnOnce(&Interlock, &LoadedCode, Running<'static>)) 
 
 #[test]
 fn interlock_resuming_x_next_load() {
-    explore("interlock_resuming_x_next_load", &WAYS, |outcomes| {
+    explore(Model("interlock_resuming_x_next_load", 703), &WAYS, |outcomes| {
         outcomes.note(dropped_permit(|_, code, mut a| {
             a.load(|_| code.alone("its own")).expect("its share comes back");
             assert!(a.has_share());
@@ -41,7 +41,7 @@ fn interlock_resuming_x_next_load() {
 
 #[test]
 fn interlock_resuming_x_end() {
-    explore("interlock_resuming_x_end", &WAYS, |outcomes| {
+    explore(Model("interlock_resuming_x_end", 25), &WAYS, |outcomes| {
         outcomes.note(dropped_permit(|_, _, a| drop(a)));
     });
 }
@@ -49,7 +49,7 @@ fn interlock_resuming_x_end() {
 /// The next operation, which waits for the share, is dropped as well.
 #[test]
 fn interlock_resuming_x_dropped_wait() {
-    explore("interlock_resuming_x_dropped_wait", &WAYS, |outcomes| {
+    explore(Model("interlock_resuming_x_dropped_wait", 8_674), &WAYS, |outcomes| {
         outcomes.note(dropped_permit(|interlock, code, mut a| {
             let mut permit = Box::pin(a.permit_loads_async(async {}));
             let _ = reentry(interlock).poll_once(permit.as_mut());

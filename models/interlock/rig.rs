@@ -2,13 +2,13 @@
 
 pub(in crate::models) use crate::execution::interlock::{AcquireError, OwnerState, Running};
 pub(in crate::models) use crate::models::rig::{
-    Counter, Reentry, block_on, explore, poll_once, spawn,
+    Counter, Model, Reentry, block_on, explore, poll_once, spawn,
 };
 pub(in crate::models) use crate::{Interlock, ManualClock};
 
 use crate::execution::interlock::{Caller, Purpose};
-use crate::section::now;
-use crate::sync::Flag;
+use crate::kernel::section::now;
+use crate::kernel::sync::Flag;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -26,7 +26,7 @@ fn noted(loaded: Result<(), AcquireError>) -> &'static str {
 #[test]
 fn interlock_time_limit_x_holder() {
     let expected = ["loaded", "timed out"];
-    explore("interlock_time_limit_x_holder", &expected, |outcomes| {
+    explore(Model("interlock_time_limit_x_holder", 13_028), &expected, |outcomes| {
         let clock = ManualClock::new();
         let (interlock, code) = (limited(&clock), LoadedCode::new());
         let (mut a, mut b) = (thread_owner(&interlock), owner(&interlock));
@@ -51,7 +51,7 @@ fn interlock_time_limit_x_holder() {
 #[test]
 fn interlock_time_limit_x_newcomer() {
     let expected = ["entered at once", "kept out"];
-    explore("interlock_time_limit_x_newcomer", &expected, |outcomes| {
+    explore(Model("interlock_time_limit_x_newcomer", 155), &expected, |outcomes| {
         let clock = ManualClock::new(); // which stands
         let interlock = Interlock::builder().clock(clock.clock()).build();
         let (code, b) = (LoadedCode::new(), owner(&interlock));
@@ -74,7 +74,7 @@ fn interlock_time_limit_x_newcomer() {
 #[test]
 fn interlock_time_limit_x_timer() {
     let ways = ["the timer had looked", "the timer had not looked"];
-    explore("interlock_time_limit_x_timer", &ways, move |outcomes| {
+    explore(Model("interlock_time_limit_x_timer", 142_938), &ways, move |outcomes| {
         let clock = ManualClock::new();
         let interlock = limited(&clock);
         let (mut a, _b) = (owner(&interlock), owner(&interlock));

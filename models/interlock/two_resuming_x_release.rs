@@ -21,7 +21,7 @@ async fn pending_once() {
 #[test]
 fn interlock_two_resuming_x_release() {
     let ways = ["both waited", "the task waited"];
-    explore("interlock_two_resuming_x_release", &ways, move |outcomes| {
+    explore(Model("interlock_two_resuming_x_release", 301), &ways, move |outcomes| {
         let (interlock, code) = (Interlock::new(), LoadedCode::new());
         let [mut a, mut b, mut c] = [(); 3].map(|()| owner(&interlock));
         let mut first = Box::pin(b.permit_loads_async(pending_once()));

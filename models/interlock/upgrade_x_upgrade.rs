@@ -30,7 +30,7 @@ fn meet(request: fn(&mut Running<'_>, &LoadedCode, &'static str)) -> (String, u6
 
 #[test]
 fn interlock_load_x_load() {
-    explore("interlock_load_x_load", &["a, b", "b, a"], |outcomes| {
+    explore(Model("interlock_load_x_load", 2_000), &["a, b", "b, a"], |outcomes| {
         let load = |owner: &mut Running<'_>, code: &LoadedCode, name| {
             owner.load(|_| code.alone(name)).expect("no limit");
         };
@@ -40,7 +40,7 @@ fn interlock_load_x_load() {
 
 #[test]
 fn interlock_upgrade_x_upgrade() {
-    explore("interlock_upgrade_x_upgrade", &["a, b", "b, a"], |outcomes| {
+    explore(Model("interlock_upgrade_x_upgrade", 2_000), &["a, b", "b, a"], |outcomes| {
         let (order, unloads) = meet(|owner, code, name| unload(owner, || code.alone(name)));
         assert_eq!(unloads, 2);
         outcomes.note(order);

@@ -11,7 +11,7 @@ use crate::models::periodic_executor::rig::*;
 /// `CLOSED`: otherwise the run sleeps though it was closed.
 #[test]
 fn periodic_close_x_wake() {
-    explore("periodic_close_x_wake", &["0", "1", "2"], |outcomes| {
+    explore(Model("periodic_close_x_wake", 17_306), &["0", "1", "2"], |outcomes| {
         let (calls, closed) = (Count::default(), Count::default());
         let executor = {
             let (calls, closed) = (calls.clone(), closed.clone());
@@ -37,7 +37,7 @@ fn periodic_close_x_wake() {
 /// that both closes found awake sleeps for ever. Asserts that the join ends, after at most one call.
 #[test]
 fn periodic_close_x_close() {
-    explore("periodic_close_x_close", &["0", "1"], |outcomes| {
+    explore(Model("periodic_close_x_close", 7_349), &["0", "1"], |outcomes| {
         let calls = Count::default();
         let executor = {
             let calls = calls.clone();
@@ -62,11 +62,11 @@ fn periodic_close_x_close() {
 /// Guards the close in the drop of `Handle`: without it the thread sleeps for ever, and the tool reports a deadlock.
 #[test]
 fn periodic_handle_drop_x_park() {
-    explore("periodic_handle_drop_x_park", &["0", "1"], |outcomes| {
-        struct Notes(crate::sync::explore::Outcomes, Count);
+    explore(Model("periodic_handle_drop_x_park", 7), &["0", "1"], |outcomes| {
+        struct Notes(crate::models::tool::explore::Outcomes, Count);
         impl Drop for Notes {
             fn drop(&mut self) {
-                if !crate::sync::has_failed() {
+                if !crate::kernel::sync::has_failed() {
                     self.0.note(self.1.get().to_string());
                 }
             }

@@ -4,7 +4,7 @@
 //! executor is closed. Asserts that every executor has stopped when the shutdown has returned, and stays so.
 
 use crate::models::periodic_executor::rig::*;
-use crate::sync::explore::explore_large;
+use crate::models::tool::explore::explore_large;
 use std::time::Duration;
 
 #[test]

@@ -3,9 +3,9 @@
 //! A call keeps the target alive. So the executor may own the last reference, and then drops the target on its
 //! own thread. Each model asserts that the executor ends, and that the target is dropped once.
 
+use crate::kernel::sync::{Arc, me};
 use crate::models::periodic_executor::rig::*;
 use crate::periodic_executor::CloseOnDrop;
-use crate::sync::{Arc, me};
 use std::sync::{Mutex, OnceLock};
 
 const WAYS: [&str; 2] = ["dropped by its owner", "dropped by the executor"];
@@ -16,7 +16,7 @@ const WAYS: [&str; 2] = ["dropped by its owner", "dropped by the executor"];
 /// Also asserts that this drop takes no lock, on either thread.
 #[test]
 fn periodic_drop_x_upgrade() {
-    explore("periodic_drop_x_upgrade", &WAYS, |outcomes| {
+    explore(Model("periodic_drop_x_upgrade", 456), &WAYS, |outcomes| {
         struct Owner {
             closes: Mutex<Option<CloseOnDrop>>,
             dropped_by: Arc<OnceLock<usize>>,
@@ -48,7 +48,7 @@ fn periodic_drop_x_upgrade() {
 /// waits for itself.
 #[test]
 fn periodic_drop_x_own_join() {
-    explore("periodic_drop_x_own_join", &WAYS, |outcomes| {
+    explore(Model("periodic_drop_x_own_join", 456), &WAYS, |outcomes| {
         struct Owner {
             executor: OnceLock<PeriodicExecutor>,
             joined: Arc<OnceLock<Joined>>,
@@ -57,7 +57,7 @@ fn periodic_drop_x_own_join() {
             fn drop(&mut self) {
                 let executor = self.executor.get().expect("the owner has an executor");
                 executor.close();
-                if !crate::sync::has_failed() {
+                if !crate::kernel::sync::has_failed() {
                     let joined = executor.join().expect("no panic");
                     self.joined.set(joined).expect("dropped once");
                 }

@@ -3,8 +3,8 @@
 //! Each model asserts that the thread has taken its last step when the join or the shutdown returns. The native
 //! thread also has deadlines and thread-locals; `tests/process/threads.rs` looks at those.
 
+use crate::kernel::sync::{Flag, thread::watch_end};
 use crate::models::periodic_executor::rig::*;
-use crate::sync::{Flag, thread::watch_end};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn end_of_next_thread() -> Arc<Flag> {
 #[test]
 fn periodic_join_x_thread() {
     let ways = ["the run had ended", "the run had not ended"];
-    explore("periodic_join_x_thread", &ways, move |outcomes| {
+    explore(Model("periodic_join_x_thread", 38), &ways, move |outcomes| {
         let executor = builder().build(|| Flow::Stop);
         let ended = end_of_next_thread();
         executor.open().expect("a thread");
@@ -38,7 +38,7 @@ fn periodic_join_x_thread() {
 #[test]
 fn periodic_join_x_two_threads() {
     let ways = ["one thread", "two threads"];
-    explore("periodic_join_x_two_threads", &ways, move |outcomes| {
+    explore(Model("periodic_join_x_two_threads", 586), &ways, move |outcomes| {
         let executor = builder().build(|| Flow::Stop);
         let first = end_of_next_thread();
         executor.open().expect("a thread");
@@ -60,7 +60,7 @@ fn periodic_join_x_two_threads() {
 #[test]
 fn periodic_shutdown_x_thread() {
     let ways = ["no run was left", "a run was left"];
-    explore("periodic_shutdown_x_thread", &ways, move |outcomes| {
+    explore(Model("periodic_shutdown_x_thread", 292), &ways, move |outcomes| {
         let registry = Registry::new();
         let executor = builder().registry(&registry).build(|| Flow::Stop);
         let ended = end_of_next_thread();

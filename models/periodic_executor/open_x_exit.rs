@@ -2,8 +2,8 @@
 //!
 //! Each model asserts that a call begins after the open, and that only one run is under way at a time.
 
+use crate::kernel::sync::me;
 use crate::models::periodic_executor::rig::*;
-use crate::sync::me;
 use std::sync::{Arc, Mutex};
 
 /// The target stops at every call.
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn periodic_open_x_exit() {
     let ways = ["in time for the first call", "the run went on", "a new run"];
-    explore("periodic_open_x_exit", &ways, move |outcomes| {
+    explore(Model("periodic_open_x_exit", 586), &ways, move |outcomes| {
         let (work, seen) = (Count::default(), Count::default());
         let threads: Arc<Mutex<Vec<usize>>> = Arc::default();
         let executor = {
@@ -47,7 +47,7 @@ fn periodic_open_x_exit() {
 #[test]
 fn periodic_close_x_reopen() {
     let ways = ["it went on", "it ended first"];
-    explore("periodic_close_x_reopen", &ways, move |outcomes| {
+    explore(Model("periodic_close_x_reopen", 13_902), &ways, move |outcomes| {
         let (calls, work) = (Count::default(), Count::default());
         let executor = builder().build(until_work(&calls, &work));
         executor.open().expect("a thread");
@@ -66,7 +66,7 @@ fn periodic_close_x_reopen() {
 /// `RUNNING` (`Run::end`): otherwise a second run finds no target.
 #[test]
 fn periodic_open_x_open() {
-    explore("periodic_open_x_open", &["1", "2"], |outcomes| {
+    explore(Model("periodic_open_x_open", 9_284), &["1", "2"], |outcomes| {
         let (calls, inside) = (Count::default(), Count::default());
         let executor = {
             let calls = calls.clone();
@@ -90,7 +90,7 @@ fn periodic_open_x_open() {
 #[test]
 fn periodic_panic_x_join() {
     let ways = ["of the panic", "of the second run"];
-    explore("periodic_panic_x_join", &ways, move |outcomes| {
+    explore(Model("periodic_panic_x_join", 385), &ways, move |outcomes| {
         let (calls, own) = (Count::default(), Arc::new(Mutex::new(None::<PeriodicExecutor>)));
         let executor = {
             let (calls, own) = (calls.clone(), own.clone());
@@ -109,7 +109,7 @@ fn periodic_panic_x_join() {
         executor.open().expect("a thread");
         match executor.join() {
             Err(JoinError::Panicked(message)) => {
-                assert_eq!(&*message, crate::user_code::SCRIPTED);
+                assert_eq!(&*message, crate::kernel::user_code::SCRIPTED);
                 outcomes.note(ways[0]);
             }
             other => {

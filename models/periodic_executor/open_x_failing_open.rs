@@ -20,7 +20,7 @@ impl Runtime for Fails {
         if self.tries.up() <= self.times {
             scripted_panic();
         }
-        crate::sync::thread::start("task", None, move || block_on(task)).expect("a thread");
+        crate::kernel::sync::thread::start("task", None, move || block_on(task)).expect("a thread");
     }
     fn sleep_until(&self, _: Instant) -> Self::Sleep {
         std::future::pending()
@@ -59,7 +59,7 @@ fn two_opens(times: usize, calls: &Count) -> (usize, usize, Result<Joined, JoinE
 #[test]
 fn periodic_open_x_failing_open() {
     let ways = ["for both", "one after the other"];
-    explore("periodic_open_x_failing_open", &ways, move |outcomes| {
+    explore(Model("periodic_open_x_failing_open", 1_400), &ways, move |outcomes| {
         let calls = Count::default();
         let (failed, tries, joined) = two_opens(1, &calls);
         assert_eq!((tries, joined), (2, Ok(Joined::Finished)));
@@ -74,7 +74,7 @@ fn periodic_open_x_failing_open() {
 #[test]
 fn periodic_open_x_hopeless_open() {
     let ways = ["one open fails, the join reports the other", "each open fails"];
-    explore("periodic_open_x_hopeless_open", &ways, move |outcomes| {
+    explore(Model("periodic_open_x_hopeless_open", 36), &ways, move |outcomes| {
         let (failed, tries, joined) = two_opens(2, &Count::default());
         assert_eq!((tries, joined), (2, Ok(Joined::Abandoned)));
         outcomes.note(ways[failed - 1]);

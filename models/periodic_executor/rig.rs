@@ -4,9 +4,9 @@
 //! step belongs to that step. loom sees only the steps, and reorders those that do not depend on each other. Where the
 //! order of a change and a call matters, the change follows a step on the executor's word (`is_open`).
 
-pub(in crate::models) use crate::models::rig::{block_on, explore, poll_once, spawn};
+pub(in crate::models) use crate::kernel::sync::lock_free;
+pub(in crate::models) use crate::models::rig::{Model, block_on, explore, poll_once, spawn};
 pub(in crate::models) use crate::periodic_executor::{Flow, JoinError, Joined, Phase, Registry};
-pub(in crate::models) use crate::sync::lock_free;
 pub(in crate::models) use crate::{ManualClock, PeriodicExecutor};
 
 use crate::periodic_executor::{Builder, OnThread};
@@ -46,5 +46,5 @@ pub(in crate::models) fn until_work(
 
 /// Panics as user code may. Contained by `user_code`, unlike the panic of a failed assertion; prints no report.
 pub(in crate::models) fn scripted_panic() -> ! {
-    std::panic::resume_unwind(Box::new(crate::user_code::SCRIPTED))
+    std::panic::resume_unwind(Box::new(crate::kernel::user_code::SCRIPTED))
 }

@@ -21,7 +21,7 @@ fn executor(registry: &Registry, calls: &Count, ended: &Count) -> PeriodicExecut
 #[test]
 fn periodic_shutdown_x_open() {
     let ways = ["refused", "shut down before its first call", "shut down after it"];
-    explore("periodic_shutdown_x_open", &ways, move |outcomes| {
+    explore(Model("periodic_shutdown_x_open", 2_380), &ways, move |outcomes| {
         let (registry, calls, ended) = (Registry::new(), Count::default(), Count::default());
         let executor = executor(&registry, &calls, &ended);
         let theirs = executor.clone();
@@ -47,7 +47,7 @@ fn periodic_shutdown_x_open() {
 /// deadlock.
 #[test]
 fn periodic_shutdown_x_reopen() {
-    explore("periodic_shutdown_x_reopen", &["opened", "refused"], |outcomes| {
+    explore(Model("periodic_shutdown_x_reopen", 3_602), &["opened", "refused"], |outcomes| {
         let registry = Registry::new();
         let executor = builder().registry(&registry).build(|| ());
         executor.open().expect("a thread");

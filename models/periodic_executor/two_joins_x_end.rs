@@ -13,7 +13,7 @@ use std::time::Instant;
 #[test]
 fn periodic_two_joins_x_end() {
     let ways = ["the run had ended", "the run had not ended"];
-    explore("periodic_two_joins_x_end", &ways, move |outcomes| {
+    explore(Model("periodic_two_joins_x_end", 23_751), &ways, move |outcomes| {
         let executor = builder().build(|| Flow::Stop);
         executor.open().expect("a thread");
         let theirs = executor.clone();
@@ -29,7 +29,7 @@ fn periodic_two_joins_x_end() {
 #[test]
 fn periodic_two_joining_tasks_x_end() {
     let ways = ["both came before the end", "one came before the end", "both came after the end"];
-    explore("periodic_two_joining_tasks_x_end", &ways, move |outcomes| {
+    explore(Model("periodic_two_joining_tasks_x_end", 204), &ways, move |outcomes| {
         let runtime = Keeps::default();
         let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
         let executor = builder.clock(ManualClock::new().clock()).build(|| {

@@ -4,9 +4,9 @@
 //! `lock_free`, the model also asserts that it takes no lock.
 
 use crate::AsyncPeriodicExecutor;
+use crate::kernel::user_code::contain;
 use crate::models::periodic_executor::rig::*;
 use crate::periodic_executor::{BoxFuture, Runtime};
-use crate::user_code::contain;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn periodic_wake_x_park() {
     let ways = ["before the first call", "after it"];
-    explore("periodic_wake_x_park", &ways, move |outcomes| {
+    explore(Model("periodic_wake_x_park", 348), &ways, move |outcomes| {
         let (calls, work) = (Count::default(), Count::default());
         let executor = builder().build(until_work(&calls, &work));
         executor.open().expect("a thread");
@@ -37,7 +37,7 @@ fn periodic_wake_x_park() {
 #[test]
 fn periodic_task_wake_x_park() {
     let ways = ["before the first call", "after it"];
-    explore("periodic_task_wake_x_park", &ways, move |outcomes| {
+    explore(Model("periodic_task_wake_x_park", 418), &ways, move |outcomes| {
         outcomes.note(ways[calls_until_work(OnThreads) - 1]);
     });
 }
@@ -71,7 +71,7 @@ fn poll_by_bomb(task: &mut BoxFuture<()>) -> Poll<()> {
     }
     impl Drop for Bomb {
         fn drop(&mut self) {
-            if !crate::sync::has_failed() {
+            if !crate::kernel::sync::has_failed() {
                 scripted_panic()
             }
         }
@@ -99,14 +99,14 @@ fn periodic_wake_x_panicking_waker() {
                     block_on(task);
                 }
             };
-            crate::sync::thread::start("task", None, carry_out).expect("a thread");
+            crate::kernel::sync::thread::start("task", None, carry_out).expect("a thread");
         }
         fn sleep_until(&self, _: Instant) -> Self::Sleep {
             std::future::pending()
         }
     }
     let ways = ["before the first call", "after it"];
-    explore("periodic_wake_x_panicking_waker", &ways, move |outcomes| {
+    explore(Model("periodic_wake_x_panicking_waker", 2_132), &ways, move |outcomes| {
         outcomes.note(ways[calls_until_work(Bombs) - 1]);
     });
 }
@@ -118,7 +118,7 @@ fn periodic_wake_x_panicking_waker() {
 #[test]
 fn periodic_join_x_second_waker() {
     let ways = ["closed while it slept", "closed while it was awake"];
-    explore("periodic_join_x_second_waker", &ways, move |outcomes| {
+    explore(Model("periodic_join_x_second_waker", 450), &ways, move |outcomes| {
         let executor = AsyncPeriodicExecutor::builder(None, OnThreads)
             .clock(ManualClock::new().clock())
             .unregistered()
@@ -139,7 +139,7 @@ struct OnThreads;
 impl Runtime for OnThreads {
     type Sleep = std::future::Pending<()>;
     fn spawn(&self, task: BoxFuture<()>) {
-        crate::sync::thread::start("task", None, move || block_on(task)).expect("a thread");
+        crate::kernel::sync::thread::start("task", None, move || block_on(task)).expect("a thread");
     }
     fn sleep_until(&self, _: Instant) -> Self::Sleep {
         std::future::pending()
@@ -153,7 +153,7 @@ impl Runtime for OnThreads {
 /// wake finds an empty slot. No time passes in a model, so a pause of zero stands for one that ends by the clock.
 #[test]
 fn periodic_late_wake_x_wake() {
-    explore("periodic_late_wake_x_wake", &["1", "2", "3", "4"], |outcomes| {
+    explore(Model("periodic_late_wake_x_wake", 5_809), &["1", "2", "3", "4"], |outcomes| {
         let (calls, work) = (Count::default(), Count::default());
         let outcomes = outcomes.clone();
         let executor = {
@@ -186,7 +186,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// only `Signal::begin_call` clears `WOKEN`. Asserts that the second call comes, and not before its time.
 #[test]
 fn periodic_held_back_x_clock() {
-    explore("periodic_held_back_x_clock", &["asleep", "awake"], |outcomes| {
+    explore(Model("periodic_held_back_x_clock", 1_636), &["asleep", "awake"], |outcomes| {
         let (calls, advanced) = (Count::default(), Count::default());
         let clock = ManualClock::new();
         let target = {
@@ -227,7 +227,7 @@ fn periodic_held_back_x_clock() {
 #[test]
 fn periodic_join_x_clock() {
     let ways = ["before the first call", "after it"];
-    explore("periodic_join_x_clock", &ways, move |outcomes| {
+    explore(Model("periodic_join_x_clock", 3_555), &ways, move |outcomes| {
         let (calls, clock) = (Count::default(), ManualClock::new());
         let executor = {
             let calls = calls.clone();

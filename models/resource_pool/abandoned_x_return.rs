@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 #[test]
 fn resource_abandoned_x_return() {
     let expected = ["came back in time", "came back late"];
-    explore("resource_abandoned_x_return", &expected, |outcomes| {
+    explore(Model("resource_abandoned_x_return", 55_433), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
         let rig = rig.reentrant();
         let lent = rig.lend();
@@ -41,7 +41,7 @@ fn resource_abandoned_x_return() {
 #[test]
 fn resource_abandoned_x_passivation() {
     let expected = ["looked after", "looked before", "looked during it"];
-    explore_small("resource_abandoned_x_passivation", &expected, |outcomes| {
+    explore_small(Model("resource_abandoned_x_passivation", 77), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
         let lent = rig.lend();
         let phase = Arc::new(AtomicU32::new(0));
@@ -74,7 +74,7 @@ fn resource_abandoned_x_passivation() {
 #[test]
 fn resource_abandoned_x_grant() {
     let expected = ["granted after", "granted before"];
-    explore("resource_abandoned_x_grant", &expected, |outcomes| {
+    explore(Model("resource_abandoned_x_grant", 3_343), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).abandoned_after(SECOND).remove_abandoned(true));
         let rig = rig.reentrant();
         let lent = rig.lend();

@@ -13,7 +13,7 @@ use std::pin::pin;
 #[test]
 fn resource_barging_x_waiter() {
     let expected = ["it was overtaken", "it was served first"];
-    explore("resource_barging_x_waiter", &expected, |outcomes| {
+    explore(Model("resource_barging_x_waiter", 3_828), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1)).reentrant();
         let lent = rig.lend();
         let mut waiter = Box::pin(rig.pool.borrow_async());
@@ -46,7 +46,7 @@ fn resource_barging_x_waiter() {
 #[test]
 fn resource_barging_x_races() {
     let expected = ["it lost no race", "it lost one race"];
-    explore("resource_barging_x_races", &expected, |outcomes| {
+    explore(Model("resource_barging_x_races", 128), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1));
         let lent = rig.lend();
         let mut waiter = Box::pin(rig.pool.borrow_async());
@@ -79,7 +79,7 @@ fn resource_barging_x_races() {
 #[test]
 fn resource_barging_x_keyed_waiters() {
     let expected = ["the newcomer came first", "the newcomer came later"];
-    explore("resource_barging_x_keyed_waiters", &expected, |outcomes| {
+    explore(Model("resource_barging_x_keyed_waiters", 580), &expected, |outcomes| {
         let rig = keyed(|b| b.max_active(None).max_total(1).fair(false).max_lost_races(1));
         let lent = rig.lend(Name("a"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
@@ -114,7 +114,7 @@ fn resource_barging_x_keyed_waiters() {
 #[test]
 fn resource_barging_x_late_retry() {
     let expected = ["the thread came first", "the newcomer overtook it"];
-    explore("resource_barging_x_late_retry", &expected, |outcomes| {
+    explore(Model("resource_barging_x_late_retry", 4_285), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(2).max_total_per_key(1).fair(false).max_lost_races(1));
         let (lent, of_third) = (rig.lend(Name("a")), rig.lend(Name("c")));
         let pool = rig.pool.clone();
@@ -142,7 +142,7 @@ fn resource_barging_x_late_retry() {
 #[test]
 fn resource_barging_x_clear() {
     let expected = ["cleared", "there still"];
-    explore("resource_barging_x_clear", &expected, |outcomes| {
+    explore(Model("resource_barging_x_clear", 228), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1).max_total_per_key(1).fair(false).max_lost_races(1));
         let lent = rig.lend(Name("b"));
         let mut first = Box::pin(rig.pool.borrow_async(&Name("a")));
@@ -150,11 +150,11 @@ fn resource_barging_x_clear() {
         assert!(rig.reentry().poll_once(first.as_mut()).is_pending());
         assert!(rig.reentry().poll_once(second.as_mut()).is_pending());
         let pool = rig.pool.clone();
-        let me = crate::sync::me();
+        let me = crate::kernel::sync::me();
         let theirs = outcomes.clone();
         rig.factory.on_call(move |call| {
             if call == Call::Destroy(1) {
-                let mine = crate::sync::me() == me;
+                let mine = crate::kernel::sync::me() == me;
                 theirs.note(if mine { "there still" } else { "cleared" });
             }
         });
@@ -177,7 +177,7 @@ fn resource_barging_x_clear() {
 #[test]
 fn resource_barging_x_filling() {
     let expected = ["it finds room", "it is to look again"];
-    explore_small("resource_barging_x_filling", &expected, |outcomes| {
+    explore_small(Model("resource_barging_x_filling", 43), &expected, |outcomes| {
         let rig =
             unkeyed(|b| b.max_total(1).max_active(None).fair(false).max_lost_races(1)).reentrant();
         let lent = rig.lend();

@@ -70,7 +70,7 @@ impl ResourceFactory for Maker {
 #[test]
 fn resource_calling_key_x_forgotten() {
     let expected = ["compared", "not compared"];
-    explore("resource_calling_key_x_forgotten", &expected, |outcomes| {
+    explore(Model("resource_calling_key_x_forgotten", 351), &expected, |outcomes| {
         let reentry = Reentry::default();
         let comparisons: Arc<AtomicUsize> = Arc::default();
         let [x, y] = ["x", "y"].map(|name| {

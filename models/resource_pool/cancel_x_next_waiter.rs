@@ -26,7 +26,7 @@ fn race(rig: &Rig<Unkeyed>, ends: fn(Lent), number: u32) -> bool {
 #[test]
 fn resource_cancel_x_next_waiter() {
     let expected = ["dropped served", "dropped waiting"];
-    explore_small("resource_cancel_x_next_waiter", &expected, |outcomes| {
+    explore_small(Model("resource_cancel_x_next_waiter", 3_289), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let served = race(&rig, drop, 1);
         outcomes.note(if served { "dropped served" } else { "dropped waiting" });
@@ -42,7 +42,7 @@ fn resource_cancel_x_next_waiter() {
 #[test]
 fn resource_cancel_x_next_creation() {
     let expected = ["dropped served", "dropped waiting"];
-    explore_small("resource_cancel_x_next_creation", &expected, |outcomes| {
+    explore_small(Model("resource_cancel_x_next_creation", 8_721), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).max_total(1)).reentrant();
         let served = race(&rig, Borrowed::invalidate, 2);
         outcomes.note(if served { "dropped served" } else { "dropped waiting" });
@@ -59,7 +59,7 @@ fn resource_cancel_x_next_creation() {
 #[test]
 fn resource_cancel_x_retry() {
     let expected = ["dropped waiting", "dropped woken"];
-    explore_small("resource_cancel_x_retry", &expected, |outcomes| {
+    explore_small(Model("resource_cancel_x_retry", 3_289), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1)).reentrant();
         let woken = race(&rig, drop, 1);
         outcomes.note(if woken { "dropped woken" } else { "dropped waiting" });

@@ -12,7 +12,7 @@ use crate::models::resource_pool::rig::*;
 #[test]
 fn resource_cancel_x_victim() {
     let expected = ["dropped served", "dropped waiting"];
-    explore_small("resource_cancel_x_victim", &expected, |outcomes| {
+    explore_small(Model("resource_cancel_x_victim", 43), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let mut other = Box::pin(rig.pool.borrow_async(&Name("b")));

@@ -9,7 +9,7 @@ use crate::models::resource_pool::rig::*;
 #[test]
 fn resource_clear_all_x_return() {
     let expected = ["cleared first", "returned first"];
-    explore_small("resource_clear_all_x_return", &expected, |outcomes| {
+    explore_small(Model("resource_clear_all_x_return", 14), &expected, |outcomes| {
         let rig = unkeyed(|b| b).reentrant();
         let lent = rig.lend();
         let returning = spawn(move || drop(lent));
@@ -32,7 +32,7 @@ fn resource_clear_all_x_return() {
 fn resource_clear_all_x_creation() {
     let expected =
         ["begun before, destroyed", "begun beside it, destroyed", "begun beside it, kept"];
-    explore_small("resource_clear_all_x_creation", &expected, |outcomes| {
+    explore_small(Model("resource_clear_all_x_creation", 35), &expected, |outcomes| {
         let rig = unkeyed(|b| b).reentrant();
         let pool = rig.pool.clone();
         let borrower = spawn(move || use_one(&pool));

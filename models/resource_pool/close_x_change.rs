@@ -12,7 +12,7 @@ use std::pin::pin;
 #[test]
 fn resource_close_x_raise() {
     let expected = ["closed", "served"];
-    explore_small("resource_close_x_raise", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_raise", 16), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(2));
         // The waiter's key has a resource. Otherwise the close forgets the key, and takes it out of the line.
         let lent = (rig.lend(Name("a")), rig.lend(Name("b")));
@@ -42,15 +42,15 @@ fn resource_close_x_raise() {
 #[test]
 fn resource_close_x_clear_all() {
     let expected = ["by the clear", "by the close"];
-    explore_small("resource_close_x_clear_all", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_clear_all", 44), &expected, |outcomes| {
         let rig = unkeyed(|b| b);
         let (lent, idle) = (rig.lend(), rig.lend());
         drop(idle);
-        let me = crate::sync::me();
+        let me = crate::kernel::sync::me();
         let theirs = outcomes.clone();
         rig.factory.on_call(move |call| {
             if call == Call::Destroy(2) {
-                let mine = crate::sync::me() == me;
+                let mine = crate::kernel::sync::me() == me;
                 theirs.note(if mine { "by the close" } else { "by the clear" });
             }
         });

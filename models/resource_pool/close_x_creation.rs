@@ -10,7 +10,7 @@ use crate::models::resource_pool::rig::*;
 #[test]
 fn resource_close_x_creation() {
     let expected = ["closed", "made, and destroyed"];
-    explore_small("resource_close_x_creation", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_creation", 53), &expected, |outcomes| {
         let rig = unkeyed(|b| b).reentrant();
         let pool = rig.pool.clone();
         let borrower = spawn(move || pool.borrow().map(|lent| lent.number));
@@ -41,7 +41,7 @@ fn resource_close_x_creation() {
 #[test]
 fn resource_close_x_filling() {
     let expected = ["made, and destroyed", "not made"];
-    explore("resource_close_x_filling", &expected, |outcomes| {
+    explore(Model("resource_close_x_filling", 23), &expected, |outcomes| {
         let rig = unkeyed(|b| b.min_idle(1)).reentrant();
         let pool = rig.pool.clone();
         let maintenance = spawn(move || pool.maintain());
@@ -63,7 +63,7 @@ fn resource_close_x_filling() {
 #[test]
 fn resource_drop_x_return() {
     let expected = ["came back before", "came back later"];
-    explore_small("resource_drop_x_return", &expected, |outcomes| {
+    explore_small(Model("resource_drop_x_return", 10), &expected, |outcomes| {
         let rig = unkeyed(|b| b).reentrant();
         // The second one keeps the pool's memory, which would else end with the first.
         let (lent, other) = (rig.lend(), rig.lend());
@@ -86,7 +86,7 @@ fn resource_drop_x_return() {
 #[test]
 fn resource_drop_x_forgotten() {
     let expected = ["granted", "lent still"];
-    explore_small("resource_drop_x_forgotten", &expected, |outcomes| {
+    explore_small(Model("resource_drop_x_forgotten", 12), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let mut forgotten = Box::pin(rig.pool.borrow_async());

@@ -13,7 +13,7 @@ use std::pin::pin;
 #[test]
 fn resource_close_x_evicting_borrow() {
     let expected = ["closed", "made in its place"];
-    explore_small("resource_close_x_evicting_borrow", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_evicting_borrow", 44), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1));
         drop(rig.lend(Name("a")));
         let pool = rig.pool.clone();
@@ -45,7 +45,7 @@ fn resource_close_x_evicting_borrow() {
 #[test]
 fn resource_close_x_victim() {
     let expected = ["granted first", "failed in the queue"];
-    explore_small("resource_close_x_victim", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_victim", 52), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1));
         let lent = rig.lend(Name("a"));
         let b = Name("b");
@@ -74,7 +74,7 @@ fn resource_close_x_victim() {
 #[test]
 fn resource_close_x_retry() {
     let expected = ["called first", "failed in the queue"];
-    explore_small("resource_close_x_retry", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_retry", 52), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).fair(false).max_lost_races(1));
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());

@@ -20,7 +20,7 @@ use std::time::Instant;
 #[test]
 fn resource_close_x_abandoned() {
     let expected = ["given up after the close", "given up before it"];
-    explore_small("resource_close_x_abandoned", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_abandoned", 208), &expected, |outcomes| {
         let rig = unkeyed(|b| b.abandoned_after(SECOND).remove_abandoned(true)).reentrant();
         let lost = rig.lend();
         rig.clock.advance(SECOND);
@@ -86,7 +86,7 @@ impl ByHand {
 #[test]
 fn resource_close_x_late_loan() {
     let expected = ["it went on", "it was begun again"];
-    explore_small("resource_close_x_late_loan", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_late_loan", 120), &expected, |outcomes| {
         let (late, runtime, clock) = (Late::default(), ByHand::default(), ManualClock::new());
         let pool = ResourcePool::builder(Async(late.clone()), ()).clock(clock.clock());
         let pool = pool.abandoned_after(SECOND).remove_abandoned(true);
@@ -124,7 +124,7 @@ fn resource_close_x_late_loan() {
 #[test]
 fn resource_close_x_hanging_refill() {
     let expected = ["dropped at once", "dropped when woken", "not begun"];
-    explore_small("resource_close_x_hanging_refill", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_hanging_refill", 420), &expected, |outcomes| {
         // Its second creation hangs.
         let late = Late::default();
         let pool = ResourcePool::builder(Async(late.clone()), ()).min_idle(1);
@@ -163,15 +163,15 @@ fn resource_close_x_hanging_refill() {
 #[test]
 fn resource_close_x_eviction() {
     let expected = ["by the close", "by the maintenance"];
-    explore_small("resource_close_x_eviction", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_eviction", 80), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_idle_time(SECOND));
         drop(rig.lend());
         rig.clock.advance(SECOND);
-        let me = crate::sync::me();
+        let me = crate::kernel::sync::me();
         let theirs = outcomes.clone();
         rig.factory.on_call(move |call| {
             if call == Call::Destroy(1) {
-                let mine = crate::sync::me() == me;
+                let mine = crate::kernel::sync::me() == me;
                 theirs.note(if mine { "by the close" } else { "by the maintenance" });
             }
         });
@@ -193,7 +193,7 @@ fn resource_close_x_eviction() {
 #[test]
 fn resource_close_x_test() {
     let expected = ["closed before its test", "tested first"];
-    explore_small("resource_close_x_test", &expected, |outcomes| {
+    explore_small(Model("resource_close_x_test", 148), &expected, |outcomes| {
         let rig = unkeyed(|b| b.test_while_idle(true).eviction_interval(SECOND));
         drop(rig.lend());
         rig.clock.advance(SECOND);

@@ -10,7 +10,7 @@ use std::pin::pin;
 #[test]
 fn resource_close_x_waiter() {
     let expected = ["came late", "waited"];
-    explore("resource_close_x_waiter", &expected, |outcomes| {
+    explore(Model("resource_close_x_waiter", 10), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let pool = rig.pool.clone();
@@ -32,7 +32,7 @@ fn resource_close_x_waiter() {
 #[test]
 fn resource_close_x_return() {
     let expected = ["closed", "served"];
-    explore("resource_close_x_return", &expected, |outcomes| {
+    explore(Model("resource_close_x_return", 277), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());
@@ -60,7 +60,7 @@ fn resource_close_x_return() {
 #[test]
 fn resource_close_x_two_keys() {
     let expected = ["closed first", "served", "closed while it waited"];
-    explore("resource_close_x_two_keys", &expected, |outcomes| {
+    explore(Model("resource_close_x_two_keys", 3_877), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let mut given_up = Box::pin(rig.pool.borrow_async(&Name("b")));

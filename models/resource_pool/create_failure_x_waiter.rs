@@ -9,9 +9,9 @@
 
 use crate::models::resource_pool::rig::*;
 
-fn creation_ends(name: &str, end: Make, failure: &Failure<&'static str>) {
+fn creation_ends(model: Model, end: Make, failure: &Failure<&'static str>) {
     let failure = failure.clone();
-    explore_small(name, &["here", "there"], move |outcomes| {
+    explore_small(model, &["here", "there"], move |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         rig.factory.next(&[end]);
         let pool = rig.pool.clone();
@@ -32,11 +32,19 @@ fn creation_ends(name: &str, end: Make, failure: &Failure<&'static str>) {
 
 #[test]
 fn resource_create_failure_x_waiter() {
-    creation_ends("resource_create_failure_x_waiter", Make::Fail, &Failure::Error("on purpose"));
+    creation_ends(
+        Model("resource_create_failure_x_waiter", 28),
+        Make::Fail,
+        &Failure::Error("on purpose"),
+    );
 }
 
 #[test]
 fn resource_create_panic_x_waiter() {
     let message = "scripted panic in create".to_owned();
-    creation_ends("resource_create_panic_x_waiter", Make::Panic, &Failure::Panicked(message));
+    creation_ends(
+        Model("resource_create_panic_x_waiter", 28),
+        Make::Panic,
+        &Failure::Panicked(message),
+    );
 }

@@ -6,9 +6,9 @@
 //!
 //! Asserted: each borrower is served, and at the end the counts are those of the resources.
 
+use crate::kernel::sync::Mutex;
 use crate::models::resource_pool::rig::*;
 use crate::periodic_executor::{BoxFuture, Runtime};
-use crate::sync::Mutex;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -123,7 +123,7 @@ impl AsyncResourceFactory for Slow {
 #[test]
 fn resource_creation_cancelled_x_borrow() {
     let expected = ["created at once", "still to be created"];
-    explore_small("resource_creation_cancelled_x_borrow", &expected, |outcomes| {
+    explore_small(Model("resource_creation_cancelled_x_borrow", 1_954), &expected, |outcomes| {
         let (slow, pool) = Slow::pool(false, |b| b.max_active(1));
         let first = slow.begin(borrow(pool.clone()));
         let behind = slow.begin(borrow(pool.clone()));
@@ -147,7 +147,7 @@ fn resource_creation_cancelled_x_borrow() {
 #[test]
 fn resource_creation_x_return() {
     let expected = ["its own", "the returned one"];
-    explore("resource_creation_x_return", &expected, |outcomes| {
+    explore(Model("resource_creation_x_return", 227), &expected, |outcomes| {
         let hand = ByHand::default();
         let (slow, pool) = Slow::pool_on(&hand, true, |b| b.max_active(2));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
@@ -174,7 +174,7 @@ fn resource_creation_x_return() {
 #[test]
 fn resource_creation_without_a_runtime_x_return() {
     let expected = ["beside an idle one", "before the other came back"];
-    explore("resource_creation_without_a_runtime_x_return", &expected, |outcomes| {
+    explore(Model("resource_creation_without_a_runtime_x_return", 49), &expected, |outcomes| {
         let (slow, pool) = Slow::pool(true, |b| b.max_active(2));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
         slow.gate.lock().0 = false;
@@ -199,7 +199,7 @@ fn resource_creation_without_a_runtime_x_return() {
 #[test]
 fn resource_creation_cancelled_x_return() {
     let expected = ["granted before", "left before"];
-    explore("resource_creation_cancelled_x_return", &expected, |outcomes| {
+    explore(Model("resource_creation_cancelled_x_return", 1_486), &expected, |outcomes| {
         let hand = ByHand::default();
         let (slow, pool) = Slow::pool_on(&hand, true, |b| b.max_active(3));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");
@@ -254,7 +254,7 @@ impl Runtime for ByHand {
 #[test]
 fn resource_orphaned_creation_x_borrow() {
     let expected = ["its task had begun", "its task had not begun"];
-    explore("resource_orphaned_creation_x_borrow", &expected, |outcomes| {
+    explore(Model("resource_orphaned_creation_x_borrow", 137), &expected, |outcomes| {
         let hand = ByHand::default();
         let (slow, pool) = Slow::pool_on(&hand, false, |b| b.max_total(2));
         drop((slow.begin(borrow(pool.clone())), slow.begin(borrow(pool.clone()))));
@@ -306,7 +306,7 @@ impl Runtime for Soon {
 #[test]
 fn resource_overdue_creation_x_borrow() {
     let expected = ["it waited before", "it came later"];
-    explore("resource_overdue_creation_x_borrow", &expected, |outcomes| {
+    explore(Model("resource_overdue_creation_x_borrow", 4_843), &expected, |outcomes| {
         let (slow, hand) = (Slow::new(false), ByHand::default());
         let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(1);
         let pool: SlowPool = pool.build_on(Soon(hand.clone())).expect("a valid pool");
@@ -357,7 +357,7 @@ fn resource_overdue_creation_x_borrow() {
 #[test]
 fn resource_served_creations_x_borrow() {
     let expected = ["the third waited", "the third came late"];
-    explore("resource_served_creations_x_borrow", &expected, |outcomes| {
+    explore(Model("resource_served_creations_x_borrow", 11_025), &expected, |outcomes| {
         let hand = ByHand::default();
         let (slow, pool) = Slow::pool_on(&hand, true, |b| b.max_total(3));
         let lent = slow.reentry.block_on(borrow(pool.clone())).expect("a number");

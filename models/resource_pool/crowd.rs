@@ -10,8 +10,8 @@
 //! resource either detached or destroyed once.
 
 use crate::models::resource_pool::rig::*;
+use crate::models::tool::explore::explore_large;
 use crate::resource_pool::{Borrowed, LendOrder, WhenExhausted};
-use crate::sync::explore::explore_large;
 use shuttle::rand::{Rng, thread_rng};
 use std::sync::Arc;
 

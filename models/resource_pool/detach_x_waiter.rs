@@ -9,7 +9,7 @@ use crate::models::resource_pool::rig::*;
 
 #[test]
 fn resource_detach_x_waiter() {
-    explore_small("resource_detach_x_waiter", &["came late", "waited"], |outcomes| {
+    explore_small(Model("resource_detach_x_waiter", 10), &["came late", "waited"], |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).max_total(1)).reentrant();
         let lent = rig.lend();
         let pool = rig.pool.clone();

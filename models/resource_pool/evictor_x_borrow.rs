@@ -11,7 +11,7 @@ use crate::models::resource_pool::rig::*;
 #[test]
 fn resource_evictor_x_borrow() {
     let expected = ["the new one", "the new one, after a wait", "the old one"];
-    explore_small("resource_evictor_x_borrow", &expected, |outcomes| {
+    explore_small(Model("resource_evictor_x_borrow", 1_911), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_total(1).soft_max_idle_time(SECOND)).reentrant();
         drop(rig.lend());
         rig.clock.advance(SECOND);
@@ -44,7 +44,7 @@ fn resource_evictor_x_borrow() {
 #[test]
 fn resource_evictor_x_late_borrow() {
     let expected = ["the borrower evicts", "the maintenance evicts"];
-    explore("resource_evictor_x_late_borrow", &expected, |outcomes| {
+    explore(Model("resource_evictor_x_late_borrow", 5_016), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_idle_time(SECOND)).reentrant();
         drop(rig.lend());
         rig.clock.advance(SECOND);
@@ -66,14 +66,14 @@ fn resource_evictor_x_late_borrow() {
 #[test]
 fn resource_evictor_x_impatient_borrow() {
     let expected = ["after it", "in its place", "while it is destroyed"];
-    explore_small("resource_evictor_x_impatient_borrow", &expected, |outcomes| {
+    explore_small(Model("resource_evictor_x_impatient_borrow", 1_192), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_total(1).max_idle_time(SECOND)).reentrant();
         drop(rig.lend());
         rig.clock.advance(SECOND);
-        let (mine, me) = (Counter::new(), crate::sync::me());
+        let (mine, me) = (Counter::new(), crate::kernel::sync::me());
         let theirs = mine.clone();
         rig.factory.on_call(move |call| {
-            if call == Call::Destroy(1) && crate::sync::me() == me {
+            if call == Call::Destroy(1) && crate::kernel::sync::me() == me {
                 theirs.up();
             }
         });

@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn resource_failed_refill_x_maintenance() {
     let expected = ["this one failed", "the other failed"];
-    explore("resource_failed_refill_x_maintenance", &expected, |outcomes| {
+    explore(Model("resource_failed_refill_x_maintenance", 4_144), &expected, |outcomes| {
         let rig = unkeyed(|b| b.min_idle(1)).reentrant();
         rig.factory.next(&[Make::Fail]);
-        let me = crate::sync::me();
+        let me = crate::kernel::sync::me();
         let tries = Arc::new(Mutex::new(Vec::new()));
         let theirs = tries.clone();
         rig.factory.on_call(move |call| {
             if call == Call::Create {
-                let mine = crate::sync::me() == me;
+                let mine = crate::kernel::sync::me() == me;
                 theirs.lock().expect("no panic").push(mine);
             }
         });

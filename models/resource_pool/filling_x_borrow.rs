@@ -10,9 +10,9 @@
 
 use crate::models::resource_pool::rig::*;
 
-fn filling_meets_borrow(name: &str, end: Make) {
+fn filling_meets_borrow(model: Model, end: Make) {
     let expected = ["after a wait", "at once"];
-    explore_small(name, &expected, move |outcomes| {
+    explore_small(model, &expected, move |outcomes| {
         let rig = unkeyed(|b| b.max_total(1)).reentrant();
         rig.factory.next(&[end]);
         let waited = Counter::new();
@@ -41,10 +41,10 @@ fn filling_meets_borrow(name: &str, end: Make) {
 
 #[test]
 fn resource_filling_x_borrow() {
-    filling_meets_borrow("resource_filling_x_borrow", Make::Well);
+    filling_meets_borrow(Model("resource_filling_x_borrow", 77), Make::Well);
 }
 
 #[test]
 fn resource_failed_filling_x_borrow() {
-    filling_meets_borrow("resource_failed_filling_x_borrow", Make::Fail);
+    filling_meets_borrow(Model("resource_failed_filling_x_borrow", 43), Make::Fail);
 }

@@ -11,7 +11,7 @@ use std::pin::pin;
 #[test]
 fn resource_grant_x_clear_all() {
     let expected = ["lent another", "lent before the clear"];
-    explore_small("resource_grant_x_clear_all", &expected, |outcomes| {
+    explore_small(Model("resource_grant_x_clear_all", 26), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).max_total(1)).reentrant();
         let lent = rig.lend();
         let mut waiter = pin!(rig.pool.borrow_async());

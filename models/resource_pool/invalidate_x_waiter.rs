@@ -11,7 +11,7 @@ use crate::models::resource_pool::rig::*;
 #[test]
 fn resource_invalidate_x_waiter() {
     let expected = ["came late", "waited"];
-    explore_small("resource_invalidate_x_waiter", &expected, |outcomes| {
+    explore_small(Model("resource_invalidate_x_waiter", 35), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1).max_total(1)).reentrant();
         let lent = rig.lend();
         let pool = rig.pool.clone();
@@ -33,7 +33,7 @@ fn resource_invalidate_x_waiter() {
 #[test]
 fn resource_slow_destruction_x_waiter() {
     let expected = ["came late", "waited"];
-    explore("resource_slow_destruction_x_waiter", &expected, |outcomes| {
+    explore(Model("resource_slow_destruction_x_waiter", 1_530), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let served = Counter::new();

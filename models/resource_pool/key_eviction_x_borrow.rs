@@ -10,7 +10,7 @@ use crate::models::resource_pool::rig::*;
 #[test]
 fn resource_key_eviction_x_borrow() {
     let expected = ["the idle one", "the victim of the victim's"];
-    explore_small("resource_key_eviction_x_borrow", &expected, |outcomes| {
+    explore_small(Model("resource_key_eviction_x_borrow", 441), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1)).reentrant();
         drop(rig.lend(Name("a")));
         let pool = rig.pool.clone();

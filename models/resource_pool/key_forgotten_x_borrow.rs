@@ -13,7 +13,7 @@ use crate::models::resource_pool::rig::*;
 #[test]
 fn resource_key_forgotten_x_borrow() {
     let expected = ["1", "2", "3"];
-    explore("resource_key_forgotten_x_borrow", &expected, |outcomes| {
+    explore(Model("resource_key_forgotten_x_borrow", 10_799), &expected, |outcomes| {
         let rig = keyed(|b| b).reentrant();
         drop(rig.lend(Name("a")));
         let pool = rig.pool.clone();
@@ -37,7 +37,7 @@ fn resource_key_forgotten_x_borrow() {
 #[test]
 fn resource_colliding_key_x_borrow() {
     let expected = ["the neighbour there", "the neighbour gone"];
-    explore_small("resource_colliding_key_x_borrow", &expected, |outcomes| {
+    explore_small(Model("resource_colliding_key_x_borrow", 5_440), &expected, |outcomes| {
         let rig = keyed(|b| b.max_active(1)).reentrant();
         let neighbour = rig.lend(Name("x1"));
         let lent = rig.lend(Name("x2"));
@@ -62,7 +62,7 @@ fn resource_colliding_key_x_borrow() {
 #[test]
 fn resource_new_key_x_new_key() {
     let expected = ["1 and 1"];
-    explore_small("resource_new_key_x_new_key", &expected, |outcomes| {
+    explore_small(Model("resource_new_key_x_new_key", 840), &expected, |outcomes| {
         let rig = keyed(|b| b.max_active(1)).reentrant();
         let pool = rig.pool.clone();
         let there = spawn(move || use_one_of(&pool, Name("a")));

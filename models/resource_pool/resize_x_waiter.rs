@@ -9,7 +9,7 @@ use std::pin::pin;
 /// only after the waiter was served. Asserted: the waiter is lent a second resource.
 #[test]
 fn resource_raise_x_waiter() {
-    explore_small("resource_raise_x_waiter", &["raised first", "waited"], |outcomes| {
+    explore_small(Model("resource_raise_x_waiter", 10), &["raised first", "waited"], |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let pool = rig.pool.clone();
@@ -29,7 +29,7 @@ fn resource_raise_x_waiter() {
 #[test]
 fn resource_raise_x_keyed_waiter() {
     let expected = ["raised first", "waited"];
-    explore_small("resource_raise_x_keyed_waiter", &expected, |outcomes| {
+    explore_small(Model("resource_raise_x_keyed_waiter", 15), &expected, |outcomes| {
         let rig = keyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let pool = rig.pool.clone();
@@ -50,19 +50,23 @@ fn resource_raise_x_keyed_waiter() {
 /// Asserted: the surplus resource leaves in either order, and the next return stays.
 #[test]
 fn resource_lower_x_return() {
-    explore_small("resource_lower_x_return", &["lowered first", "returned first"], |outcomes| {
-        let rig = unkeyed(|b| b.max_active(2)).reentrant();
-        let (one, two) = (rig.lend(), rig.lend());
-        let returning = spawn(move || drop(two));
-        let returned = rig.pool.num_idle() == 1;
-        rig.pool.set_max_total(1).expect("a valid limit");
-        returning.join().expect("no panic");
-        outcomes.note(if returned { "returned first" } else { "lowered first" });
-        assert_eq!(rig.factory.gone(), [2]);
-        drop(one);
-        assert_eq!(rig.counts(), (0, 1, 1));
-        assert_eq!(rig.end(), [1, 2]);
-    });
+    explore_small(
+        Model("resource_lower_x_return", 14),
+        &["lowered first", "returned first"],
+        |outcomes| {
+            let rig = unkeyed(|b| b.max_active(2)).reentrant();
+            let (one, two) = (rig.lend(), rig.lend());
+            let returning = spawn(move || drop(two));
+            let returned = rig.pool.num_idle() == 1;
+            rig.pool.set_max_total(1).expect("a valid limit");
+            returning.join().expect("no panic");
+            outcomes.note(if returned { "returned first" } else { "lowered first" });
+            assert_eq!(rig.factory.gone(), [2]);
+            drop(one);
+            assert_eq!(rig.counts(), (0, 1, 1));
+            assert_eq!(rig.end(), [1, 2]);
+        },
+    );
 }
 
 /// `max_active`, and with it `max_idle`, is lowered while two resources come back beside a waiter.
@@ -72,7 +76,7 @@ fn resource_lower_x_return() {
 #[test]
 fn resource_lower_x_return_x_waiter() {
     let expected = ["lent 1", "lent 2"];
-    explore_small("resource_lower_x_return_x_waiter", &expected, |outcomes| {
+    explore_small(Model("resource_lower_x_return_x_waiter", 3_884), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(2)).reentrant();
         let (one, two) = (rig.lend(), rig.lend());
         let mut waiter = pin!(rig.pool.borrow_async());

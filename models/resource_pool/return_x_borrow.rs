@@ -7,12 +7,12 @@
 //! The factory does not re-enter the pool here: loom would need more than a minute. It does in the smaller model below.
 
 use crate::models::resource_pool::rig::*;
-use crate::sync::explore::Outcomes;
+use crate::models::tool::explore::Outcomes;
 
 #[test]
 fn resource_return_x_borrow() {
     let expected = ["1 and 2", "2 and 1"];
-    explore("resource_return_x_borrow", &expected, |outcomes| {
+    explore(Model("resource_return_x_borrow", 6_310), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(2));
         let (one, two) = (rig.lend(), rig.lend());
         let arrivals = [rig.pool.clone(), rig.pool.clone()];
@@ -34,10 +34,14 @@ fn resource_return_x_borrow() {
 /// yet misses the wake-up of a grant.
 #[test]
 fn resource_return_x_one_borrow() {
-    explore_small("resource_return_x_one_borrow", &["came late", "waited"], |outcomes| {
-        let rig = unkeyed(|b| b.max_active(1)).reentrant();
-        came_late_or_waited(&rig, outcomes);
-    });
+    explore_small(
+        Model("resource_return_x_one_borrow", 20),
+        &["came late", "waited"],
+        |outcomes| {
+            let rig = unkeyed(|b| b.max_active(1)).reentrant();
+            came_late_or_waited(&rig, outcomes);
+        },
+    );
 }
 
 /// Lends the one resource, and returns it beside a borrower.

@@ -6,11 +6,11 @@
 //! resource is idle in the end.
 
 use crate::models::resource_pool::rig::*;
-use crate::sync::explore::Outcomes;
+use crate::models::tool::explore::Outcomes;
 
 #[test]
 fn resource_return_x_timeout() {
-    explore("resource_return_x_timeout", &["served", "timed out"], |outcomes| {
+    explore(Model("resource_return_x_timeout", 2_477), &["served", "timed out"], |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         served_or_timed_out(&rig, outcomes);
     });

@@ -4,7 +4,9 @@
 //! futures that are polled by `Rig::reentry`. Each model with keys asserts that the pool hashes and compares a key
 //! without a lock.
 
-pub(in crate::models) use crate::models::rig::{Counter, Reentry, explore, explore_small, spawn};
+pub(in crate::models) use crate::models::rig::{
+    Counter, Model, Reentry, explore, explore_small, spawn,
+};
 pub(in crate::models) use crate::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, Builder, Failure, KeyedResourcePool, Pool,
     ResourceFactory, ResourcePool,
@@ -12,9 +14,9 @@ pub(in crate::models) use crate::resource_pool::{
 pub(in crate::models) use std::time::Duration;
 
 use crate::ManualClock;
+use crate::kernel::sync::has_failed;
+use crate::kernel::user_code::SCRIPTED;
 use crate::resource_pool::Form;
-use crate::sync::has_failed;
-use crate::user_code::SCRIPTED;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::panic::resume_unwind;
@@ -28,7 +30,10 @@ pub(in crate::models) struct Name(pub(in crate::models) &'static str);
 
 /// Asserts that the pool calls the key, which is user code, without a lock.
 fn assert_unlocked() {
-    assert!(has_failed() || crate::sync::held::by_me() == 0, "a key is looked at under a lock");
+    assert!(
+        has_failed() || crate::kernel::sync::held::by_me() == 0,
+        "a key is looked at under a lock"
+    );
 }
 
 impl PartialEq for Name {

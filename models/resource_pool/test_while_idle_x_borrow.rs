@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 /// tester holds. Guards the settling in `State::end_test`. Without that, a borrower that came during the test sleeps
 /// for ever. Asserted: the borrower is lent the resource before or after the test, with or without a wait. If the
 /// resource fails the test, the borrower may be lent a new one.
-fn test_meets_borrow(name: &str, expected: &[&str], passes: bool) {
-    explore_small(name, expected, move |outcomes| {
+fn test_meets_borrow(model: Model, expected: &[&str], passes: bool) {
+    explore_small(model, expected, move |outcomes| {
         let rig =
             unkeyed(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND)).reentrant();
         drop(rig.lend());
@@ -42,13 +42,13 @@ fn test_meets_borrow(name: &str, expected: &[&str], passes: bool) {
 #[test]
 fn resource_test_while_idle_x_borrow() {
     let expected = ["1, after a wait", "1, at once"];
-    test_meets_borrow("resource_test_while_idle_x_borrow", &expected, true);
+    test_meets_borrow(Model("resource_test_while_idle_x_borrow", 615), &expected, true);
 }
 
 #[test]
 fn resource_failed_test_x_borrow() {
     let expected = ["1, at once", "2, after a wait", "2, at once"];
-    test_meets_borrow("resource_failed_test_x_borrow", &expected, false);
+    test_meets_borrow(Model("resource_failed_test_x_borrow", 1_580), &expected, false);
 }
 
 /// `max_total` is lowered while the surplus resource is tested and so cannot leave.
@@ -59,7 +59,7 @@ fn resource_failed_test_x_borrow() {
 #[test]
 fn resource_test_while_idle_x_lower() {
     let expected = ["before or after", "during the test"];
-    explore_small("resource_test_while_idle_x_lower", &expected, |outcomes| {
+    explore_small(Model("resource_test_while_idle_x_lower", 129), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(2).test_while_idle(true).eviction_interval(SECOND))
             .reentrant();
         let (one, two) = (rig.lend(), rig.lend());

@@ -12,7 +12,7 @@ use std::pin::pin;
 #[test]
 fn resource_total_x_two_keys() {
     let expected = ["the newcomer came late", "the newcomer waited"];
-    explore("resource_total_x_two_keys", &expected, |outcomes| {
+    explore(Model("resource_total_x_two_keys", 5_985), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(1)).reentrant();
         let lent = rig.lend(Name("a"));
         let mut first = pin!(rig.pool.borrow_async(&Name("d")));

@@ -10,7 +10,7 @@ use std::pin::pin;
 #[test]
 fn resource_two_waits_x_close() {
     let expected = ["both waited", "the second came late"];
-    explore("resource_two_waits_x_close", &expected, |outcomes| {
+    explore(Model("resource_two_waits_x_close", 24_715), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let mut first = pin!(rig.pool.wait_closed_async());
@@ -40,7 +40,7 @@ fn resource_two_waits_x_close() {
 #[test]
 fn resource_two_borrowers_x_close() {
     let expected = ["both waited", "the second came late"];
-    explore("resource_two_borrowers_x_close", &expected, |outcomes| {
+    explore(Model("resource_two_borrowers_x_close", 106), &expected, |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         let lent = rig.lend();
         let mut first = pin!(rig.pool.borrow_async());

@@ -15,7 +15,7 @@ use std::task::Poll;
 #[test]
 fn resource_victim_x_waiter() {
     let expected = ["came after its end", "the idle one", "waited for its end"];
-    explore_small("resource_victim_x_waiter", &expected, |outcomes| {
+    explore_small(Model("resource_victim_x_waiter", 3_151), &expected, |outcomes| {
         let rig = keyed(|b| b.max_total(2).max_total_per_key(1)).reentrant();
         drop(rig.lend(Name("a")));
         drop(rig.lend(Name("b")));

@@ -5,14 +5,14 @@
 //! lost or left over.
 
 use super::rig::Permits;
+use crate::kernel::section::Patience;
 use crate::models::rig::*;
-use crate::section::Patience;
 use std::pin::pin;
 
 #[test]
 fn section_cancel_x_grant() {
     let expected = ["dropped granted", "dropped waiting"];
-    explore_small("section_cancel_x_grant", &expected, |outcomes| {
+    explore_small(Model("section_cancel_x_grant", 2958), &expected, |outcomes| {
         let permits = Permits::new(0);
         let mut first = Box::pin(permits.take(Patience::Task));
         let mut behind = pin!(permits.take(Patience::Task));

@@ -1,19 +1,19 @@
 //! A permit is given back while a thread, or a task, begins to wait for it.
 //!
-//! Guards the steps of "no wake-up is lost" in `src/section.rs`. A thread must look for its outcome under the lock
+//! Guards the steps of "no wake-up is lost" in `src/kernel/section.rs`. A thread must look for its outcome under the lock
 //! before it sleeps. Otherwise it sleeps for ever if the grant came first; so does a task that keeps the waker of an
 //! earlier poll. Guards besides that effects run without the lock: each give calls back into the permits, and so does
 //! each waker. Asserted: the caller gets the permit, at once or after waiting.
 
 use super::rig::Permits;
-use crate::clock::Deadline;
+use crate::kernel::clock::Deadline;
+use crate::kernel::section::Patience;
 use crate::models::rig::*;
-use crate::section::Patience;
 use std::pin::pin;
 
 #[test]
 fn section_grant_x_thread() {
-    explore_small("section_grant_x_thread", &["at once", "after waiting"], |outcomes| {
+    explore_small(Model("section_grant_x_thread", 14), &["at once", "after waiting"], |outcomes| {
         let permits = Permits::new(0);
         let theirs = permits.clone();
         let taker = spawn(move || theirs.take_as_thread(Deadline::Never));
@@ -27,7 +27,7 @@ fn section_grant_x_thread() {
 #[test]
 fn section_grant_x_task() {
     let expected = ["granted before", "granted later"];
-    explore_small("section_grant_x_task", &expected, |outcomes| {
+    explore_small(Model("section_grant_x_task", 629), &expected, |outcomes| {
         let permits = Permits::new(0);
         let mut taking = pin!(permits.take(Patience::Task));
         assert!(permits.reentry.poll_once(taking.as_mut()).is_pending());
@@ -41,7 +41,7 @@ fn section_grant_x_task() {
     });
 }
 
-fn note(outcomes: &crate::sync::explore::Outcomes, waited: Option<bool>) {
+fn note(outcomes: &crate::models::tool::explore::Outcomes, waited: Option<bool>) {
     outcomes.note(match waited.expect("granted") {
         true => "after waiting",
         false => "at once",

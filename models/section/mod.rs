@@ -1,4 +1,4 @@
-//! Critical sections and waits (`src/section.rs`), on the smallest state that has both.
+//! Critical sections and waits (`src/kernel/section.rs`), on the smallest state that has both.
 
 mod cancel_x_grant;
 mod grant_x_wait;

@@ -1,18 +1,18 @@
 //! A thread takes a permit, leaves it to the others, and goes to sleep behind them.
 //!
-//! Guards that a thread settles the state before it sleeps (`block` in `src/section.rs`). Its take has made something
+//! Guards that a thread settles the state before it sleeps (`block` in `src/kernel/section.rs`). Its take has made something
 //! free, and the sleep releases the lock without the end of a section. Otherwise the permit stays free, while the task
 //! that could use it and the thread itself wait for ever. Asserted: both get a permit, and no permit is left over.
 
 use super::rig::Permits;
+use crate::kernel::section::Patience;
 use crate::models::rig::*;
-use crate::section::Patience;
 use std::pin::pin;
 
 #[test]
 fn section_passed_on_x_sleep() {
     let expected = ["the thread waited first", "the task waited first"];
-    explore("section_passed_on_x_sleep", &expected, |outcomes| {
+    explore(Model("section_passed_on_x_sleep", 28_877), &expected, |outcomes| {
         let permits = Permits::new(0);
         let theirs = permits.clone();
         let thread = spawn(move || theirs.take_the_second());

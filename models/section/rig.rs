@@ -1,10 +1,10 @@
 //! A counter of permits, which callers take, wait for and give back.
 
-use crate::clock::{Clock, ClockListener, Deadline, ManualClock};
-use crate::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
-use crate::effects::{self, Effects, OnWaiter, Turn};
+use crate::kernel::clock::{Clock, ClockListener, Deadline, ManualClock};
+use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
+use crate::kernel::effects::{self, Effects, OnWaiter, Turn};
+use crate::kernel::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
 use crate::models::rig::{Counter, Reentry};
-use crate::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 

@@ -10,7 +10,7 @@ use crate::models::rig::*;
 
 #[test]
 fn section_timeout_x_sleep() {
-    explore_small("section_timeout_x_sleep", &["timed out"], |outcomes| {
+    explore_small(Model("section_timeout_x_sleep", 8), &["timed out"], |outcomes| {
         let permits = Permits::new(0);
         let (theirs, deadline) = (permits.clone(), permits.clock().deadline(SECOND));
         let looks = Counter::new();

@@ -16,7 +16,7 @@ use super::process_info::ProcessInfo;
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
 use super::table_keys::{GroupKey, ProcessKey};
-use crate::clock::Time;
+use crate::kernel::clock::Time;
 use std::time::Duration;
 
 /// A shorter back-off would keep a processor busy with spawns that fail at once.

@@ -26,9 +26,9 @@ use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::{Outcome, State};
 use super::table_keys::{GroupKey, Groups, ProcessKey};
-use crate::clock::Time;
-use crate::collections::arena::Arena;
-use crate::collections::list::List;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::arena::Arena;
+use crate::kernel::collections::list::List;
 
 impl<S: Spawner> State<S> {
     /// The pseudocode's condition. It also counts reservations (erratum E3: INV-CAPACITY), and bounds the processes

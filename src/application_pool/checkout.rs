@@ -12,10 +12,10 @@ use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::State;
 use super::table_keys::{GroupKey, ProcessKey};
-use crate::clock::Time;
-use crate::collections::wait_queue::WaiterKey;
-use crate::section::Patience;
-use crate::sync::Arc;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::wait_queue::WaiterKey;
+use crate::kernel::section::Patience;
+use crate::kernel::sync::Arc;
 
 /// The answer of one critical section to a get.
 pub(crate) enum Checkout<S: Spawner> {

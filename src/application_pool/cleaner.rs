@@ -15,10 +15,10 @@ use super::inner::Inner;
 use super::spawner::{ShutDown, Spawner};
 use super::state::{End, State};
 use super::table_keys::ProcessKey;
-use crate::alarm::Alarm;
-use crate::clock::Time;
+use crate::kernel::alarm::Alarm;
+use crate::kernel::clock::Time;
+use crate::kernel::section::Guarded;
 use crate::periodic_executor::{Flow, OpenError, PeriodicExecutor, Verdict};
-use crate::section::Guarded;
 use std::sync::Arc;
 
 impl<S: Spawner> State<S> {

@@ -209,7 +209,7 @@ impl<S: Spawner> State<S> {
 mod tests {
     use crate::application_pool::state::LARGE;
     use crate::in_memory::InMemorySpawner;
-    use crate::section::Guarded;
+    use crate::kernel::section::Guarded;
     use crate::{ApplicationPool, PoolOptions};
 
     #[test] // E41

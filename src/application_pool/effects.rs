@@ -6,10 +6,10 @@ use super::process_info::Entry;
 use super::spawn_order::SpawnOrder;
 use super::spawner::{CancelToken, ShutDown, Spawner};
 use super::table_keys::GroupKey;
-use crate::collections::wait_queue::Wake;
-use crate::effects::{self, Turn};
-use crate::sync::Arc;
-use crate::user_code::SlowDrop;
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::effects::{self, Turn};
+use crate::kernel::sync::Arc;
+use crate::kernel::user_code::SlowDrop;
 use std::path::Path;
 use std::task::Waker;
 

@@ -13,7 +13,7 @@ use super::group::{Group, Want};
 use super::spawner::Spawner;
 use super::state::{LARGE, State};
 use super::table_keys::GroupKey;
-use crate::collections::arena::{Arena, Key};
+use crate::kernel::collections::arena::{Arena, Key};
 use foldhash::HashMap;
 use std::hash::Hash;
 use std::mem::replace;

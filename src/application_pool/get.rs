@@ -2,7 +2,7 @@
 //!
 //! 1. Look at the restart files, without the lock (`looking.rs`).
 //! 2. One critical section serves the caller, makes it wait, or refuses it.
-//! 3. A caller that waits gets its outcome by a [`Turn`](crate::section::Turn).
+//! 3. A caller that waits gets its outcome by a [`Turn`](crate::kernel::section::Turn).
 //! 4. Connect to the process, without the lock. If the process is at fault, one section detaches it and looks for
 //!    another.
 
@@ -18,10 +18,10 @@ use super::pool::ApplicationPool;
 use super::session::{Lease, Session};
 use super::spawner::{Process, Spawner};
 use super::state::{Outcome, State};
-use crate::at_work::AtWork;
-use crate::clock::{Deadline, Time};
-use crate::section::{Guarded, Patience, now};
-use crate::user_code::{contain, drop_contained};
+use crate::kernel::at_work::AtWork;
+use crate::kernel::clock::{Deadline, Time};
+use crate::kernel::section::{Guarded, Patience, now};
+use crate::kernel::user_code::{contain, drop_contained};
 use std::sync::Arc;
 use std::time::Duration;
 

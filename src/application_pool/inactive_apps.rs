@@ -12,9 +12,9 @@
 
 use super::group::Group;
 use super::table_keys::{GroupKey, Groups};
-use crate::collections::arena::Arena;
-use crate::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
-use crate::collections::list::{Links, List, linked};
+use crate::kernel::collections::arena::Arena;
+use crate::kernel::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
+use crate::kernel::collections::list::{Links, List, linked};
 
 /// The groups with an idle process.
 #[derive(Debug, Default)]

@@ -6,16 +6,16 @@ use super::restart_files::RestartFiles;
 use super::spawner::Spawner;
 use super::state::{End, Outcome, State};
 use super::table_keys::GroupKey;
-use crate::at_work::AtWork;
-use crate::clock::{Clock, ClockListener, Deadline};
-use crate::collections::seat::Seat;
-use crate::collections::wait_queue::{WaiterKey, Wake};
-use crate::handle::Close;
-use crate::periodic_executor::PeriodicExecutor;
+use crate::kernel::at_work::AtWork;
+use crate::kernel::clock::{Clock, ClockListener, Deadline};
+use crate::kernel::collections::seat::Seat;
+use crate::kernel::collections::wait_queue::{WaiterKey, Wake};
+use crate::kernel::handle::Close;
 #[cfg(any(test, debug_assertions))]
-use crate::section::Invariant;
-use crate::section::{Guarded, Lock, Patience, Wait, now};
-use crate::user_code::{UserValue, contain};
+use crate::kernel::section::Invariant;
+use crate::kernel::section::{Guarded, Lock, Patience, Wait, now};
+use crate::kernel::user_code::{UserValue, contain};
+use crate::periodic_executor::PeriodicExecutor;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 

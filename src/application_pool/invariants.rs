@@ -9,8 +9,8 @@ use super::process_info::Place;
 use super::spawner::Spawner;
 use super::state::State;
 use super::table_keys::{GroupKey, ProcessKey};
-use crate::collections::list::List;
-use crate::section::{Invariant, invariants};
+use crate::kernel::collections::list::List;
+use crate::kernel::section::{Invariant, invariants};
 use std::collections::HashSet;
 
 impl<S: Spawner> State<S> {

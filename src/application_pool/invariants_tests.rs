@@ -9,9 +9,9 @@ use super::process_info::{Place, ProcessInfo};
 use super::state::State;
 use super::table_keys::{GroupKey, ProcessKey};
 use super::{ApplicationPool, PoolOptions};
-use crate::clock::Time;
 use crate::in_memory::{InMemorySpawner, Spawn};
-use crate::section::{Guarded, broken, check_breaks};
+use crate::kernel::clock::Time;
+use crate::kernel::section::{Guarded, broken, check_breaks};
 use std::time::Duration;
 
 type TheState = State<InMemorySpawner>;

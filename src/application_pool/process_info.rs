@@ -4,10 +4,10 @@ use super::event::Begun;
 use super::inner::Inner;
 use super::spawner::{Identifier, Spawner};
 use super::table_keys::{GroupKey, ProcessInfos, ProcessKey};
-use crate::clock::Time;
-use crate::collections::list::{Links, linked};
-use crate::sync::{Arc, Flag};
-use crate::user_code::SlowDrop;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::list::{Links, linked};
+use crate::kernel::sync::{Arc, Flag};
+use crate::kernel::user_code::SlowDrop;
 
 /// The part that leaves the lock: the process itself, and the way back into the pool.
 ///

@@ -4,9 +4,9 @@
 //! E24), which compares it with the group's last look. The pool does no I/O: the user gives the function
 //! that looks a file up.
 
-use crate::clock::{Clock, Time};
-use crate::sync::Mutex;
-use crate::user_code::{UserValue, contain, drop_contained};
+use crate::kernel::clock::{Clock, Time};
+use crate::kernel::sync::Mutex;
+use crate::kernel::user_code::{UserValue, contain, drop_contained};
 use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::io;

@@ -3,9 +3,9 @@
 use super::effects::{Effect, Effects};
 use super::inner::Inner;
 use super::spawner::{Process, ShutDown, Spawner};
-use crate::at_work::AtWork;
-use crate::section::Guarded;
-use crate::user_code::{contain, drop_contained};
+use crate::kernel::at_work::AtWork;
+use crate::kernel::section::Guarded;
+use crate::kernel::user_code::{contain, drop_contained};
 use std::mem::take;
 use std::sync::Arc;
 

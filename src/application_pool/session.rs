@@ -15,9 +15,9 @@ use super::process_info::Entry;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
 use super::table_keys::GroupKey;
-use crate::section::Guarded;
-use crate::sync::{Arc, has_failed};
-use crate::user_code::UserValue;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::{Arc, has_failed};
+use crate::kernel::user_code::UserValue;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 

@@ -8,8 +8,8 @@ use super::spawner::{Identifier, Spawner};
 use super::state::State;
 use super::table_keys::GroupKey;
 use super::totals::Totals;
-use crate::clock::Time;
-use crate::user_code::{contain, drop_contained};
+use crate::kernel::clock::Time;
+use crate::kernel::user_code::{contain, drop_contained};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -366,7 +366,7 @@ mod tests {
     use super::*;
     use crate::ApplicationPool;
     use crate::in_memory::InMemorySpawner;
-    use crate::section::Guarded;
+    use crate::kernel::section::Guarded;
 
     #[test] // E41
     fn a_large_pool_is_copied_in_slices_and_completely() {

@@ -5,8 +5,8 @@
 
 use super::error::{ConnectError, SpawnError};
 use super::options::PoolOptions;
-use crate::sync::{Arc, Condvar, Mutex};
-use crate::user_code::{UserValue, contain};
+use crate::kernel::sync::{Arc, Condvar, Mutex};
+use crate::kernel::user_code::{UserValue, contain};
 use std::fmt;
 use std::num::NonZeroUsize;
 

@@ -16,11 +16,11 @@ use super::spawn_order::{Kind, SpawnOrder};
 use super::spawner::{CancelToken, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;
 use super::table_keys::GroupKey;
-use crate::at_work::AtWork;
-use crate::collections::list::Links;
-use crate::section::Guarded;
-use crate::sync::{Arc, Flag, has_failed, thread};
-use crate::user_code::{SlowDrop, contain};
+use crate::kernel::at_work::AtWork;
+use crate::kernel::collections::list::Links;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::{Arc, Flag, has_failed, thread};
+use crate::kernel::user_code::{SlowDrop, contain};
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 

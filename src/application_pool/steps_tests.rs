@@ -6,7 +6,7 @@
 use super::effects::Effects;
 use super::state::State;
 use crate::in_memory::InMemorySpawner;
-use crate::steps::counted;
+use crate::kernel::steps::counted;
 use crate::{ApplicationPool, ManualClock, PoolOptions};
 use std::mem::ManuallyDrop;
 use std::time::Duration;

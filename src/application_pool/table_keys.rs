@@ -1,6 +1,6 @@
 //! The keys of the pool's tables.
 
-use crate::collections::arena::Key;
+use crate::kernel::collections::arena::Key;
 
 /// Names the groups in the types of their keys.
 #[derive(Debug)]

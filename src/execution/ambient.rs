@@ -4,7 +4,7 @@
 //! another thread. A future enters its frames at each poll (`scoped.rs`).
 
 use super::interlock::OwnerId;
-use crate::thread_stack::thread_stack;
+use crate::kernel::thread_stack::thread_stack;
 use std::marker::PhantomData;
 use std::thread::ThreadId;
 

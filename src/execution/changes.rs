@@ -9,7 +9,7 @@
 use super::error::Failure;
 use super::error::Stage::Check as Checking;
 use super::hooks::stage;
-use crate::user_code::{UserValue, contain};
+use crate::kernel::user_code::{UserValue, contain};
 use std::mem::replace;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -4,7 +4,7 @@
 //! stored before each wait, because a future may be dropped there, and reported once, when the execution has left.
 //!
 //! Each procedure is one `async fn`. Its [`Caller`] says how it waits; a thread runs it by
-//! [`now`](crate::section::now).
+//! [`now`](crate::kernel::section::now).
 
 use super::ambient::Frame;
 use super::error::{BoxError, ExecutionError, Failure, Panicked, Refused, Stage};
@@ -14,9 +14,9 @@ use super::interlock::{Caller, Handle, Held, Interlock, Loaded, Purpose, Running
 use super::named::opaque;
 use super::reloading::{Reloading, When, reload_failed};
 use super::scoped::scoped;
-use crate::section::now;
-use crate::sync::has_failed;
-use crate::user_code::{catch, drop_contained, panic_message};
+use crate::kernel::section::now;
+use crate::kernel::sync::has_failed;
+use crate::kernel::user_code::{catch, drop_contained, panic_message};
 use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::mem::take;

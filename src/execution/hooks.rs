@@ -5,7 +5,7 @@
 //! completed.
 
 use super::error::{BoxError, Failure, Panicked, Stage};
-use crate::user_code::{UserValue, contain};
+use crate::kernel::user_code::{UserValue, contain};
 use std::sync::Arc;
 
 /// A hook: code that runs before each execution, and is undone after it.

@@ -4,8 +4,8 @@
 use super::ambient;
 use super::error::BoxError;
 use super::hooks::Hook;
-use crate::sync::Mutex;
-use crate::user_code::{UserValue, catch};
+use crate::kernel::sync::Mutex;
+use crate::kernel::user_code::{UserValue, catch};
 use std::collections::HashMap;
 use std::fmt;
 use std::mem::replace;

@@ -23,8 +23,8 @@ use super::changes::Changes;
 use super::error::{BoxError, Failure, Refused, Stage};
 use super::hooks::{Completers, Hooks, stage};
 use super::interlock::{Caller, Interlock, Loading, Purpose, Running, Unloading};
-use crate::clock::Time;
-use crate::user_code::UserValue;
+use crate::kernel::clock::Time;
+use crate::kernel::user_code::UserValue;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 

@@ -5,8 +5,8 @@
 //! executor keeps a list of threads, and so does each registry. A run that ends joins the older threads of
 //! its lists, so an executor that is never joined keeps few of them.
 
-use crate::clock::Deadline;
-use crate::sync::thread::Thread;
+use crate::kernel::clock::Deadline;
+use crate::kernel::sync::thread::Thread;
 use std::sync::Arc;
 
 /// The thread of a run that ends.
@@ -46,7 +46,7 @@ impl Exits {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::sync::thread::start_joinable;
+    use crate::kernel::sync::thread::start_joinable;
     use std::sync::mpsc::channel;
 
     /// An executor that is opened again and again, and never joined, keeps the thread of its last run.

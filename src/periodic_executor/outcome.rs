@@ -1,6 +1,6 @@
 //! The results of calls, runs, joins and opens.
 
-use crate::clock::{Clock, Deadline, Time};
+use crate::kernel::clock::{Clock, Deadline, Time};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use super::core::{Core, Settings};
 use super::outcome::Phase;
 use super::registry::Member;
-use crate::sync::has_failed;
+use crate::kernel::sync::has_failed;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

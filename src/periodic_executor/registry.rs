@@ -12,8 +12,8 @@
 
 use super::exit::{Exit, Exits};
 use super::outcome::OpenError;
-use crate::clock::{Clock, Deadline};
-use crate::sync::Mutex;
+use crate::kernel::clock::{Clock, Deadline};
+use crate::kernel::sync::Mutex;
 use slab::Slab;
 use std::fmt;
 use std::sync::{Arc, LazyLock, OnceLock, Weak};

@@ -4,11 +4,11 @@ use super::core::{Core, Ending};
 use super::exit::Exit;
 use super::outcome::{BoxError, Ended, Joined, OpenError};
 use super::registry::Registry;
-use crate::effects::OnWaiter;
-use crate::section::Guarded;
-use crate::sync::has_failed;
-use crate::sync::thread::Thread;
-use crate::user_code::UserValue;
+use crate::kernel::effects::OnWaiter;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::has_failed;
+use crate::kernel::sync::thread::Thread;
+use crate::kernel::user_code::UserValue;
 use std::mem::take;
 use std::sync::{Arc, PoisonError, Weak};
 

@@ -1,6 +1,6 @@
 //! The runtime of an executor with tasks, and its timer.
 
-use crate::user_code::UserValue;
+use crate::kernel::user_code::UserValue;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -37,7 +37,7 @@
 //! Neither panics.
 
 use super::outcome::Phase;
-use crate::sync::{Flags, WakerSlot};
+use crate::kernel::sync::{Flags, WakerSlot};
 use std::task::Waker;
 
 const RUNNING: u32 = 1;

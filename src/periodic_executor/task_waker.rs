@@ -10,7 +10,7 @@
 //! polled in its pause by the same waker allocates nothing. The reference is weak because the runtime's waker
 //! may be all that keeps the task alive. The thread that takes the waker out of the slot must own the last of it.
 
-use crate::user_code::{UserValue, contain};
+use crate::kernel::user_code::{UserValue, contain};
 use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 

@@ -7,12 +7,12 @@ use super::outcome::{BoxError, Ended, Flow, JoinError, Joined, OpenError, Verdic
 use super::periodic::{Flavour, Periodic};
 use super::run::{PendingRun, Run};
 use super::weak::{WeakRef, call};
-use crate::at_work::AtWork;
-use crate::clock::Deadline;
-use crate::section::{Patience, now};
-use crate::sync::Parker;
-use crate::sync::thread::{self, Thread};
-use crate::user_code::contain;
+use crate::kernel::at_work::AtWork;
+use crate::kernel::clock::Deadline;
+use crate::kernel::section::{Patience, now};
+use crate::kernel::sync::Parker;
+use crate::kernel::sync::thread::{self, Thread};
+use crate::kernel::user_code::contain;
 use std::sync::Weak;
 use std::time::Duration;
 

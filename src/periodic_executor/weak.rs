@@ -28,8 +28,8 @@ impl<T: ?Sized> WeakRef for std::sync::Weak<T> {
 
 /// The models' references, whose counts the scheduler sees.
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-impl<T> WeakRef for crate::sync::Weak<T> {
-    type Strong = crate::sync::Arc<T>;
+impl<T> WeakRef for crate::kernel::sync::Weak<T> {
+    type Strong = crate::kernel::sync::Arc<T>;
     fn strong(&self) -> Option<Self::Strong> {
         self.upgrade()
     }

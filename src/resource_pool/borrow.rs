@@ -15,8 +15,8 @@ use super::reserved::{ReservedLoan, ReservedPlace};
 use super::slot::{Content, SlotKey};
 use super::state::{Step, ToCreate};
 use super::time_limits::limited;
-use crate::clock::Deadline;
-use crate::section::{Guarded, Patience, now};
+use crate::kernel::clock::Deadline;
+use crate::kernel::section::{Guarded, Patience, now};
 use std::panic::Location;
 use std::time::Duration;
 

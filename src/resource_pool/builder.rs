@@ -6,7 +6,7 @@ use super::inner::Listener;
 use super::observed::Observed;
 use super::options::{LendOrder, Limits, Options, WhenExhausted, number};
 use super::pool::{Keyed, Pool};
-use crate::clock::Clock;
+use crate::kernel::clock::Clock;
 use std::fmt;
 use std::marker::PhantomData;
 #[cfg(any(feature = "metrics", feature = "tracing"))]

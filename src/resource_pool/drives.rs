@@ -1,7 +1,7 @@
 //! The runtime that a pool was built with, without its type.
 
+use crate::kernel::user_code::UserValue;
 use crate::periodic_executor::{BoxFuture, Runtime};
-use crate::user_code::UserValue;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

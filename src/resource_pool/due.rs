@@ -1,4 +1,4 @@
-//! Due times: idle times, lifetimes and abandoned loans. `refill.rs` and `testing.rs` add refills and tests.
+//! Due times: idle times, lifetimes and abandoned loans. `refill.rs` and `validating.rs` add refills and tests.
 //!
 //! The next due entry is found without a search, whatever the number of resources and keys is.
 //! Lifetimes, loans and idle resources are in lists ordered by their end. The soft idle time does not apply to a key at
@@ -11,8 +11,8 @@ use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{InAge, InIdle, Meta, SlotKey, SlotState, SubKey};
 use super::state::State;
-use crate::clock::{Span, Time};
-use crate::collections::list::List;
+use crate::kernel::clock::{Span, Time};
+use crate::kernel::collections::list::List;
 use std::time::Duration;
 
 /// A maintenance task that is late by more than this is woken again.

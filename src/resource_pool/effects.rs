@@ -4,8 +4,8 @@ use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{Content, Meta, SlotKey};
-use crate::collections::wait_queue::Wake;
-use crate::effects::{self, Turn};
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::effects::{self, Turn};
 use std::task::Waker;
 
 /// A resource that has left the pool.

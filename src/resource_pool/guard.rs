@@ -4,8 +4,8 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::loan::{Home, Loan};
 use super::slot::Slot;
-use crate::section::Guarded;
-use crate::sync::has_failed;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::has_failed;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 

@@ -5,8 +5,8 @@ use super::factory::Form;
 use super::options::LendOrder;
 use super::slot::{Content, Slot, SlotKey, SlotState, SubKey};
 use super::state::{CLASSES, Outcome, State};
-use crate::clock::Time;
-use crate::collections::list::List;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::list::List;
 
 impl<F: Form> State<F> {
     /// Returns the resource to lend next: the newest or the oldest, by `lend_order` (PROP-RP-ORDER). Skips resources

@@ -9,13 +9,13 @@ use super::observed::Observed;
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::State;
-use crate::clock::{Clock, ClockListener};
-use crate::handle::Close;
+use crate::kernel::clock::{Clock, ClockListener};
+use crate::kernel::handle::Close;
 #[cfg(any(test, debug_assertions))]
-use crate::section::Invariant;
-use crate::section::{Guarded, Lock};
-use crate::sync::has_failed;
-use crate::user_code::{UserValue, contain, drop_contained};
+use crate::kernel::section::Invariant;
+use crate::kernel::section::{Guarded, Lock};
+use crate::kernel::sync::has_failed;
+use crate::kernel::user_code::{UserValue, contain, drop_contained};
 use std::sync::{Arc, OnceLock, Weak};
 
 pub(crate) type Listener<F> =

@@ -4,8 +4,8 @@ use super::factory::Form;
 use super::options::WhenExhausted;
 use super::slot::{Content, InAge, InIdle, Slot, SlotState, Sub, SubKey};
 use super::state::State;
-use crate::collections::list::List;
-use crate::section::{Invariant, invariants};
+use crate::kernel::collections::list::List;
+use crate::kernel::section::{Invariant, invariants};
 
 impl<F: Form> State<F> {
     pub(super) const INVARIANTS: &'static [Invariant<Self>] = invariants! {

@@ -6,7 +6,7 @@ use super::factory::{Form, ResourceFactory};
 use super::guard::Borrowed;
 use super::options::{BuildError, number};
 use super::pool::KeyedResourcePool;
-use crate::section::{Patience, now};
+use crate::kernel::section::{Patience, now};
 use std::future::Future;
 use std::hash::Hash;
 use std::panic::Location;

@@ -15,10 +15,10 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::slot::{OfHash, Shared, Sub, SubKey};
 use super::state::State;
-use crate::collections::list::List;
-use crate::section::Guarded;
-use crate::sync::has_failed;
-use crate::user_code::UserValue;
+use crate::kernel::collections::list::List;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::has_failed;
+use crate::kernel::user_code::UserValue;
 use std::hash::{BuildHasher, Hash};
 
 /// A look-up, and the entry that it holds.

@@ -24,8 +24,8 @@ use super::factory::Form;
 use super::options::WhenExhausted;
 use super::slot::{Sub, SubKey};
 use super::state::{Outcome, State, Step, WaitForTurn};
-use crate::collections::wait_queue::{Arrival, Queue, WaiterKey};
-use crate::section::Patience;
+use crate::kernel::collections::wait_queue::{Arrival, Queue, WaiterKey};
+use crate::kernel::section::Patience;
 
 /// How many races a waiter may lose in an unfair pool, by default: a newcomer overtakes it, or it retries too late.
 ///

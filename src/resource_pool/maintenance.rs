@@ -1,4 +1,4 @@
-//! The maintenance: two periodic executors that do the timed work (`due.rs`, `refill.rs`, `testing.rs`).
+//! The maintenance: two periodic executors that do the timed work (`due.rs`, `refill.rs`, `validating.rs`).
 //!
 //! An executor sleeps until its next due time, or without limit if it has no work. A section that makes something
 //! due earlier finds that under the lock and wakes it. With an `eviction_interval`, idle resources are examined
@@ -24,13 +24,13 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::maintenance_task::{Maintainer, MaintenanceTask};
 use super::slot::Meta;
-use crate::at_work::AtWork;
-use crate::clock::Time;
+use crate::kernel::at_work::AtWork;
+use crate::kernel::clock::Time;
+use crate::kernel::section::{Guarded, now};
+use crate::kernel::user_code::{UserValue, contain};
 use crate::periodic_executor::{
     AsyncPeriodicExecutor, BoxFuture, EARLY, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
 };
-use crate::section::{Guarded, now};
-use crate::user_code::{UserValue, contain};
 use std::future::{Future, pending, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};

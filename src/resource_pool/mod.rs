@@ -177,7 +177,6 @@ mod snapshot;
 mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;
-mod testing;
 mod time_limits;
 mod timer;
 #[cfg(feature = "metrics")]
@@ -185,6 +184,7 @@ mod to_metrics;
 #[cfg(feature = "tracing")]
 mod to_tracing;
 mod unkeyed;
+mod validating;
 mod waiting;
 
 pub use builder::Builder;

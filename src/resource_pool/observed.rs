@@ -12,7 +12,7 @@ use super::loan::Loan;
 use super::to_metrics;
 #[cfg(feature = "tracing")]
 use super::to_tracing;
-use crate::user_code::contain;
+use crate::kernel::user_code::contain;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Instant;

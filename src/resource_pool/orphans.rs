@@ -27,7 +27,7 @@ use super::effects::{Effect, Effects};
 use super::factory::Form;
 use super::slot::{GivesWay, Slot, SlotKey, SlotState, SubKey};
 use super::state::{Grant, Outcome, State};
-use crate::collections::wait_queue::WaiterKey;
+use crate::kernel::collections::wait_queue::WaiterKey;
 
 impl<F: Form> State<F> {
     /// Returns the ticket of the oldest borrower that creates, if a resource of its key is idle.

@@ -23,7 +23,7 @@ use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{Content, GivesWay, Meta, Slot, SlotKey, SlotState, Standing, Sub, SubKey};
 use super::state::State;
-use crate::clock::Time;
+use crate::kernel::clock::Time;
 use std::time::Duration;
 
 /// The back-off after a first failure.

@@ -10,9 +10,9 @@ use super::loan::Loan;
 use super::refill::{Arrival, NextRefill, Vacancy};
 use super::slot::{Content, Meta, SlotKey, SubKey};
 use super::time_limits::{Limit, limited};
-use crate::section::Guarded;
-use crate::sync::has_failed;
-use crate::user_code::drop_contained;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::has_failed;
+use crate::kernel::user_code::drop_contained;
 
 /// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
 pub(super) struct Refilling<'p, F: Form> {

@@ -4,8 +4,8 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::loan::Loan;
 use super::slot::{Meta, SlotKey};
-use crate::section::Guarded;
-use crate::sync::has_failed;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::has_failed;
 
 /// A place that is reserved for a resource that is being created. Its drop gives the place back: after an error, a
 /// panic or a cancelled future.

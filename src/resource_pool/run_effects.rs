@@ -4,7 +4,7 @@
 use super::effects::{Effect, Effects};
 use super::factory::Form;
 use super::inner::Inner;
-use crate::user_code::drop_contained;
+use crate::kernel::user_code::drop_contained;
 
 impl<F: Form> Inner<F> {
     /// Runs all effects, and leaves the list without heap memory.
@@ -34,7 +34,7 @@ mod tests {
     use super::super::slot::Shared;
     use super::super::{ResourceFactory, ResourcePool};
     use super::*;
-    use crate::user_code::UserValue;
+    use crate::kernel::user_code::UserValue;
     use std::sync::{Arc, Mutex};
 
     type Log = Arc<Mutex<Vec<&'static str>>>;

@@ -3,7 +3,7 @@
 use super::factory::Form;
 use super::options::{BuildError, Limits, number};
 use super::pool::Pool;
-use crate::section::Guarded;
+use crate::kernel::section::Guarded;
 
 impl<F: Form, K> Pool<F, K> {
     pub(super) fn resize(

@@ -14,12 +14,12 @@
 
 use super::factory::Form;
 use super::loan::Loan;
-use crate::clock::Time;
-use crate::collections::arena::Key;
-use crate::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
-use crate::collections::list::{Links, List, linked};
-use crate::collections::wait_queue::{Queue, WaiterKey};
-use crate::user_code::UserValue;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::arena::Key;
+use crate::kernel::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
+use crate::kernel::collections::list::{Links, List, linked};
+use crate::kernel::collections::wait_queue::{Queue, WaiterKey};
+use crate::kernel::user_code::UserValue;
 use std::panic::Location;
 use std::sync::Arc;
 

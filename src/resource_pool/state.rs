@@ -11,13 +11,13 @@ use super::slot::{
     BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, Meta,
     OfHash, Slot, SlotKey, SlotState, Slots, Spare, Sub, SubKey, Subs,
 };
-use crate::alarm::Alarm;
-use crate::clock::{Clock, Span, Time};
-use crate::collections::arena::Arena;
-use crate::collections::indexed_heap::IndexedHeap;
-use crate::collections::list::{Links, List};
-use crate::collections::wait_queue::{Queue, WaiterKey, Waiters};
-use crate::section::Patience;
+use crate::kernel::alarm::Alarm;
+use crate::kernel::clock::{Clock, Span, Time};
+use crate::kernel::collections::arena::Arena;
+use crate::kernel::collections::indexed_heap::IndexedHeap;
+use crate::kernel::collections::list::{Links, List};
+use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Waiters};
+use crate::kernel::section::Patience;
 use std::collections::HashMap;
 use std::panic::Location;
 

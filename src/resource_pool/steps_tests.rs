@@ -12,11 +12,11 @@ use super::refill::{NextRefill, Vacancy};
 use super::slot::{Content, Shared, SlotKey, SubKey};
 use super::state::{State, Step};
 use super::{Builder, KeyedResourcePool};
-use crate::clock::ManualClock;
-use crate::collections::wait_queue::{Queue, Waiters};
-use crate::section::Patience;
-use crate::steps::counted;
-use crate::user_code::UserValue;
+use crate::kernel::clock::ManualClock;
+use crate::kernel::collections::wait_queue::{Queue, Waiters};
+use crate::kernel::section::Patience;
+use crate::kernel::steps::counted;
+use crate::kernel::user_code::UserValue;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 

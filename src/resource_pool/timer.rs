@@ -5,9 +5,9 @@
 //! [`Timer`] says so.
 
 use super::drives::Drives;
+use crate::kernel::sync::Mutex;
+use crate::kernel::user_code::{UserValue, contain, drop_contained};
 use crate::periodic_executor::BoxFuture;
-use crate::sync::Mutex;
-use crate::user_code::{UserValue, contain, drop_contained};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -2,7 +2,7 @@
 
 use super::factory::Form;
 use super::pool::Pool;
-use crate::user_code::contain;
+use crate::kernel::user_code::contain;
 use metrics::{counter, gauge, histogram};
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use super::factory::{Form, ResourceFactory};
 use super::guard::Borrowed;
 use super::keys::TheKey;
 use super::pool::ResourcePool;
-use crate::section::{Patience, now};
+use crate::kernel::section::{Patience, now};
 use std::future::Future;
 use std::panic::Location;
 use std::time::Duration;

@@ -7,9 +7,9 @@ use super::factory::Form;
 use super::inner::Inner;
 use super::slot::{SlotKey, SlotState};
 use super::state::{Outcome, State, Step, WaitForTurn};
-use crate::collections::seat::Seat;
-use crate::collections::wait_queue::{Queue, Wake};
-use crate::section::{Patience, Wait};
+use crate::kernel::collections::seat::Seat;
+use crate::kernel::collections::wait_queue::{Queue, Wake};
+use crate::kernel::section::{Patience, Wait};
 
 impl<F: Form> Wait<Inner<F>> for WaitForTurn {
     type Outcome = Step<F>;

@@ -134,7 +134,7 @@ impl Recorder {
                 }
                 let group = GROUPS.iter().position(|group| file.starts_with(group));
                 let group = group.expect("a group's directory");
-                let client = seen.book().clients[&crate::sync::me()];
+                let client = seen.book().clients[&crate::kernel::sync::me()];
                 let time = seen.during(LOOKS + client, Op::Looks { client, group }, || {
                     let time = watched[group].load(Ordering::SeqCst);
                     (Ret::Time(Some(time)), time)
@@ -147,7 +147,7 @@ impl Recorder {
 
     /// Returns a client on this thread.
     pub(super) fn client(&self, client: usize) -> Client {
-        self.history.book().clients.insert(crate::sync::me(), client);
+        self.history.book().clients.insert(crate::kernel::sync::me(), client);
         Client { recorder: self.clone(), client }
     }
 

@@ -4,7 +4,7 @@ use super::record::{Facts, open};
 use super::script::Call;
 use crate::application_pool::error::ConnectError;
 use crate::application_pool::spawner::{Identifier, Process, ShutDown};
-use crate::user_code::SCRIPTED;
+use crate::kernel::user_code::SCRIPTED;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -2,8 +2,8 @@
 
 use super::script::{Call, Spawn};
 use crate::application_pool::spawner::{Identifier, ShutDown};
-use crate::clock::{Clock, ClockListener};
-use crate::sync::{Condvar, Mutex};
+use crate::kernel::clock::{Clock, ClockListener};
+use crate::kernel::sync::{Condvar, Mutex};
 use foldhash::HashMap;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;

@@ -1,6 +1,6 @@
 //! The names of owners, and the caller of a request: how it waits, how long, and where in the source it stands.
 
-use crate::collections::arena::Key;
+use crate::kernel::collections::arena::Key;
 use std::fmt;
 use std::panic::Location;
 use std::time::Duration;

@@ -6,8 +6,8 @@
 use super::caller::OwnerId;
 use super::modes::{Mode, Owner, Purpose};
 use super::state::State;
-use crate::clock::Time;
 use crate::execution::named::named;
+use crate::kernel::clock::Time;
 use std::backtrace::Backtrace;
 use std::fmt::{self, Formatter};
 use std::panic::Location;

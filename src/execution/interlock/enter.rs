@@ -6,7 +6,7 @@ use super::inner::Inner;
 use super::modes::Step;
 use super::running::Running;
 use crate::execution::ambient::{self, Kind};
-use crate::section::Guarded;
+use crate::kernel::section::Guarded;
 use std::marker::PhantomData;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 
 use super::modes::{Mode, Owner, Purpose, Queue};
 use super::state::State;
-use crate::section::{Invariant, invariants};
+use crate::kernel::section::{Invariant, invariants};
 
 pub(super) const ALL: &[Invariant<State>] = invariants! {
     "INV-ILK-ONE-HOLDER" "exactly the holder is in the mode of one that holds" one_holder;

@@ -6,8 +6,8 @@ use super::modes::Purpose::{Load, Unload};
 use super::modes::{Mode, Waiter};
 use super::state::{Holder, State};
 use super::{Caller, Interlock};
-use crate::clock::Time;
-use crate::section::{broken, check_breaks, now};
+use crate::kernel::clock::Time;
+use crate::kernel::section::{broken, check_breaks, now};
 use std::task::{Context, Waker};
 
 /// Breaks a state with an owner that runs, one that permits, and one that waits to unload.

@@ -5,7 +5,7 @@ use super::inner::Inner;
 use super::running::Running;
 use super::sections::{Loading, Unloading};
 use super::transitions::BRANCH;
-use crate::user_code::UserValue;
+use crate::kernel::user_code::UserValue;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;

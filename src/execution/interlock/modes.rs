@@ -4,9 +4,9 @@
 //! the same owner: they share its share.
 
 use super::caller::{OwnerId, Owners};
-use crate::clock::Time;
-use crate::collections::list::{Links, List, linked};
-use crate::collections::wait_queue::Wake;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::list::{Links, List, linked};
+use crate::kernel::collections::wait_queue::Wake;
 use std::backtrace::Backtrace;
 use std::panic::Location;
 use std::sync::Arc;

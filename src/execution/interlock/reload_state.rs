@@ -40,6 +40,6 @@ impl ReloadState {
             std::mem::replace(&mut *noted, failure)
         };
         self.has_failed.store(has_failed, SeqCst);
-        crate::user_code::drop_contained(former);
+        crate::kernel::user_code::drop_contained(former);
     }
 }

@@ -23,7 +23,7 @@
 use super::modes::Mode;
 use super::modes::Purpose::{self, Load, Unload};
 use super::state::State;
-use crate::effects::{Effects, OnWaiter};
+use crate::kernel::effects::{Effects, OnWaiter};
 
 impl State {
     #[inline]

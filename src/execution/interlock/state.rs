@@ -12,14 +12,14 @@
 
 use super::caller::{Caller, OwnerId, OwnerKey, Owners};
 use super::modes::{Mode, Owner, Purpose, Queue, Waiter};
-use crate::alarm::Alarm;
-use crate::clock::Time;
-use crate::collections::arena::Arena;
-use crate::collections::list::Links;
-use crate::collections::wait_queue::Wake;
-use crate::effects::{Effects, OnWaiter};
 use crate::execution::ambient;
-use crate::sync::Condvar;
+use crate::kernel::alarm::Alarm;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::arena::Arena;
+use crate::kernel::collections::list::Links;
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::effects::{Effects, OnWaiter};
+use crate::kernel::sync::Condvar;
 use std::collections::BTreeSet;
 use std::panic::Location;
 use std::sync::Arc;

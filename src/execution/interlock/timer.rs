@@ -5,10 +5,10 @@
 
 use super::caller::OwnerId;
 use super::inner::Inner;
-use crate::collections::wait_queue::Wake;
-use crate::effects::OnWaiter;
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::effects::OnWaiter;
+use crate::kernel::section::Guarded;
 use crate::periodic_executor::{OpenError, PeriodicExecutor, Verdict};
-use crate::section::Guarded;
 use std::sync::Arc;
 use std::time::Duration;
 

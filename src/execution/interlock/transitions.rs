@@ -7,8 +7,8 @@ use super::caller::{Caller, OwnerId};
 use super::modes::Purpose::{self, Load, Unload};
 use super::modes::{Mode, Refused, Step};
 use super::state::{Holder, State};
-use crate::clock::Time;
-use crate::effects::{Effects, OnWaiter};
+use crate::kernel::clock::Time;
+use crate::kernel::effects::{Effects, OnWaiter};
 use std::thread::ThreadId;
 
 pub(super) const BRANCH: Refused =

@@ -3,7 +3,7 @@
 
 use crate::common::{Pool, Rig, SECOND, Session, app, soon};
 use crate::user_code::assert_usable;
-use cabrank::in_memory::Call;
+use cabrank::in_memory::{Call, Spawn};
 use std::cell::RefCell;
 
 thread_local! {
@@ -58,8 +58,8 @@ fn the_end_of_a_thread_makes_room_for_a_waiter() {
     assert_usable(&rig);
 }
 
-/// The spawn in whose favour the process is evicted has not begun. The close must not wait for it,
-/// although the thread's record of its pending work is already dropped.
+/// The spawn in whose favour the process is evicted has begun, and hangs. The close must not wait for it, although the
+/// thread's first stack of its work is already dropped.
 #[test]
 fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
     let rig = Rig::new(|b| b.max(1));
@@ -71,8 +71,10 @@ fn a_process_may_close_the_pool_when_it_is_shut_down_by_the_end_of_a_thread() {
             pool.close();
         }
     });
+    rig.spawner.always("/srv/y", Spawn::ready().held());
     let result = result_of_a_waiter(&rig);
     assert!(matches!(result, Err(cabrank::application_pool::GetError::Closed)), "{result:?}");
+    rig.spawner.release();
     let pool = rig.pool.clone();
     assert!(soon(move || pool.wait_closed(SECOND)));
 }

@@ -13,6 +13,7 @@
 
 mod package;
 mod packages;
+mod rooms;
 mod source;
 mod table;
 #[cfg(test)]
@@ -26,7 +27,7 @@ use packages::Package;
 const HELP: &str = "cargo xtask graph [PACKAGE…] [OPTION]
 
   --cycles   only the cycles, each with the edges that make it
-  --check    compares the table in ARCHITECTURE.md with the cycles
+  --check    compares the table in ARCHITECTURE.md with the cycles, and holds the rules between rooms
   --write    writes the cycles into that table, and keeps the reasons";
 
 /// Prints the graphs of the tree in the current directory: of all packages, or of those named.
@@ -52,7 +53,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         .map(|package| package.graph().map(|graph| (package, graph)))
         .collect::<Result<_, _>>()?;
     match option {
-        "--check" if names.is_empty() => return table::check(&rows(&graphs)),
+        "--check" if names.is_empty() => {
+            rooms::check(&graphs)?;
+            return table::check(&rows(&graphs));
+        }
         "--write" if names.is_empty() => return table::write(&rows(&graphs)),
         "--check" | "--write" => return Err("the table has all packages".to_owned()),
         _ => {}

@@ -49,19 +49,19 @@ impl<T> Stack<T> {
 /// destroyed the late stack, too.
 macro_rules! thread_stack {
     ($(#[$doc:meta])* $with:ident, $entry:ty) => {
-        crate::sync::thread::thread_local! {
+        crate::kernel::sync::thread::thread_local! {
             // loom's macro takes no `const` block.
             #[allow(clippy::missing_const_for_thread_local)]
-            static STACK: std::cell::RefCell<crate::thread_stack::Stack<$entry>> =
-                std::cell::RefCell::new(crate::thread_stack::Stack::new());
+            static STACK: std::cell::RefCell<crate::kernel::thread_stack::Stack<$entry>> =
+                std::cell::RefCell::new(crate::kernel::thread_stack::Stack::new());
             #[allow(clippy::missing_const_for_thread_local)]
-            static LATE: std::mem::ManuallyDrop<std::cell::RefCell<crate::thread_stack::Stack<$entry>>> =
-                std::mem::ManuallyDrop::new(std::cell::RefCell::new(crate::thread_stack::Stack::late()));
+            static LATE: std::mem::ManuallyDrop<std::cell::RefCell<crate::kernel::thread_stack::Stack<$entry>>> =
+                std::mem::ManuallyDrop::new(std::cell::RefCell::new(crate::kernel::thread_stack::Stack::late()));
         }
 
         $(#[$doc])*
         #[inline]
-        fn $with<R>(mut f: impl FnMut(&mut crate::thread_stack::Stack<$entry>) -> R) -> Option<R> {
+        fn $with<R>(mut f: impl FnMut(&mut crate::kernel::thread_stack::Stack<$entry>) -> R) -> Option<R> {
             let found = STACK.try_with(|stack| f(&mut stack.borrow_mut()));
             found.or_else(|_| LATE.try_with(|stack| f(&mut stack.borrow_mut()))).ok()
         }

@@ -22,10 +22,10 @@
 //! grant after it wakes the waiter, because by step 3 the waiter already sleeps or has stored its waker. The
 //! models in `models/section/` check these four steps in every interleaving.
 
-use crate::clock::{Clock, Deadline};
-use crate::collections::wait_queue::Wake;
-use crate::sync::{Condvar, Mutex, MutexGuard, has_failed, unlock_fairly};
-use crate::user_code::drop_contained;
+use crate::kernel::clock::{Clock, Deadline};
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::sync::{Condvar, Mutex, MutexGuard, has_failed, unlock_fairly};
+use crate::kernel::user_code::drop_contained;
 use std::future::Future;
 use std::mem;
 use std::pin::{Pin, pin};
@@ -187,7 +187,7 @@ pub(crate) fn check_breaks<T, B>(
 #[cfg(any(test, debug_assertions))]
 macro_rules! invariants {
     ($($name:literal $says:literal $holds:ident;)*) => {
-        &[$($crate::section::Invariant { name: $name, says: $says, holds: $holds },)*]
+        &[$($crate::kernel::section::Invariant { name: $name, says: $says, holds: $holds },)*]
     };
 }
 #[cfg(any(test, debug_assertions))]

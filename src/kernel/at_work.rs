@@ -4,7 +4,7 @@
 //! resource pool while it reports a failed start to its listener; for an executor while it calls its target. Such user
 //! code may call the owner, and the owner must not wait for its own thread, nor call the listener within itself.
 
-use crate::thread_stack::thread_stack;
+use crate::kernel::thread_stack::thread_stack;
 use std::marker::PhantomData;
 
 thread_stack!(

@@ -5,8 +5,8 @@
 //! elements. Elements of equal rank keep the order in which they were pushed. Ranks above [`MAX_RANK`] count
 //! as equal.
 
-use crate::collections::arena::{Arena, Key};
-use crate::collections::list::{Linked, List, Of};
+use crate::kernel::collections::arena::{Arena, Key};
+use crate::kernel::collections::list::{Linked, List, Of};
 
 /// The highest rank that the bitmap can mark: 64³ − 1.
 pub(crate) const MAX_RANK: usize = 262_143;

@@ -6,7 +6,7 @@
 //!
 //! Tests and models use a [`ManualClock`] and need no sleep to let time pass.
 
-use crate::sync::{Condvar, MutexGuard};
+use crate::kernel::sync::{Condvar, MutexGuard};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -388,7 +388,7 @@ mod tests {
     fn a_timed_wait_sleeps_and_ends_in_time() {
         let (clock, begun) = (Clock::monotonic(), Instant::now());
         let timeout = Duration::from_millis(20);
-        let (mutex, condvar) = (crate::sync::Mutex::new(()), Condvar::new());
+        let (mutex, condvar) = (crate::kernel::sync::Mutex::new(()), Condvar::new());
         let (mut guard, deadline) = (mutex.lock(), clock.deadline(timeout));
         let mut woken = 0;
         while !clock.has_passed(deadline) {

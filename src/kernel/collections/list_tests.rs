@@ -2,9 +2,9 @@
 //!
 //! `benches/lists/` compares `List` with `intrusive_collections::LinkedList`, which needs unsafe code.
 
-use crate::collections::arena::{Arena, Key};
-use crate::collections::list::{Links, List, linked};
-use crate::collections::rank_list::RankList;
+use crate::kernel::collections::arena::{Arena, Key};
+use crate::kernel::collections::list::{Links, List, linked};
+use crate::kernel::collections::rank_list::RankList;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -116,7 +116,7 @@ proptest! {
         let mut ranked = RankList::<Tested>::default();
         let mut oracle: Vec<(usize, Key<Elements>)> = Vec::new();
         for (op, rank, index) in ops {
-            let clamped = rank.min(crate::collections::rank_list::MAX_RANK);
+            let clamped = rank.min(crate::kernel::collections::rank_list::MAX_RANK);
             if op < 2 {
                 let key = arena.insert(Element::default());
                 if op == 0 {

@@ -10,8 +10,8 @@ use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{Content, Meta, SlotKey, SlotState};
 use super::state::State;
-use crate::section::Guarded;
-use crate::sync::has_failed;
+use crate::kernel::section::Guarded;
+use crate::kernel::sync::has_failed;
 
 impl<F: Form> State<F> {
     /// Begins a run, and returns how many tests it makes.

@@ -10,11 +10,11 @@
 //!
 //! The owner runs each [`Wake`] after it has released the lock: a task's waker is user code.
 
-use crate::clock::Time;
-use crate::collections::arena::{Arena, Key};
-use crate::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
-use crate::collections::list::{Links, List, linked};
-use crate::sync::Condvar;
+use crate::kernel::clock::Time;
+use crate::kernel::collections::arena::{Arena, Key};
+use crate::kernel::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
+use crate::kernel::collections::list::{Links, List, linked};
+use crate::kernel::sync::Condvar;
 use std::sync::Arc;
 use std::task::Waker;
 

@@ -5,8 +5,8 @@ use loom as rt;
 #[cfg(not(feature = "loom"))]
 use shuttle as rt;
 
-use super::orderings::FLAG;
 use super::trace::about_to;
+use crate::kernel::sync::orderings::FLAG;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::AcqRel;
 
@@ -191,11 +191,11 @@ pub(crate) mod held {
         static WITHOUT: std::cell::RefCell<Vec<usize>> = const { std::cell::RefCell::new(Vec::new()) };
     }
     pub(super) fn enter() {
-        let me = super::me();
+        let me = super::super::me::me();
         WITHOUT.with_borrow_mut(|without| without.push(me));
     }
     pub(super) fn leave() {
-        let me = super::me();
+        let me = super::super::me::me();
         WITHOUT.with_borrow_mut(|without| {
             let at = without
                 .iter()
@@ -208,12 +208,12 @@ pub(crate) mod held {
         if std::thread::panicking() {
             return;
         }
-        let me = super::me();
+        let me = super::super::me::me();
         let forbidden = WITHOUT.with_borrow(|without| without.contains(&me));
         assert!(!forbidden, "{what} in a lock-free section");
     }
     fn of_mine<R>(f: impl FnOnce(&mut usize) -> R) -> R {
-        let me = super::me();
+        let me = super::super::me::me();
         HELD.with_borrow_mut(|held| {
             if held.len() <= me {
                 held.resize(me + 1, 0);
@@ -245,31 +245,4 @@ pub(crate) fn lock_free<R>(section: impl FnOnce() -> R) -> R {
     let result = section();
     held::leave();
     result
-}
-
-/// Which of the model's threads runs.
-pub(crate) fn me() -> usize {
-    #[cfg(feature = "loom")]
-    {
-        // loom shows the number only when it prints it. Each step asks, so a text of its own would be costly.
-        struct Number(usize);
-        impl std::fmt::Write for Number {
-            fn write_str(&mut self, text: &str) -> std::fmt::Result {
-                for digit in text.bytes().filter(u8::is_ascii_digit) {
-                    self.0 = self.0 * 10 + usize::from(digit - b'0');
-                }
-                Ok(())
-            }
-        }
-        let mut number = Number(0);
-        let _ = std::fmt::Write::write_fmt(
-            &mut number,
-            format_args!("{:?}", rt::thread::current().id()),
-        );
-        number.0
-    }
-    #[cfg(not(feature = "loom"))]
-    {
-        rt::current::me().into()
-    }
 }

@@ -1,9 +1,9 @@
 //! One vocabulary, three schedulers: the operating system's, loom's (every interleaving) and
 //! shuttle's (many random ones).
 //!
-//! Only this file and those below it name `parking_lot`, `loom` or `shuttle`. The models replace the scheduler
-//! in the library's own test harness only (`cfg(test)` and the feature). A crate that depends on this one
-//! always gets the native facade, whatever features are on. If both features are on, loom wins.
+//! Only this file and those below it name `parking_lot`. The models' tool (`models/tool/`) replaces the scheduler, in the
+//! library's own test harness only (`cfg(test)` and the feature). A crate that depends on this one always gets the
+//! native facade, whatever features are on. If both features are on, loom wins.
 //!
 //! Both facades take their memory orderings from `orderings.rs`. The modelled one differs in this, for reasons in
 //! `models/README.md`:
@@ -11,9 +11,9 @@
 //!   uses `std::sync::Arc` everywhere.
 //! - A read of an atomic is a read-modify-write, because a load can end loom's search early.
 //! - A timed wait never times out: a model advances a manual clock instead.
-//! - Each operation is logged, so that a failing execution can be read (`trace.rs`).
+//! - Each operation is logged, so that a failing execution can be read.
 
-mod orderings;
+pub(crate) mod orderings;
 
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
 mod native;
@@ -26,18 +26,4 @@ pub(crate) mod thread;
 pub(crate) use {native::*, native_signals::*};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-mod modelled;
-#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-mod modelled_signals;
-#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-mod published;
-#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-#[path = "sync/modelled_threads.rs"]
-pub(crate) mod thread;
-#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-pub(crate) use {modelled::*, modelled_signals::*};
-
-#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-pub(crate) mod explore;
-#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
-pub(crate) mod trace;
+pub(crate) use crate::models::tool::{me::me, modelled::*, modelled_signals::*, threads as thread};

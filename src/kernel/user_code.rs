@@ -34,7 +34,7 @@ pub(crate) fn catch<R>(user_code: impl FnOnce() -> R) -> std::thread::Result<R> 
     // "No user code under a lock" holds in every model, also where the user code does not re-enter the pool.
     #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
     assert!(
-        crate::sync::has_failed() || crate::sync::held::by_me() == 0,
+        crate::kernel::sync::has_failed() || crate::kernel::sync::held::by_me() == 0,
         "user code is called under a lock"
     );
     let result = catch_unwind(AssertUnwindSafe(user_code));
@@ -107,7 +107,7 @@ impl<T: Send + 'static> Drop for SlowDrop<T> {
         let at_once = cfg!(all(test, any(feature = "loom", feature = "shuttle")));
         if std::mem::needs_drop::<T>() && !at_once {
             // A thread that cannot be started drops its closure, and with it the value, here.
-            let _ = crate::sync::thread::start("cabrank drop", None, move || drop(value));
+            let _ = crate::kernel::sync::thread::start("cabrank drop", None, move || drop(value));
         }
     }
 }

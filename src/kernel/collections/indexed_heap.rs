@@ -4,8 +4,8 @@
 //! stores its index in the heap; a list would need a search. The element of the lowest rank is found in O(1).
 //! The heap keeps its memory until `shrink`, so it does not allocate after warm-up.
 
-use crate::collections::arena::{Arena, Key};
-use crate::collections::list::Of;
+use crate::kernel::collections::arena::{Arena, Key};
+use crate::kernel::collections::list::Of;
 
 /// The index of an element in one heap, if it is in the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl<R: Copy + Ord, L: Of> IndexedHeap<R, L> {
     }
     fn swap<T: InHeap<L>>(&mut self, arena: &mut Arena<T, L::Arena>, at: usize, other: usize) {
         #[cfg(test)]
-        crate::steps::step();
+        crate::kernel::steps::step();
         self.heap.swap(at, other);
         self.note_index(arena, at);
     }
@@ -134,11 +134,11 @@ macro_rules! in_heap {
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) enum $name {}
-        impl crate::collections::list::Of for $name {
+        impl crate::kernel::collections::list::Of for $name {
             type Arena = $arena;
         }
-        impl $(<$p: $bound>)? crate::collections::indexed_heap::InHeap<$name> for $element $(<$p>)? {
-            fn index(&mut self) -> &mut crate::collections::indexed_heap::HeapIndex {
+        impl $(<$p: $bound>)? crate::kernel::collections::indexed_heap::InHeap<$name> for $element $(<$p>)? {
+            fn index(&mut self) -> &mut crate::kernel::collections::indexed_heap::HeapIndex {
                 &mut self.$($field).+
             }
         }

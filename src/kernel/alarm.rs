@@ -4,7 +4,7 @@
 //! makes something due earlier finds that by the note, and wakes the executor after the section. It does so even if the
 //! executor does not sleep yet. So the executor misses no due time, and sections that change nothing wake nobody.
 
-use crate::clock::Time;
+use crate::kernel::clock::Time;
 use std::time::Duration;
 
 /// Until when an executor sleeps. It is under its owner's lock.

@@ -9,9 +9,9 @@ use loom as rt;
 #[cfg(not(feature = "loom"))]
 use shuttle as rt;
 
-use super::orderings::{FLAGS_READ, FLAGS_UPDATE};
 use super::published::{Published, Write};
 use super::trace::about_to;
+use crate::kernel::sync::orderings::{FLAGS_READ, FLAGS_UPDATE};
 use rt::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32};

@@ -1,7 +1,7 @@
 //! The threads of a model, with the vocabulary of `native_threads.rs`.
 
-use super::Flag;
-use super::modelled::me;
+use super::me::me;
+use super::modelled::Flag;
 use super::trace::about_to;
 use std::cell::RefCell;
 use std::io;
@@ -21,7 +21,7 @@ struct Shared {
     /// arrival here.
     handle: Mutex<Option<JoinHandle<()>>>,
     /// Held by the first join while the others wait.
-    joining: super::Mutex<()>,
+    joining: super::modelled::Mutex<()>,
 }
 
 impl Thread {
@@ -66,7 +66,7 @@ pub(crate) fn start_joinable(
     f: impl FnOnce(Thread) + Send + 'static,
 ) -> io::Result<()> {
     let (id, handle) = (OnceLock::new(), Mutex::default());
-    let joining = super::Mutex::new(());
+    let joining = super::modelled::Mutex::new(());
     let thread = Thread(Arc::new(Shared { id, handle, joining }));
     let (theirs, ended) = (thread.clone(), ENDED.with_borrow(Clone::clone));
     let handle = spawn_or_call(name, stack_size, move || {

@@ -11,7 +11,7 @@
 //! list takes 7, which is below a twentieth of a get and its close. So the library keeps to safe code. A differential
 //! test (`benches/lists/`) compares both lists.
 
-use crate::collections::arena::{Arena, Key};
+use crate::kernel::collections::arena::{Arena, Key};
 
 /// An element's place in one list.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl<L: Of> List<L> {
         key: Key<L::Arena>,
     ) -> Option<Key<L::Arena>> {
         #[cfg(test)]
-        crate::steps::step();
+        crate::kernel::steps::step();
         arena[key].links().next
     }
     /// Returns the element before `key`.
@@ -157,7 +157,7 @@ impl<L: Of> List<L> {
         key: Key<L::Arena>,
     ) -> Option<Key<L::Arena>> {
         #[cfg(test)]
-        crate::steps::step();
+        crate::kernel::steps::step();
         arena[key].links().prev
     }
     pub(crate) fn iter<'a, T: Linked<L>>(
@@ -208,14 +208,14 @@ macro_rules! linked {
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) enum $name {}
-        impl crate::collections::list::Of for $name {
+        impl crate::kernel::collections::list::Of for $name {
             type Arena = $arena;
         }
-        impl $(<$p: $bound>)? crate::collections::list::Linked<$name> for $element $(<$p>)? {
-            fn links(&self) -> &crate::collections::list::Links<$arena> {
+        impl $(<$p: $bound>)? crate::kernel::collections::list::Linked<$name> for $element $(<$p>)? {
+            fn links(&self) -> &crate::kernel::collections::list::Links<$arena> {
                 &self.$($field).+
             }
-            fn links_mut(&mut self) -> &mut crate::collections::list::Links<$arena> {
+            fn links_mut(&mut self) -> &mut crate::kernel::collections::list::Links<$arena> {
                 &mut self.$($field).+
             }
         }

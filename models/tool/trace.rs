@@ -22,7 +22,7 @@ const KEPT: usize = 100_000;
 /// Logs that this thread is about to do `what`. The returned token logs that the step was done.
 #[track_caller]
 pub(crate) fn about_to(what: &'static str) -> Step {
-    let event = Event { thread: super::me(), what, at: Location::caller(), done: false };
+    let event = Event { thread: super::me::me(), what, at: Location::caller(), done: false };
     LOG.with_borrow_mut(|log| {
         if log.len() >= KEPT {
             return Step(usize::MAX);

@@ -2,7 +2,8 @@
 //!
 //! Neither loom nor shuttle reports that its search was cut short, or missed an interleaving. Here such a search
 //! fails, because the model does not reach all expected outcomes. Under loom, whose searches are the same in each
-//! run, it also fails because the number of executions is not the one in `models/executions.rs`.
+//! run, it also fails because the number of executions is not the one that stands beside the model's name. After a
+//! change that moves some, `CABRANK_EXECUTIONS=any cargo xtask loom` prints the new ones.
 
 use super::trace;
 use std::collections::BTreeMap;
@@ -24,61 +25,64 @@ impl Outcomes {
     }
 }
 
+/// The name of a model and of its test, and the number of executions that loom explores.
+#[derive(Clone, Copy)]
+pub(crate) struct Model(pub(crate) &'static str, pub(crate) u64);
+
 /// Explores `model` and asserts that it reaches exactly the outcomes `expected`.
 pub(crate) fn explore(
-    name: &str,
+    model: Model,
     expected: &[&str],
-    model: impl Fn(&Outcomes) + Send + Sync + 'static,
+    run: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
-    explore_by(name, HOW, search, expected, Arc::new(model));
+    explore_by(model, HOW, search, expected, Arc::new(run));
 }
 
 /// Explores a model that is small enough for shuttle to run every schedule.
 ///
 /// shuttle reduces no schedules, so its outcomes are a second opinion on loom's reductions.
 pub(crate) fn explore_small(
-    name: &str,
+    model: Model,
     expected: &[&str],
-    model: impl Fn(&Outcomes) + Send + Sync + 'static,
+    run: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
-    assert!(crate::models::small::SMALL.contains(&name), "{name} is missing in models/small.rs");
-    let model = Arc::new(model);
-    explore_by(name, HOW, search, expected, model.clone());
+    let run = Arc::new(run);
+    explore_by(model, HOW, search, expected, run.clone());
     #[cfg(not(feature = "loom"))]
     if std::env::var_os("CABRANK_REPLAY").is_none() {
-        explore_by(name, "every schedule", search_all, expected, model);
+        explore_by(model, "every schedule", search_all, expected, run);
     }
 }
 
 /// Explores a model with long executions: runs a tenth of the usual number of schedules. Shuttle only.
 #[cfg(not(feature = "loom"))]
 pub(crate) fn explore_large(
-    name: &str,
+    name: &'static str,
     expected: &[&str],
-    model: impl Fn(&Outcomes) + Send + Sync + 'static,
+    run: impl Fn(&Outcomes) + Send + Sync + 'static,
 ) {
     explore_by(
-        name,
+        Model(name, 0),
         HOW,
         |name, run| search_some(name, run, schedules() / 10),
         expected,
-        Arc::new(model),
+        Arc::new(run),
     );
 }
 
 type Run = Box<dyn Fn() + Send + Sync>;
 
 fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
-    name: &str,
+    model: Model,
     how: &str,
     search: impl FnOnce(&str, Run),
     expected: &[&str],
-    model: Arc<M>,
+    body: Arc<M>,
 ) {
+    let Model(name, pinned) = model;
     assert_is_named_after_its_test(name);
-    #[cfg(feature = "loom")]
-    if let Some(count) = left_out(name) {
-        say(&format!("model {name}: left out, {count} executions: cargo xtask loom {name}"));
+    if is_left_out(pinned) {
+        say(&format!("model {name}: left out, {pinned} executions: cargo xtask loom {name}"));
         return;
     }
     let outcomes = Outcomes::default();
@@ -88,10 +92,10 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
         let (outcomes, executions) = (outcomes.clone(), executions.clone());
         Box::new(move || {
             trace::clear();
-            super::held::clear();
-            super::thread::clear();
+            super::modelled::held::clear();
+            super::threads::clear();
             executions.fetch_add(1, Ordering::Relaxed);
-            model(&outcomes);
+            body(&outcomes);
         })
     };
     let result = catch_unwind(AssertUnwindSafe(|| search(name, run)));
@@ -117,7 +121,7 @@ fn explore_by<M: Fn(&Outcomes) + Send + Sync + 'static>(
     // If a model has one outcome, a search that was cut short reaches it, too. So the executions are counted.
     assert!(count > 1, "{name}: the search has stopped after its first execution");
     #[cfg(feature = "loom")]
-    assert_pinned(name, count);
+    assert_pinned(model, count);
     let reached: Vec<&str> = seen.keys().map(String::as_str).collect();
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
@@ -149,9 +153,13 @@ fn test_of(name: &str) -> Option<String> {
 #[cfg(not(feature = "loom"))]
 #[test]
 fn the_test_that_replays_a_model_is_found_by_its_name() {
-    for (name, _) in crate::models::executions::PINNED {
-        let test = test_of(name).unwrap_or_else(|| panic!("no test explores {name}"));
-        assert!(test.ends_with(name), "{test}");
+    let harness = std::env::current_exe().expect("this program");
+    let listed = std::process::Command::new(harness).arg("--list").output().expect("a list");
+    let listed = String::from_utf8(listed.stdout).expect("a list in UTF-8");
+    let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    for test in tests.filter(|test| test.starts_with("models::")) {
+        let name = test.rsplit("::").next().expect("a name");
+        assert_eq!(test_of(name).as_deref(), Some(test), "two models have one name");
     }
     assert_eq!(test_of("crowd").as_deref(), Some("models::application_pool::crowd::crowd"));
     assert_eq!(test_of("no_such_model"), None);
@@ -162,26 +170,21 @@ fn the_test_that_replays_a_model_is_found_by_its_name() {
 /// A new bound, reduction or step changes the number, even where all outcomes are reached. So does a change of
 /// the code that the model runs: then understand the new number, and pin it.
 #[cfg(feature = "loom")]
-fn assert_pinned(name: &str, count: u64) {
+fn assert_pinned(Model(name, pinned): Model, count: u64) {
     // A planted fault may change the number. The model must fail by its own assertions instead.
     if std::env::var_os("CABRANK_EXECUTIONS").is_some_and(|value| value == "any") {
         return;
     }
-    let pinned = crate::models::executions::PINNED.iter().find(|(pinned, _)| *pinned == name);
-    assert_eq!(pinned, Some(&(name, count)), "executions pinned in models/executions.rs, and seen");
+    assert_eq!(pinned, count, "{name}: executions pinned beside its name, and seen");
 }
 
 /// The largest model, in executions, that `cargo test --features loom` explores. Larger ones run with
 /// `CABRANK_DEEP=1`, which `cargo xtask loom` sets together with an optimised build.
-#[cfg(feature = "loom")]
 const USUAL: u64 = 25_000;
 
-/// Returns the number of executions of a model that is too large for this run.
-#[cfg(feature = "loom")]
-fn left_out(name: &str) -> Option<u64> {
-    let pinned = crate::models::executions::PINNED.iter().find(|(pinned, _)| *pinned == name);
-    let is_deep = std::env::var_os("CABRANK_DEEP").is_some();
-    pinned.map(|(_, count)| *count).filter(|count| !is_deep && *count > USUAL)
+/// Returns whether a model is too large for this run.
+fn is_left_out(pinned: u64) -> bool {
+    cfg!(feature = "loom") && pinned > USUAL && std::env::var_os("CABRANK_DEEP").is_none()
 }
 
 /// Prints past the test harness, which captures the output of a test that passes.

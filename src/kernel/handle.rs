@@ -1,6 +1,6 @@
 //! Handles to something that is closed when the last of them is dropped.
 
-use crate::sync::has_failed;
+use crate::kernel::sync::has_failed;
 use std::sync::{Arc, Weak};
 
 /// The target of a [`Handle`].

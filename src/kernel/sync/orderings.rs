@@ -20,17 +20,17 @@ use std::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed};
 ///
 /// A change happens before each later one. So the target's call sees what a thread wrote before it woke the executor,
 /// and a run sees what the run before it wrote.
-pub(super) const FLAGS_UPDATE: Ordering = AcqRel;
+pub(crate) const FLAGS_UPDATE: Ordering = AcqRel;
 
 /// A read of a [`Flags`](super::Flags) word. Each change that it sees happens before it.
-pub(super) const FLAGS_READ: Ordering = Acquire;
+pub(crate) const FLAGS_READ: Ordering = Acquire;
 
 /// The read of a [`Flags`](super::Flags) word before a compare-exchange, which fails if the value was stale.
 #[cfg(not(all(test, any(feature = "loom", feature = "shuttle"))))]
-pub(super) const GUESS: Ordering = Relaxed;
+pub(crate) const GUESS: Ordering = Relaxed;
 
 /// Both ends of a [`Flag`](super::Flag).
 ///
 /// A thread that sees the flag set reads no other memory of the thread that set it. A thread that does not see it
 /// takes the lock and looks again. So the weakest ordering is enough.
-pub(super) const FLAG: Ordering = Relaxed;
+pub(crate) const FLAG: Ordering = Relaxed;

@@ -3,7 +3,7 @@
 //! A caller that waits for an end, or beside other work, does not know before its first look under the lock whether it
 //! has to wait. So its wait begins without a place, and a wait that is dropped before its first look leaves none.
 
-use crate::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
+use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
 use std::task::Waker;
 
 /// A place that is taken at the first look.

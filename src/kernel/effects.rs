@@ -1,7 +1,7 @@
 //! The list of effects that a critical section leaves. They run without the lock.
 
-use crate::collections::wait_queue::Wake;
-use crate::user_code::{contain, drop_contained};
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::user_code::{contain, drop_contained};
 use std::mem::take;
 use std::task::Waker;
 

@@ -1,0 +1,24 @@
+//! What the systems are built from: the interlock, the executors and both pools use it, and it uses none of them.
+//!
+//! - [`section`]: critical sections, and waits by which no wake-up is lost.
+//! - [`effects`]: what a section leaves to be run without the lock.
+//! - [`collections`]: arenas with typed keys, and lists, heaps and queues over their entries.
+//! - [`alarm`]: until when an executor of timed work sleeps.
+//! - [`at_work`]: the mark of a thread at work, on a stack of the thread ([`thread_stack`]).
+//! - [`user_code`]: calls, values and panics of the user's.
+//! - [`handle`]: handles that close their owner when the last one is dropped.
+//! - [`clock`]: time, and the clock that a test advances.
+//! - [`sync`]: one vocabulary for the operating system's scheduler and for those of the models.
+
+pub(crate) mod alarm;
+pub(crate) mod at_work;
+pub(crate) mod clock;
+pub(crate) mod collections;
+pub(crate) mod effects;
+pub(crate) mod handle;
+pub(crate) mod section;
+#[cfg(test)]
+pub(crate) mod steps;
+pub(crate) mod sync;
+pub(crate) mod thread_stack;
+pub(crate) mod user_code;
