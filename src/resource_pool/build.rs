@@ -43,6 +43,7 @@ impl<F: Form, P> Builder<F, P> {
         limits.check_build()?;
         options.check()?;
         let timed = options.keep_times();
+        let options = Arc::new(options);
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
         let mut subs = Arena::new();
         if let Some(metadata) = metadata {

@@ -135,18 +135,17 @@ impl<F: Form, P> Builder<F, P> {
     /// Sets whether borrowers are served in the order of their arrival. Default: yes.
     ///
     /// If not, a newcomer may take what is free before the waiter that was woken for it. The pool then lends more per
-    /// second, and some waiters wait longer: see [`max_lost_races`](Self::max_lost_races). A task that was woken and is
-    /// not polled keeps the next one waiting: see the [limits](super#limits).
+    /// second, and some waiters wait longer: a waiter that was woken 1,024 times, and came too late each time, is served
+    /// before all newcomers. A task that was woken and is not polled keeps the next one waiting: see the
+    /// [limits](super#limits).
     pub fn fair(mut self, fair: bool) -> Self {
         self.options.fair = fair;
         self
     }
-    /// Limits how often a waiter is overtaken in a pool that is not [`fair`](Self::fair). Default: 1,024 times.
-    ///
-    /// A waiter that has been woken so often, and came too late each time, is served before all newcomers. A small
-    /// number shortens the longest waits, and costs throughput: each time, the pool waits until that waiter runs.
-    pub fn max_lost_races(mut self, races: u32) -> Self {
-        self.options.max_lost_races = Some(races);
+    /// Changes how many races a waiter may lose, for models.
+    #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
+    pub(crate) fn max_lost_races(mut self, races: u32) -> Self {
+        self.options.max_lost_races = races;
         self
     }
     /// Limits how long a resource is idle, also below `min_idle`. It is destroyed then. Default: no limit.

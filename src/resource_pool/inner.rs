@@ -25,7 +25,8 @@ pub(crate) type Listener<F> =
 pub(crate) struct Inner<F: Form> {
     pub(super) factory: Arc<UserValue<F>>,
     pub(super) state: Lock<State<F>>,
-    pub(super) options: Options,
+    /// The state has the same.
+    pub(super) options: Arc<Options>,
     pub(super) listener: Option<UserValue<Listener<F>>>,
     pub(super) observed: Observed,
     pub(super) hasher: foldhash::fast::RandomState,

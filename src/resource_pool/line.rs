@@ -27,13 +27,6 @@ use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::kernel::collections::wait_queue::{Arrival, Queue, WaiterKey};
 use crate::kernel::section::Patience;
 
-/// How many races a waiter may lose in an unfair pool, by default: a newcomer overtakes it, or it retries too late.
-///
-/// `benches/` has the reason in its column with a hold: eight threads, two resources, 2 µs a loan. With 8 races a loan
-/// takes 2.4 µs and the slowest waits 4 ms, with 256 races 1.5 µs and 5 ms, with 1,024 races 1.35 µs and 10 ms. Without
-/// a bound it takes 1.33 µs, and the slowest waits 23 ms.
-const RACES: u32 = 1024;
-
 impl<F: Form> State<F> {
     /// Returns whether a borrower waits, in a queue or beside its creation.
     #[inline]
@@ -123,8 +116,7 @@ impl<F: Form> State<F> {
     /// newcomers may not barge, or because it has lost its races.
     #[inline]
     pub(super) fn is_served_directly(&self, sub: &Sub<F>) -> bool {
-        let races = self.options.max_lost_races.unwrap_or(RACES);
-        self.options.fair || self.waiters.front_lost(&sub.queue) >= races
+        self.options.fair || self.waiters.front_lost(&sub.queue) >= self.options.max_lost_races
     }
 
     /// Puts the key into the line or out of it. Called after its counts or its oldest waiter have changed.

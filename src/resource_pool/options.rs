@@ -173,7 +173,8 @@ pub(crate) struct Options {
     pub(super) test_while_idle: bool,
     pub(super) lend_order: LendOrder,
     pub(super) fair: bool,
-    pub(super) max_lost_races: Option<u32>,
+    /// In a pool that is not fair: how many races a waiter may lose to newcomers.
+    pub(super) max_lost_races: u32,
     pub(super) max_idle_time: Option<Duration>,
     pub(super) soft_max_idle_time: Option<Duration>,
     pub(super) max_lifetime: Option<Duration>,
@@ -192,6 +193,13 @@ pub(crate) struct Options {
     pub(super) is_unmaintained: bool,
 }
 
+/// How many races a waiter may lose in a pool that is not fair: a newcomer overtakes it, or it retries too late.
+///
+/// `benches/` has the reason in its column with a hold: eight threads, two resources, 2 µs a loan. With 8 races a loan
+/// takes 2.4 µs and the slowest waits 4 ms, with 256 races 1.5 µs and 5 ms, with 1,024 races 1.35 µs and 10 ms. Without
+/// a bound it takes 1.33 µs, and the slowest waits 23 ms.
+const RACES: u32 = 1024;
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -203,7 +211,7 @@ impl Default for Options {
             test_while_idle: false,
             lend_order: LendOrder::default(),
             fair: true,
-            max_lost_races: None,
+            max_lost_races: RACES,
             max_idle_time: None,
             soft_max_idle_time: None,
             max_lifetime: None,
@@ -247,9 +255,6 @@ impl Options {
         if self.evictions_per_run == Some(0) {
             return Err(BuildError::Zero("evictions_per_run"));
         }
-        if self.max_lost_races == Some(0) {
-            return Err(BuildError::Zero("max_lost_races"));
-        }
         let needs = |option, needs, why| BuildError::Needs { option, needs, why };
         let not_with = |option, with, why| BuildError::NotWith { option, with, why };
         if self.when_exhausted == WhenExhausted::Fail {
@@ -257,13 +262,6 @@ impl Options {
             if let Some((option, _)) = waits.into_iter().find(|(_, set)| *set) {
                 return Err(not_with(option, "when_exhausted(Fail)", "no borrower waits"));
             }
-        }
-        if self.max_lost_races.is_some() && self.fair {
-            return Err(needs(
-                "max_lost_races",
-                "fair(false)",
-                "in a fair pool no waiter loses one",
-            ));
         }
         if self.test_while_idle && self.eviction_interval.is_none() {
             return Err(needs("test_while_idle", "eviction_interval", "it sets how often"));

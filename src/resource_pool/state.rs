@@ -20,6 +20,7 @@ use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Waiters};
 use crate::kernel::section::Patience;
 use std::collections::HashMap;
 use std::panic::Location;
+use std::sync::Arc;
 
 /// The number of different lifetimes that the jitter yields.
 pub(crate) const CLASSES: usize = 16;
@@ -112,7 +113,7 @@ pub(crate) struct State<F: Form> {
     pub(super) limits: Limits,
     /// Whether a limit was ever changed: older resources may exceed it.
     pub(super) resized: bool,
-    pub(super) options: Options,
+    pub(super) options: Arc<Options>,
     pub(super) max_idle_time: Option<Span>,
     pub(super) soft_max_idle_time: Option<Span>,
     pub(super) abandoned_after: Option<Span>,

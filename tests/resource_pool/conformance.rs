@@ -47,7 +47,6 @@ fn custom_options() {
             .test_while_idle(true)
             .lend_order(LendOrder::OldestFirst)
             .fair(false)
-            .max_lost_races(2)
             .max_idle_time(9 * SECOND)
             .soft_max_idle_time(8 * SECOND)
             .max_lifetime(100 * SECOND)

@@ -234,15 +234,12 @@ type Number = fn(Build<Pool>, usize) -> Build<Pool>;
 
 #[test]
 fn numbers_may_be_as_large_as_they_can_be() {
-    let numbers: [(&str, Number); 6] = [
+    let numbers: [(&str, Number); 5] = [
         ("max_active", |b, number| b.max_active(number)),
         ("max_total", |b, number| b.max_total(number)),
         ("max_idle", |b, number| b.max_idle(number)),
         ("evictions_per_run", |b, number| {
             b.max_idle_time(SECOND).eviction_interval(SECOND).evictions_per_run(number)
-        }),
-        ("max_lost_races", |b, number| {
-            b.fair(false).max_lost_races(u32::try_from(number).unwrap_or(u32::MAX))
         }),
         ("all", |b, number| b.max_active(number).max_total(number).max_idle(number)),
     ];

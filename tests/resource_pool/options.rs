@@ -24,7 +24,7 @@ fn refused(configure: impl FnOnce(B) -> B) -> String {
 #[test]
 fn options_that_must_be_positive_refuse_zero() {
     type Case = (&'static str, fn(B) -> B);
-    let cases: [Case; 9] = [
+    let cases: [Case; 8] = [
         ("max_active", |b| b.max_active(0)),
         ("max_total", |b| b.max_total(0)),
         ("max_idle_time", |b| b.max_idle_time(Duration::ZERO)),
@@ -32,7 +32,6 @@ fn options_that_must_be_positive_refuse_zero() {
         ("max_lifetime", |b| b.max_lifetime(Duration::ZERO)),
         ("eviction_interval", |b| b.eviction_interval(Duration::ZERO)),
         ("evictions_per_run", |b| b.eviction_interval(SECOND).evictions_per_run(0)),
-        ("max_lost_races", |b| b.fair(false).max_lost_races(0)),
         ("abandoned_after", |b| b.abandoned_after(Duration::ZERO)),
     ];
     for (name, configure) in cases {
@@ -97,7 +96,6 @@ const OPTIONS: &[Choice] = &[
     ("test_while_idle", |b| b.test_while_idle(true)),
     ("lend_order", |b| b.lend_order(LendOrder::OldestFirst)),
     ("fair(false)", |b| b.fair(false)),
-    ("max_lost_races", |b| b.max_lost_races(2)),
     ("max_idle_time", |b| b.max_idle_time(9 * SECOND)),
     ("soft_max_idle_time", |b| b.soft_max_idle_time(SECOND)),
     ("max_lifetime", |b| b.max_lifetime(9 * SECOND)),
@@ -111,7 +109,6 @@ const OPTIONS: &[Choice] = &[
 
 /// Options without an effect unless one of the others is set.
 const NEEDS: &[(&str, &[&str])] = &[
-    ("max_lost_races", &["fair(false)"]),
     ("test_while_idle", &["eviction_interval"]),
     ("lifetime_jitter", &["max_lifetime"]),
     ("eviction_interval", &["max_idle_time", "soft_max_idle_time", "test_while_idle"]),
@@ -514,6 +511,23 @@ fn an_unfair_pool_lets_newcomers_barge() {
     assert_eq!((first.wakes(), second.wakes()), (2, 0));
     drop(first.poll().expect("its turn").expect("one"));
     drop(second.poll().expect("its turn").expect("one"));
+    assert_eq!(rig.counts(), (0, 1));
+}
+
+/// Newcomers barge in 1,024 times. Then the waiter is served directly (PROP-RP-BOUNDED-OVERTAKING).
+#[test]
+fn a_waiter_loses_a_bounded_number_of_races() {
+    let rig = pool(|b| b.max_active(1).fair(false));
+    let mut lent = rig.lend();
+    let mut waits = rig.task();
+    for race in 1..=1024 {
+        drop(lent);
+        lent = rig.pool.try_borrow().unwrap_or_else(|error| panic!("race {race}: {error}"));
+        assert!(waits.poll().is_none(), "race {race}");
+    }
+    drop(lent);
+    assert!(rig.pool.try_borrow().is_err(), "it has been granted");
+    drop(waits.poll().expect("its turn").expect("one"));
     assert_eq!(rig.counts(), (0, 1));
 }
 

@@ -7,7 +7,7 @@ use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
 use proptest::prelude::*;
 
 /// How many races a waiter of the real pool may lose.
-pub(crate) const RACES: usize = 8;
+pub(crate) const RACES: usize = 1024;
 
 /// A limit, as the real pool takes it.
 pub(crate) type Number = Option<usize>;

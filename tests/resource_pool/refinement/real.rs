@@ -188,7 +188,7 @@ macro_rules! built {
         let World { bounds, options, .. } = $world;
         let mut builder = $builder;
         if !options.fair {
-            builder = builder.fair(false).max_lost_races(options.races as u32);
+            builder = builder.fair(false);
         }
         let mut builder = builder
             .max_active(bounds.active)
