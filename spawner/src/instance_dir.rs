@@ -16,13 +16,20 @@
 //! With `--user`, application processes must reach their loader and their sockets. The directories then
 //! let every user through but list nothing. `backends` belongs to that user, and lets no other user through.
 //!
+//! A server of root uses no directory in which another user may rename; see [`base`].
+//!
 //! Each mode is set on the open file or directory, because the umask of the server may take rights away.
+
+mod base;
+
+pub(crate) use base::all_bases;
 
 use crate::backends::{Backends, make_dir, open_dir};
 use crate::error::Error;
 use crate::random;
 use crate::removal::remove_tree;
 use crate::user::User;
+use base::bases;
 use rustix::fs::{FlockOperation, Mode};
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -82,6 +89,7 @@ pub enum Restored {
 impl InstanceDir {
     /// Creates the directory of this process, and removes stale directories of the same user.
     pub fn create(name: &'static str, user: Option<&User>) -> Result<Self, Error> {
+        base::report_ignored(user);
         Self::create_in(name, &bases(user)[0], user)
     }
 
@@ -235,7 +243,10 @@ impl Shared {
             return Ok(Restored::Intact);
         }
         let old = path.parent().map(Path::to_owned);
-        let bases = old.into_iter().chain(bases(self.user.as_ref()));
+        let bases = bases(self.user.as_ref());
+        // Another user may have made the old one again.
+        let old = old.filter(|old| bases.contains(old) || base::foreign(old).is_none());
+        let bases = old.into_iter().chain(bases);
         let mut result = Err(io::ErrorKind::NotFound.into());
         for base in bases {
             result = establish(self.name, &base, self.user.as_ref());
@@ -256,20 +267,9 @@ fn generation(dir: &Path) -> PathBuf {
     dir.join("generation-0")
 }
 
-/// Returns the directories that may hold instance directories. A new one goes into the first.
-///
-/// Only its owner may enter `$XDG_RUNTIME_DIR`, so the processes of another user need the other one.
-pub(crate) fn bases(user: Option<&User>) -> Vec<PathBuf> {
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|d| d.is_dir());
-    let runtime = runtime.filter(|_| user.is_none());
-    runtime.into_iter().chain([std::env::temp_dir()]).collect()
-}
-
 /// Creates a directory with its parts, and locks it.
 fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
-    if user.is_some() {
-        is_safe_for_root(base)?;
-    }
+    base::is_safe(base, user)?;
     let path = loop {
         let file = format!("{name}.{}.{}", std::process::id(), random::characters(RANDOM));
         let path = base.join(file);
@@ -294,25 +294,6 @@ fn furnish(path: &Path, user: Option<&User>) -> io::Result<Backends> {
         }
     }
     Backends::open(generation.join("backends"), user)
-}
-
-/// Fails if some user may not enter the directory, or a user other than root may put another one in its place.
-fn is_safe_for_root(dir: &Path) -> io::Result<()> {
-    const STICKY: u32 = 0o1000;
-    for part in dir.canonicalize()?.ancestors() {
-        let facts = part.metadata()?;
-        let problem = |what: &str| Err(io::Error::other(format!("{what} {}", part.display())));
-        if facts.mode() & 0o001 == 0 {
-            return problem("the user of --user may not enter");
-        }
-        // In a sticky directory a user may rename only files of its own.
-        let write = if facts.gid() == 0 { 0o002 } else { 0o022 };
-        let is_shared = facts.mode() & write != 0 && facts.mode() & STICKY == 0;
-        if facts.uid() != 0 || is_shared {
-            return problem("users other than root may rename directories in");
-        }
-    }
-    Ok(())
 }
 
 /// Creates a directory that other users can never list, and that `user` may enter.

@@ -1,6 +1,6 @@
 //! The servers that run on this machine, as their instance directories show them.
 
-use crate::instance_dir::{bases, found_in, lock};
+use crate::instance_dir::{all_bases, found_in, lock};
 use nix::unistd::{Uid, User};
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub struct Running {
 /// only if the caller has a reason to take it for one.
 pub fn running(name: &str) -> Vec<Running> {
     let own = rustix::process::geteuid();
-    let mut found: Vec<_> = bases(None)
+    let mut found: Vec<_> = all_bases()
         .iter()
         .flat_map(|base| found_in(name, base))
         .filter(|found| found.uid == own.as_raw() || own.is_root())

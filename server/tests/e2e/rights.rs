@@ -259,6 +259,28 @@ fn a_temporary_directory_where_the_user_may_rename_directories_is_refused() {
     assert_eq!(Server::start_with(command, runtime).get("/"), "ok");
 }
 
+#[test]
+fn root_uses_no_runtime_directory_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    let dir = wsgi("", "return answer('ok')");
+    let (theirs, runtime) = (tempfile::tempdir().unwrap(), runtime());
+    chown(theirs.path(), Some(DAEMON), Some(DAEMON)).unwrap();
+    let mut command = start_command(runtime.path(), dir.path(), &["--log-level", "info"]);
+    command.env("XDG_RUNTIME_DIR", theirs.path());
+    let server = Server::start_with(command, runtime);
+    assert_eq!(server.get("/"), "ok");
+    server.logs("XDG_RUNTIME_DIR is ignored");
+    assert_eq!(fs::read_dir(theirs.path()).unwrap().count(), 0);
+    assert!(instance_dir(&server).join("admin").exists());
+    // Without --user the temporary directory counts, too.
+    let out = in_time(&mut start_command(theirs.path(), dir.path(), &[]));
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{message}");
+    assert!(message.contains("may rename directories in"), "{message}");
+}
+
 /// Runs in a namespace of pids, where it can give the pid of a dead process to another one.
 const REUSES_THE_PID: &str = "if path != '/die': return answer('ok')
 worker = os.getpid()
