@@ -2,6 +2,7 @@
 
 use crate::configuration::application::Application;
 use crate::failure::{Failure, Kind};
+use crate::observe::plain;
 use cabrank::application_pool::GetError;
 use cabrank_spawner::BootError;
 use cabrank_spawner::chain::Chain;
@@ -20,7 +21,7 @@ pub(crate) fn announce(application: &Application, address: SocketAddr) {
         );
     }
     if io::stdout().is_terminal() {
-        let summary = format!(
+        let summary = plain::text(&format!(
             "\n  cabrank {}\n\n  Application  {} ({kind}: {})\n  Environment  {}\n  URL          \
              http://{address}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
             env!("CARGO_PKG_VERSION"),
@@ -28,7 +29,8 @@ pub(crate) fn announce(application: &Application, address: SocketAddr) {
             app.start(),
             environment,
             std::process::id()
-        );
+        ))
+        .into_owned();
         // A terminal that is stopped (Ctrl-S) or gone must not keep the server from serving.
         tokio::task::spawn_blocking(move || io::stdout().write_all(summary.as_bytes()));
     }

@@ -7,6 +7,7 @@
 //! `tracing-appender` has such a thread too, but its guard prints to standard output if the queue is
 //! full at the end. With `2>&1` that is the same blocked pipe, and the server would never end.
 
+use crate::observe::plain;
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
@@ -135,7 +136,7 @@ impl Queue {
 /// `tracing-subscriber` writes each event's line with one call.
 impl Write for &Queue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.line(line);
+        self.line(&plain::line(line));
         Ok(line.len())
     }
     fn flush(&mut self) -> io::Result<()> {

@@ -8,6 +8,7 @@
 use crate::configuration::Log;
 use crate::configuration::values::{LogFormat, LogLevel};
 use crate::observe::log_queue::Queue;
+use crate::observe::plain;
 use cabrank_spawner::APP_OUTPUT;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
@@ -68,7 +69,7 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 
 /// Prints the last message of a command, without dropping it.
 pub(crate) fn final_message(text: &str) {
-    let text = format!("{text}\n");
+    let text = format!("{}\n", plain::text(text));
     if QUEUE.is_started() {
         QUEUE.line_kept(text.as_bytes());
     } else {

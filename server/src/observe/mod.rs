@@ -1,9 +1,10 @@
 //! The log, and the facts of each request.
 //!
 //! A [`record`] has the facts of one request. [`logging`] sets the log up, [`log_queue`] keeps tasks from waiting for its
-//! reader, and [`rare`] limits lines that could come often.
+//! reader, and [`rare`] limits lines that could come often. [`plain`] takes control characters out of every text.
 
 pub(crate) mod log_queue;
 pub(crate) mod logging;
+pub(crate) mod plain;
 pub(crate) mod rare;
 pub(crate) mod record;

@@ -132,3 +132,39 @@ fn a_file_that_the_user_may_not_read_names_the_user() {
     assert!(message.contains("access to the file in the message"), "{message}");
     assert!(message.contains("passenger_wsgi.py:1"), "{message}");
 }
+
+/// Fails in each way in which the application chooses a part of the error.
+const FAILS: &str = r#"
+import os
+EVIL = "a\rERROR forged \x1b[6n\x1b]2;title\x07\x9b6n\x08"
+FAILURES = {
+    "output": lambda: os.write(1, EVIL.encode()),
+    "message": lambda: exec("raise RuntimeError(EVIL)"),
+    "protocol": lambda: os.write(1, f"\n!> {EVIL}\n".encode()),
+    "socket": lambda: os.write(1, f"\n!> Ready\n!> socket: main;unix:/tmp/{EVIL};session;1\n!> \n".encode()),
+}
+FAILURES[open(os.path.join(os.path.dirname(__file__), "failure")).read()]()
+os._exit(1)
+"#;
+
+#[track_caller]
+fn has_no_control_characters(text: &str) {
+    let is_bad = |c: char| c.is_control() && !"\n\t".contains(c);
+    assert!(!text.contains(is_bad), "{text:?}");
+    assert!(text.contains("\\u001b[6n") || text.contains("\\x1b[6n"), "{text:?}");
+}
+
+#[test]
+fn no_control_character_of_an_application_reaches_the_terminal_or_the_log() {
+    for failure in ["output", "message", "protocol", "socket"] {
+        let broken = &BROKEN[0];
+        let dir = broken.good();
+        fs::write(dir.path().join("failure"), failure).unwrap();
+        let server = Server::start(dir.path(), &[]);
+        fs::write(dir.path().join(broken.startup_file), FAILS).unwrap();
+        has_no_control_characters(&fails(dir.path(), &[], 5, &["forged"]));
+        assert!(run(server.runtime.path(), &["restart"]).status.success());
+        server.logs("next attempt in");
+        has_no_control_characters(&server.log());
+    }
+}
