@@ -32,7 +32,14 @@ pub(crate) struct Identity {
 impl Backends {
     /// Opens the directory, which is the server's own or `user`'s. The server owns the directory that contains it.
     pub(crate) fn open(path: PathBuf, user: Option<&User>) -> io::Result<Backends> {
-        let dir = match make_dir(&path) {
+        // A look first: on a file system that is frozen each attempt to write hangs.
+        let made = match open_dir(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => make_dir(&path),
+            opened => {
+                return Ok(Backends { path, dir: opened?.into(), user: user.cloned() });
+            }
+        };
+        let dir = match made {
             Ok(dir) => {
                 if let Some(user) = user {
                     let (uid, gid) = (user.uid.into(), user.gid.into());

@@ -8,6 +8,7 @@ use crate::reaper::Reaper;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -117,6 +118,11 @@ impl Children {
         for leader in self.sets().groups.values() {
             leader.signal_group(Signal::KILL);
         }
+    }
+
+    /// Lets the reaper remove the instance directory.
+    pub(crate) fn remove_dir(&self, dir: PathBuf) {
+        self.reaper.remove(dir);
     }
 
     /// Waits until every process is reaped.

@@ -21,8 +21,10 @@
 //! Each mode is set on the open file or directory, because the umask of the server may take rights away.
 
 mod base;
+mod stale;
 
 pub(crate) use base::all_bases;
+pub(crate) use stale::found_in;
 
 use crate::backends::{Backends, make_dir, open_dir};
 use crate::error::Error;
@@ -36,8 +38,8 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The number of random characters in the name.
 const RANDOM: usize = 8;
@@ -61,8 +63,10 @@ pub struct Shared {
     user: Option<User>,
     /// Held without input or output: requests read it, and a file system may hang.
     current: Mutex<Current>,
-    /// Held while the directory is restored or removed.
+    /// Held while the directory is restored or removed. A file system may hang meanwhile.
     upkeep: Mutex<()>,
+    /// The program ends. The directory is not restored any more.
+    is_ending: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -71,8 +75,8 @@ struct Current {
     /// The directory of the bodies and answers that do not fit into memory.
     buffered: Arc<Path>,
     backends: Backends,
-    /// The open directory that holds the lock; `None` once the server has removed it.
-    lock: Option<Arc<OwnedFd>>,
+    /// The open directory, which holds the lock until the program ends. No other server takes the directory for stale.
+    lock: Arc<OwnedFd>,
 }
 
 /// The result of [`Shared::restore`].
@@ -82,19 +86,21 @@ pub enum Restored {
     Intact,
     /// Another directory takes the place of this one.
     Instead(PathBuf),
-    /// The server has removed its directory, because it ends.
+    /// The server removes its directory, or has removed it, because it ends.
     Removed,
 }
 
 impl InstanceDir {
-    /// Creates the directory of this process, and removes stale directories of the same user.
+    /// Creates the directory of this process. Afterwards a thread removes stale directories of the same user.
     pub fn create(name: &'static str, user: Option<&User>) -> Result<Self, Error> {
         base::report_ignored(user);
-        Self::create_in(name, &bases(user)[0], user)
+        let base = bases(user).swap_remove(0);
+        let dir = Self::create_in(name, &base, user)?;
+        stale::remove_in_background(name, base);
+        Ok(dir)
     }
 
     fn create_in(name: &'static str, base: &Path, user: Option<&User>) -> Result<Self, Error> {
-        remove_stale(name, base);
         let longest = format!("{name}.{}.{}", i32::MAX, "x".repeat(RANDOM));
         if base.join(&longest).as_os_str().len() + LONGEST_BELOW >= SUN_PATH {
             return Err(Error::other(format!(
@@ -111,8 +117,13 @@ impl InstanceDir {
                 if user.is_some() { "TMPDIR" } else { "XDG_RUNTIME_DIR" },
             ))
         })?;
-        let (current, upkeep) = (Mutex::new(current), Mutex::default());
-        let dir = Shared { name, user: user.cloned(), current, upkeep };
+        let dir = Shared {
+            name,
+            user: user.cloned(),
+            current: Mutex::new(current),
+            upkeep: Mutex::default(),
+            is_ending: AtomicBool::new(false),
+        };
         Ok(InstanceDir(Arc::new(dir)))
     }
 
@@ -121,16 +132,12 @@ impl InstanceDir {
         Arc::clone(&self.0)
     }
 
-    /// Removes the directory now.
+    /// Removes the directory now. The function blocks, while the directory is restored and while its file system hangs.
     pub fn remove(&self) {
+        self.0.end();
         let _upkeep = self.0.upkeep();
-        let (path, lock) = {
-            let mut current = self.0.current();
-            (current.path.clone(), current.lock.take())
-        };
-        // The lock is held until the directory is gone, so that no other server takes it for stale.
-        if lock.is_some()
-            && let Err(e) = remove_tree(&path)
+        let path = self.0.path();
+        if let Err(e) = remove_tree(&path)
             && e.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!("cannot remove the instance directory {}: {e}", path.display());
@@ -140,7 +147,9 @@ impl InstanceDir {
 
 impl Drop for InstanceDir {
     fn drop(&mut self) {
-        self.remove();
+        if !self.0.is_ending() {
+            self.remove();
+        }
     }
 }
 
@@ -154,6 +163,20 @@ impl Shared {
     pub fn upkeep(&self) -> Upkeep<'_> {
         let alone = self.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
         Upkeep { of: self, _alone: alone }
+    }
+
+    /// Lets no further upkeep begin. Somebody else removes the directory.
+    pub(crate) fn end(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::SeqCst)
+    }
+
+    /// Returns whether no thread has the upkeep.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !matches!(self.upkeep.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// Returns the path of the directory.
@@ -235,7 +258,9 @@ impl Shared {
             let current = self.current();
             (current.path.clone(), current.lock.clone())
         };
-        let Some(lock) = lock else { return Ok(Restored::Removed) };
+        if self.is_ending() {
+            return Ok(Restored::Removed);
+        }
         if is_at(&lock, &path) {
             let backends = furnish(&path, self.user.as_ref())?;
             // The old descriptor is closed without the lock.
@@ -281,13 +306,17 @@ fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current
     let lock = lock(&path)?;
     let backends = furnish(&path, user)?;
     let buffered = buffered(&path).into();
-    Ok(Current { path, buffered, backends, lock: Some(Arc::new(lock)) })
+    Ok(Current { path, buffered, backends, lock: Arc::new(lock) })
 }
 
 /// Creates the parts of an instance directory that do not exist. Returns the directory of sockets.
 fn furnish(path: &Path, user: Option<&User>) -> io::Result<Backends> {
     let generation = generation(path);
     for (dir, user) in [(&generation, user), (&buffered(path), None)] {
+        // A look first: on a file system that is frozen each attempt to write hangs, and no signal ends it.
+        if dir.symlink_metadata().is_ok() {
+            continue;
+        }
         match make(dir, user) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
@@ -323,53 +352,6 @@ pub(crate) fn lock(dir: &Path) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A directory with the name of an instance directory.
-pub(crate) struct Found {
-    pub(crate) pid: u32,
-    pub(crate) uid: u32,
-    pub(crate) path: PathBuf,
-}
-
-pub(crate) fn found_in(name: &str, base: &Path) -> Vec<Found> {
-    let Ok(entries) = std::fs::read_dir(base) else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let file = entry.file_name();
-            let (pid, random) =
-                file.to_str()?.strip_prefix(name)?.strip_prefix('.')?.split_once('.')?;
-            // Each other directory of a similar name is somebody's own.
-            let is_random =
-                random.len() == RANDOM && random.bytes().all(|b| b.is_ascii_alphanumeric());
-            let pid = pid.parse().ok().filter(|_| is_random && !pid.starts_with('+'))?;
-            let facts = entry.metadata().ok()?; // of the link itself, not its target
-            facts.is_dir().then(|| Found { pid, uid: facts.uid(), path: entry.path() })
-        })
-        .collect()
-}
-
-/// Removes directories of this user whose server has ended.
-fn remove_stale(name: &str, base: &Path) {
-    let own = rustix::process::geteuid().as_raw();
-    for Found { pid, path, .. } in found_in(name, base).into_iter().filter(|found| found.uid == own)
-    {
-        let Ok(_held) = lock(&path) else { continue };
-        // A new server's directory is unlocked for a moment, between its creation and the lock.
-        let young = path
-            .metadata()
-            .and_then(|m| m.modified())
-            .is_ok_and(|t| t.elapsed().is_ok_and(|age| age < Duration::from_secs(5)));
-        let alive = Path::new("/proc").join(pid.to_string()).exists() && pid != std::process::id();
-        if !(young && alive) {
-            // A server that ended at its beginning has left it empty. Any other directory without these parts is no server's.
-            let _ = match generation(&path).is_dir() {
-                true => remove_tree(&path),
-                false => std::fs::remove_dir(&path),
-            };
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,20 +371,21 @@ mod tests {
     fn directories_of_dead_servers_are_removed_and_those_of_living_servers_stay() {
         let base = tempfile::tempdir().unwrap();
         // Above the largest possible pid.
-        let [stale, empty, alive] = ["4194304.abcdefgh", "4194305.abcdefgh", "4194306.abcdefgh"]
+        let [dead, empty, alive] = ["4194304.abcdefgh", "4194305.abcdefgh", "4194306.abcdefgh"]
             .map(|rest| base.path().join(format!("cabrank.{rest}")));
         let foreign =
             ["4194304.abcdefg", "4194304.abcdefgh.x", "4194304.abcdef-h", "20261127", "x.abcdefgh"]
                 .map(|rest| base.path().join(format!("cabrank.{rest}")));
         let unlike = base.path().join("cabrank.4194307.abcdefgh");
-        for dir in [&stale, &alive].into_iter().chain(&foreign) {
+        for dir in [&dead, &alive].into_iter().chain(&foreign) {
             std::fs::create_dir_all(generation(dir)).unwrap();
         }
         std::fs::create_dir(&empty).unwrap();
         std::fs::create_dir_all(unlike.join("data")).unwrap();
         let held = lock(&alive).unwrap();
         let _dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
-        assert!(!stale.exists() && !empty.exists() && alive.exists() && unlike.exists());
+        stale::remove("cabrank", base.path());
+        assert!(!dead.exists() && !empty.exists() && alive.exists() && unlike.exists());
         assert!(foreign.iter().all(|dir| dir.exists()));
         drop(held);
     }

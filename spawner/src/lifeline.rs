@@ -75,8 +75,11 @@ pub(crate) async fn hold(
     let status = children.reap(child);
     info.connections.set_gone(&info.endpoint);
     let pid = info.pid;
-    // Most loaders remove their socket themselves.
-    let _ = tokio::task::spawn_blocking(move || info.held.as_ref().map(HeldSocket::remove)).await;
+    // Most loaders remove their socket themselves. At a stop it goes with its directory, whose file system may hang.
+    if !info.connections.leaving.is_stopping() {
+        let removal = move || info.held.as_ref().map(HeldSocket::remove);
+        let _ = tokio::task::spawn_blocking(removal).await;
+    }
     // A process that handles SIGTERM itself often ends by it in the end.
     let is_regular = status
         .as_ref()

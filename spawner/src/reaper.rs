@@ -7,6 +7,10 @@
 //! A thread of the server starts another reaper if one ends, and reports each new instance directory to it. Both
 //! take up to a second.
 //!
+//! A server that stops lets the reaper remove the directory, and waits for it. The removal may take long, if an application
+//! still adds files, or hang with the file system: then no signal ends the thread that removes, and so no process with such a
+//! thread can end. The server ends in time, and the reaper goes on.
+//!
 //! The kernel kills the leaders of the groups by itself (see [`prepare`]), even if the
 //! reaper is killed too. The reaper is for the processes that the leaders have started: neither a
 //! parent-death signal nor the end of standard input reaches a helper that is busy or hangs.
@@ -44,6 +48,8 @@ struct State {
     pipe: PipeWriter,
     dir: PathBuf,
     groups: BTreeSet<u32>,
+    /// The server stops: the directory is to be removed.
+    is_removed: bool,
 }
 
 impl Reaper {
@@ -51,7 +57,8 @@ impl Reaper {
     pub(crate) fn start(instance: Instance) -> io::Result<Reaper> {
         let dir = instance.path();
         let (mut child, pipe) = launch(&dir)?;
-        let state = Arc::new(Mutex::new(State { pipe, dir, groups: BTreeSet::new() }));
+        let state =
+            Arc::new(Mutex::new(State { pipe, dir, groups: BTreeSet::new(), is_removed: false }));
         let reaper = Reaper(Arc::clone(&state));
         let look_after = move || {
             loop {
@@ -89,6 +96,9 @@ impl Reaper {
         for &group in &state.groups {
             state.note(&Note::Begun(group));
         }
+        if state.is_removed {
+            state.note(&Note::Remove);
+        }
         drop(state);
         tracing::warn!("the reaper has ended ({how}); another one takes its place");
     }
@@ -105,6 +115,17 @@ impl Reaper {
         let mut state = self.state();
         state.groups.remove(&group);
         state.note(&Note::Ended(group));
+    }
+
+    /// Lets the reaper remove the directory at once. It goes on watching the groups.
+    pub(crate) fn remove(&self, dir: PathBuf) {
+        let mut state = self.state();
+        if state.dir != dir {
+            state.note(&Note::Dir(&dir));
+            state.dir = dir;
+        }
+        state.is_removed = true;
+        state.note(&Note::Remove);
     }
 }
 
@@ -127,6 +148,8 @@ enum Note<'a> {
     Ended(u32),
     /// The instance directory from now on.
     Dir(&'a Path),
+    /// Remove the directory.
+    Remove,
 }
 
 impl Note<'_> {
@@ -136,6 +159,7 @@ impl Note<'_> {
             Note::Ended(group) => format!("-{group}\n").into_bytes(),
             // A rest of a line could name another directory.
             Note::Dir(dir) if dir.as_os_str().as_bytes().contains(&b'\n') => Vec::new(),
+            Note::Remove => b"!\n".to_vec(),
             Note::Dir(dir) => [b"=", dir.as_os_str().as_bytes(), b"\n"].concat(),
         }
     }
@@ -147,6 +171,7 @@ impl Note<'_> {
             b'+' => Some(Note::Begun(group()?)),
             b'-' => Some(Note::Ended(group()?)),
             b'=' => Some(Note::Dir(Path::new(OsStr::from_bytes(rest)))),
+            b'!' => rest.is_empty().then_some(Note::Remove),
             _ => None,
         }
     }
@@ -165,9 +190,17 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> bool {
     let Some(mut dir) = arguments.next().map(PathBuf::from) else { return false };
     let _ = prepare::close_descriptors();
     let _ignored = ignored_signals();
-    let left = outlast(io::stdin().lock(), &mut dir);
+    let mut removals = Vec::new();
+    let left = outlast(io::stdin().lock(), &mut dir, |dir| {
+        // A thread of its own: the file system may hang, and the groups are to end nevertheless.
+        let dir = dir.to_owned();
+        removals.extend(thread::Builder::new().spawn(move || remove(&dir)));
+    });
     if let Some(end) = Ticks::now() {
         left.into_iter().for_each(|group| leftovers::kill(group, end));
+    }
+    for removal in removals {
+        let _ = removal.join();
     }
     remove(&dir);
     true
@@ -192,13 +225,14 @@ fn ignored_signals() -> io::Result<impl Drop> {
 /// Reads to the end of the pipe. Returns the groups that have not ended.
 ///
 /// `dir` becomes the last directory that was reported.
-fn outlast(pipe: impl BufRead, dir: &mut PathBuf) -> BTreeSet<u32> {
+fn outlast(pipe: impl BufRead, dir: &mut PathBuf, mut remove: impl FnMut(&Path)) -> BTreeSet<u32> {
     let mut groups = BTreeSet::new();
     for line in pipe.split(b'\n').map_while(Result::ok) {
         match Note::parse(&line) {
             Some(Note::Begun(group)) => drop(groups.insert(group)),
             Some(Note::Ended(group)) => drop(groups.remove(&group)),
             Some(Note::Dir(new)) => *dir = new.to_owned(),
+            Some(Note::Remove) => remove(dir),
             None => {}
         }
     }
@@ -224,13 +258,16 @@ mod tests {
     #[test]
     fn groups_that_have_ended_are_left_alone() {
         let mut dir = PathBuf::from("/first");
-        let left = outlast(&b"+5\n+6\n-5\nnoise\n+\n\n=/second\n+7\n"[..], &mut dir);
+        let mut removed = Vec::new();
+        let lines = &b"+5\n+6\n-5\nnoise\n+\n\n=/second\n!\n!x\n+7\n"[..];
+        let left = outlast(lines, &mut dir, |dir| removed.push(dir.to_owned()));
         assert_eq!((left, dir), (BTreeSet::from([6, 7]), "/second".into()));
+        assert_eq!(removed, [Path::new("/second")]);
     }
 
     #[test]
     fn a_line_names_one_directory_or_is_left_out() {
-        for note in [Note::Begun(1), Note::Ended(2), Note::Dir(Path::new("/a b"))] {
+        for note in [Note::Begun(1), Note::Ended(2), Note::Dir(Path::new("/a b")), Note::Remove] {
             let line = note.line();
             assert_eq!(Note::parse(line.strip_suffix(b"\n").unwrap()), Some(note));
         }

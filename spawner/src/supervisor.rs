@@ -12,18 +12,30 @@ use crate::spawner::AppSpawner;
 use crate::user::User;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// The pause between two looks at a directory that is being removed.
+const PAUSE: Duration = Duration::from_millis(2);
+/// The longest wait for a removal.
+const LONGEST: Duration = Duration::from_secs(60);
+/// The longest wait for a removal in a drop.
+const AT_DROP: Duration = Duration::from_secs(5);
+
 /// The directory, the reaper and the connections of all application processes of a program.
 ///
-/// Dropping it removes the directory. [Close](cabrank::ApplicationPool::close) the pools before.
+/// Dropping it removes the directory, for which it waits some seconds at the longest.
+/// [Close](cabrank::ApplicationPool::close) the pools before.
 #[derive(Debug)]
 pub struct Supervisor {
     dir: InstanceDir,
     children: Arc<Children>,
     connections: Connections,
     runtime: Handle,
+    /// The directory is being removed.
+    is_removed: AtomicBool,
 }
 
 impl Supervisor {
@@ -49,7 +61,7 @@ impl Supervisor {
         orphans::reap(Arc::clone(&children)).map_err(|e| failed("threads", e))?;
         let connections = Connections::new(runtime.clone(), cores)
             .map_err(|e| Error::other(crate::chain::Chain(&e).to_string()))?;
-        Ok(Supervisor { dir, children, connections, runtime })
+        Ok(Supervisor { dir, children, connections, runtime, is_removed: AtomicBool::new(false) })
     }
 
     /// Returns a spawner for the applications, which have one group of the pool each: the one with the application's
@@ -96,10 +108,39 @@ impl Supervisor {
         self.children.kill_all();
     }
 
-    /// Removes the directory now.
-    pub fn remove_dir(&self) {
-        self.dir.remove();
+    /// Lets the [reaper](crate::reaper) remove the directory, and waits until it is gone.
+    ///
+    /// The directory may have many files, and its file system may hang. The reaper goes on if the caller drops the future or
+    /// if the program ends.
+    pub async fn remove_dir(&self) {
+        self.is_removed.store(true, Ordering::SeqCst);
+        let (dir, children) = (self.dir.shared(), Arc::clone(&self.children));
+        let removal = move || remove(&dir, &children, Instant::now() + LONGEST);
+        let _ = self.runtime.spawn_blocking(removal).await;
     }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        if !self.is_removed.load(Ordering::SeqCst) {
+            remove(&self.dir.shared(), &self.children, Instant::now() + AT_DROP);
+        }
+    }
+}
+
+/// Lets the reaper remove the directory, and waits until then at the longest.
+fn remove(dir: &Instance, children: &Children, until: Instant) {
+    dir.end();
+    // The upkeep may make another directory, or the last file in this one.
+    let wait = |is_done: &dyn Fn() -> bool| {
+        while !is_done() && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
+    };
+    wait(&|| dir.is_at_rest());
+    let path = dir.path();
+    children.remove_dir(path.clone());
+    wait(&|| path.symlink_metadata().is_err());
 }
 
 /// Lets each child that has ended keep its pid until this process reaps it.

@@ -1,7 +1,7 @@
 //! `cabrank start`: the life of one server.
 //!
 //! The server binds the port, boots the application and serves. To shut down, it stops accepting, finishes
-//! requests, ends the processes and removes its directory. A failure before serving cleans up the same way.
+//! requests, ends the processes and lets the reaper remove its directory. A failure before serving cleans up the same way.
 //!
 //! A shutdown has one deadline. After half of the time the server closes the pool, even if requests are open. Otherwise a
 //! client that does not end its body would take the time from processes. Requests that have a process go on until the last
@@ -38,7 +38,9 @@ use tokio::runtime::Handle;
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time for processes to leave if the server has not served.
 const UNUSED: Duration = Duration::from_secs(5);
-/// How long the server waits for clients of upgraded connections, at least, after the processes have ended.
+/// The longest wait for the removal of the instance directory, within the deadline.
+const REMOVAL: Duration = Duration::from_secs(5);
+/// How long the server waits for the removal of the instance directory after the deadline, and for clients of upgraded connections, at least, after the processes have ended.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Runs a server until a request to stop.
@@ -181,7 +183,7 @@ impl Server {
         let finished = tokio::time::timeout_at(half.into(), acceptors.all_served());
         let is_served = tokio::select! {
             finished = finished => finished.is_ok(),
-            () = signals.next() => return Err(self.end_at_once()),
+            () = signals.next() => return Err(self.end_at_once().await),
         };
         if !is_served {
             tracing::warn!(
@@ -251,20 +253,33 @@ impl Server {
                 self.supervisor.kill_all();
                 let _ = tokio::time::timeout(EXIT_TIMEOUT, all_gone()).await;
             }
+            self.remove_dir(deadline).await;
         };
         let graceful = tokio::select! {
             () = gone => true,
             () = signals.next() => false,
         };
         if !graceful {
-            self.end_at_once();
+            self.end_at_once().await;
         }
         graceful
     }
 
-    fn end_at_once(&self) -> Failure {
+    /// Lets the reaper remove the directory, and waits for it while there is time.
+    async fn remove_dir(&self, deadline: Instant) {
+        let now = Instant::now();
+        let until = deadline.min(now + REMOVAL).max(now + FAREWELL);
+        if tokio::time::timeout_at(until.into(), self.supervisor.remove_dir()).await.is_err() {
+            tracing::warn!(
+                "the instance directory {} is not removed in time: the reaper goes on after the end of this server",
+                self.supervisor.instance().path().display()
+            );
+        }
+    }
+
+    async fn end_at_once(&self) -> Failure {
         self.supervisor.kill_all();
-        self.supervisor.remove_dir();
+        self.remove_dir(Instant::now()).await;
         Failure::other("ended at once by a second signal.")
     }
 }

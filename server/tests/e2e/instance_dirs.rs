@@ -1,15 +1,12 @@
 //! The instance directory: what happens when it vanishes, and what the tools believe.
 
-use crate::server::{
-    LONG, Server, Signal, eventually, node, run, signal, start_command, through, wsgi,
-};
-use cabrank_checks_harness::until;
+use crate::killed::reaper_of;
+use crate::server::{Server, Signal, eventually, node, run, signal, start_command, through, wsgi};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
 
 fn instance_dir(server: &Server) -> PathBuf {
     let dirs: Vec<_> = fs::read_dir(server.runtime.path()).unwrap().flatten().collect();
@@ -224,7 +221,7 @@ fn the_restart_command_leaves_links_and_their_targets_alone() {
     assert!(file.is_symlink() && !dir.path().join("new").exists());
 }
 
-/// `strace` makes the removal slow, so that the server's look at its directory comes meanwhile.
+/// `strace` makes the removal by the reaper slow, so that the server's look at its directory comes meanwhile.
 #[test]
 fn a_look_at_the_directory_during_its_removal_is_no_error() {
     let dir = wsgi("", "return answer(os.getpid())");
@@ -235,17 +232,17 @@ fn a_look_at_the_directory_during_its_removal_is_no_error() {
             "-e",
             "trace=unlinkat,rmdir",
             "-e",
-            "inject=unlinkat,rmdir:delay_enter=700000",
+            "inject=unlinkat,rmdir:delay_enter=300000",
             "-p",
         ])
-        .arg(server.pid().to_string())
+        .arg(reaper_of(&server).to_string())
         .stderr(Stdio::piped())
         .spawn()
         .expect("strace is installed, or `cargo xtask test` leaves this test out");
     let mut said = BufReader::new(tracer.stderr.take().unwrap()).lines();
     if !said.next().is_some_and(|line| line.is_ok_and(|line| line.contains("attached"))) {
         let _ = tracer.wait();
-        return println!("skipped: strace cannot trace the server");
+        return println!("skipped: strace cannot trace the reaper");
     }
     let reader = std::thread::spawn(move || said.count());
     server.signal(Signal::TERM);
@@ -255,78 +252,4 @@ fn a_look_at_the_directory_during_its_removal_is_no_error() {
     let log = server.log();
     assert!(log.contains("shut down") && !log.contains("ERROR"), "{log}");
     assert_eq!(fs::read_dir(server.runtime.path()).unwrap().count(), 0);
-}
-
-/// A file system of its own, which can be frozen. `None`: this user, or this machine, has none.
-struct Frozen {
-    at: TempDir,
-    image: TempDir,
-}
-
-impl Frozen {
-    fn new() -> Option<Frozen> {
-        let new = Frozen { at: tempfile::tempdir().unwrap(), image: tempfile::tempdir().unwrap() };
-        let image = new.image.path().join("image");
-        fs::File::create(&image).unwrap().set_len(32 << 20).unwrap();
-        let is_made = tool("mkfs.ext4", &["-q", image.to_str().unwrap()])
-            && tool("mount", &["-o", "loop", image.to_str().unwrap(), new.path()]);
-        if !is_made {
-            println!("skipped: only root can mount a file system, where the machine allows it");
-        }
-        is_made.then_some(new)
-    }
-    fn path(&self) -> &str {
-        self.at.path().to_str().unwrap()
-    }
-    fn freeze(&self) {
-        assert!(tool("fsfreeze", &["-f", self.path()]));
-    }
-    fn thaw(&self) {
-        tool("fsfreeze", &["-u", self.path()]);
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        self.thaw();
-        tool("umount", &["-l", self.path()]);
-    }
-}
-
-fn tool(name: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(name);
-    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// Returns whether a thread of the process waits for a file system.
-fn waits_for_a_file(pid: u32) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).ok();
-    tasks.filter_map(stat).any(|stat| stat.contains(") D "))
-}
-
-#[test]
-fn requests_that_need_no_file_go_on_while_the_file_system_of_the_directory_hangs() {
-    let Some(frozen) = Frozen::new() else { return };
-    let dir = wsgi("", "return answer(len(environ['wsgi.input'].read()))");
-    let runtime = tempfile::tempdir_in(frozen.path()).unwrap();
-    let command = start_command(runtime.path(), dir.path(), &[]);
-    let mut server = Server::start_with(command, runtime);
-    assert_eq!(server.get("/"), "0");
-    frozen.freeze();
-    let hangs = until(LONG, || waits_for_a_file(server.pid()));
-    let ask = |size: usize| {
-        let reply = server.client().request("POST", "/", &[], &vec![b'x'; size]);
-        reply.map(|reply| reply.text()).map_err(|e| e.to_string())
-    };
-    let replies = [0, 3, 60_000].map(ask);
-    let status = run(server.runtime.path(), &["status"]);
-    // Before the test can fail: no process that waits for the file system ends.
-    frozen.thaw();
-    assert!(hangs, "the server does not look at its directory");
-    assert_eq!(replies, ["0", "3", "60000"].map(|text| Ok(text.to_owned())));
-    assert!(status.status.success(), "{status:?}");
-    server.signal(Signal::TERM);
-    assert!(server.ended().success());
 }

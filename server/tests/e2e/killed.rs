@@ -24,7 +24,7 @@ fn nothing_is_left(server: &Server, pids: &[u32]) {
     });
 }
 
-fn reaper_of(server: &Server) -> u32 {
+pub(crate) fn reaper_of(server: &Server) -> u32 {
     find_reaper(server).expect("a reaper")
 }
 
