@@ -4,7 +4,7 @@
 //! elsewhere. A server that runs as root would follow such a link. So the server holds the directory open, and reaches
 //! only single files in it, below the open directory. It removes no file elsewhere.
 
-use crate::file_rights::with_rights_of;
+use crate::file_rights::open_path;
 use crate::user::User;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::ffi::OsStr;
@@ -64,7 +64,8 @@ impl Backends {
         let parent = path.parent()?;
         // The process may know the directory by another name, without links.
         let is_own = || {
-            let parent = with_rights_of(self.user.as_ref(), || open_dir(parent)).ok()?;
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            let parent = open_path(self.user.as_ref(), parent, flags).ok()?;
             Some(identity(&parent)? == identity(&self.dir)?)
         };
         (parent == self.path || is_own() == Some(true)).then_some(name)
@@ -77,8 +78,7 @@ impl Backends {
 
     /// Opens a file elsewhere, with the rights of the application's user, to learn its facts.
     pub(crate) fn open_elsewhere(&self, path: &Path) -> io::Result<OwnedFd> {
-        let open = || Ok(rustix::fs::open(path, PATH, Mode::empty())?);
-        with_rights_of(self.user.as_ref(), open)
+        open_path(self.user.as_ref(), path, OFlags::NOFOLLOW)
     }
 
     /// Removes a file, if it is still this one.

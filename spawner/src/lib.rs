@@ -164,6 +164,7 @@ mod user;
 pub use app_type::App;
 pub use boot_error::{BootError, Explanation, Frame};
 pub use error::{Error, ErrorKind};
+pub use file_rights::modified;
 pub use handshake::{Address, Protocol};
 pub use helper::{Helper, helper};
 pub use link::Link;

@@ -293,6 +293,10 @@ fn build_pool(
         .spawner(applications.map(|application| application.spawner_options()))
         .map_err(|e| Failure::other(format!("cannot start threads: {e}.")))?;
     let link = spawner.link();
+    // The files may be links of the application to any place.
+    let mut users =
+        configuration.applications.iter().filter_map(|application| application.user.as_ref());
+    let user = users.next().cloned();
     let limits = configuration.server.pool;
     let connections = supervisor.connections().clone();
     connections.set_drain_time(configuration.server.drain_timeout);
@@ -309,7 +313,7 @@ fn build_pool(
         .max_idle_time(limits.max_idle_time)
         .drain_timeout(configuration.server.drain_timeout)
         .stat_throttle(limits.stat_throttle)
-        .restart_files(|path| path.metadata()?.modified())
+        .restart_files(move |path| cabrank_spawner::modified(user.as_ref(), path))
         .observer(observer)
         .build()
         .map_err(|e| Failure::caused_by(&e))?;

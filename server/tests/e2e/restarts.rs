@@ -1,8 +1,10 @@
 //! Deploying new code: rolling and immediate restarts, and code that does not boot.
 
-use crate::server::{Server, eventually, run, wsgi, wsgi_text};
+use crate::server::{Server, eventually, run, start_command, wsgi, wsgi_text};
+use crate::users::{OPTIONS, is_root, open_to_all, runtime};
 use cabrank_checks_harness::Load;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
@@ -135,4 +137,33 @@ fn the_restart_command_writes_nothing_into_the_applications_directory() {
         assert_ne!(server.get("/"), old);
         assert_eq!(files().filter(|f| f != "__pycache__").collect::<Vec<_>>(), before);
     }
+}
+
+/// An application may put a link in the place of the file, and of its directory.
+#[test]
+fn a_restart_file_counts_only_if_the_user_may_see_it() {
+    if !is_root() {
+        return;
+    }
+    let dir = wsgi("", "return answer(os.getpid())");
+    let (private, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::set_permissions(private.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(private.path().join("exists"), "").unwrap();
+    open_to_all(dir.path());
+    open_to_all(shared.path());
+    let runtime = runtime();
+    let options = [&OPTIONS[..], &["--stat-throttle-rate", "0"]].concat();
+    let server = Server::start_with(start_command(runtime.path(), dir.path(), &options), runtime);
+    let first = server.get("/");
+    let (tmp, always) = (dir.path().join("tmp"), dir.path().join("tmp/always_restart.txt"));
+    open_to_all(&tmp);
+    symlink(private.path().join("exists"), &always).unwrap();
+    for _ in 0..5 {
+        assert_eq!(server.get("/"), first);
+    }
+    fs::remove_dir_all(&tmp).unwrap();
+    symlink(shared.path(), &tmp).unwrap();
+    assert_eq!(server.get("/"), first);
+    fs::write(shared.path().join("restart.txt"), "").unwrap();
+    eventually("a restart", || (server.get("/") != first).then_some(()));
 }

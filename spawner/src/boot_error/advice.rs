@@ -3,6 +3,8 @@
 //! One table: each row recognises the text that a language, or the system, prints for one kind of error.
 
 use crate::app_type::Interpreter;
+use crate::file_rights::is_file;
+use crate::user::User;
 use std::path::Path;
 
 /// The facts that advice depends on.
@@ -15,6 +17,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) program: &'a Path,
     /// The name of the user of the process.
     pub(crate) user: &'a str,
+    /// The user with whose rights to look at files; `None`: the server's own.
+    pub(crate) file_rights: Option<&'a User>,
 }
 
 /// One kind of error: returns advice if the text shows it.
@@ -51,7 +55,9 @@ fn python_module(text: &str, setup: &Setup<'_>) -> Option<String> {
         return Some(format!("Install the Python module {module}, or correct its name."));
     }
     let environments = [".venv", "venv", "env"].map(|dir| setup.root.join(dir).join("bin/python"));
-    let found = environments.iter().find(|python| python.is_file() && *python != setup.program);
+    let found = environments
+        .iter()
+        .find(|python| is_file(setup.file_rights, python) && *python != setup.program);
     Some(match found {
         Some(python) => format!(
             "The application has a virtual environment. Start it with --python {}.",
@@ -158,10 +164,22 @@ fn permission(text: &str, setup: &Setup<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn advice(text: &str, interpreter: Option<Interpreter>, root: &Path) -> String {
         let program = Path::new("/usr/bin/python3");
-        advise(text, &Setup { root, interpreter, program, user: "deploy" }).unwrap_or_default()
+        advice_as(None, text, interpreter, root, program)
+    }
+
+    fn advice_as(
+        file_rights: Option<&User>,
+        text: &str,
+        interpreter: Option<Interpreter>,
+        root: &Path,
+        program: &Path,
+    ) -> String {
+        let setup = Setup { root, interpreter, program, user: "deploy", file_rights };
+        advise(text, &setup).unwrap_or_default()
     }
 
     #[test]
@@ -217,5 +235,30 @@ mod tests {
             with.contains(&format!("--python {}/.venv/bin/python", root.path().display())),
             "{with}"
         );
+    }
+
+    #[test]
+    fn a_virtual_environment_counts_only_if_the_user_may_see_it() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root may take another user's rights");
+            return;
+        }
+        let (root, private) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::set_permissions(root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(private.path(), PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::write(private.path().join("exists"), "").unwrap();
+        std::fs::create_dir_all(root.path().join(".venv/bin")).unwrap();
+        let python = root.path().join(".venv/bin/python");
+        let text = "ModuleNotFoundError: No module named 'flask'\n";
+        let user = crate::file_rights::tests::nobody();
+        let advice = || {
+            let interpreter = Some(Interpreter::Python);
+            advice_as(Some(&user), text, interpreter, root.path(), Path::new("/usr/bin/python3"))
+        };
+        std::os::unix::fs::symlink(private.path().join("exists"), &python).unwrap();
+        assert!(!advice().contains("has a virtual environment"));
+        std::fs::remove_file(&python).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &python).unwrap();
+        assert!(advice().contains("has a virtual environment"));
     }
 }

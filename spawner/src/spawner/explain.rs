@@ -4,6 +4,7 @@ use super::application::Application;
 use super::keys;
 use crate::app_type::{Launch, Place};
 use crate::boot_error::{BootError, Explanation, Frame, Setup, advise};
+use crate::file_rights::with_rights_of;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,9 @@ impl Application {
     /// Explains an error by its text.
     pub(super) fn explain(&self, error: &mut BootError) {
         let app = &self.options.app;
-        let real = app.root.canonicalize().unwrap_or_default();
+        // The user may put links on the way to its directory.
+        let file_rights = self.options.user.as_ref();
+        let real = with_rights_of(file_rights, || app.root.canonicalize()).unwrap_or_default();
         let roots = [app.root.as_path(), &real];
         let texts = [&error.message, &error.output];
         let user = self.user_name();
@@ -20,6 +23,7 @@ impl Application {
             interpreter: app.interpreter(),
             program: &self.options.interpreter,
             user: &user,
+            file_rights,
         };
         error.explanation = Some(Box::new(Explanation {
             frame: texts.iter().find_map(|text| Frame::innermost(text, &roots)),
