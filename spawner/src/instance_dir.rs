@@ -101,22 +101,24 @@ impl InstanceDir {
     }
 
     fn create_in(name: &'static str, base: &Path, user: Option<&User>) -> Result<Self, Error> {
-        let longest = format!("{name}.{}.{}", i32::MAX, "x".repeat(RANDOM));
-        if base.join(&longest).as_os_str().len() + LONGEST_BELOW >= SUN_PATH {
-            return Err(Error::other(format!(
-                "the path of an instance directory in {} is too long for Unix sockets. \
-                 Set XDG_RUNTIME_DIR to a shorter directory.",
-                base.display()
-            )));
-        }
-        let current = establish(name, base, user).map_err(|e| {
+        let unusable = |e: io::Error| {
             Error::other(format!(
                 "cannot create an instance directory in {}: {e}. \
                  Set {} to another directory.",
                 base.display(),
                 if user.is_some() { "TMPDIR" } else { "XDG_RUNTIME_DIR" },
             ))
-        })?;
+        };
+        let real = base::safe(base, user).map_err(unusable)?;
+        let longest = format!("{name}.{}.{}", i32::MAX, "x".repeat(RANDOM));
+        if real.join(&longest).as_os_str().len() + LONGEST_BELOW >= SUN_PATH {
+            return Err(Error::other(format!(
+                "the path of an instance directory in {} is too long for Unix sockets. \
+                 Set XDG_RUNTIME_DIR to a shorter directory.",
+                real.display()
+            )));
+        }
+        let current = establish(name, &real, user).map_err(unusable)?;
         let dir = Shared {
             name,
             user: user.cloned(),
@@ -294,7 +296,7 @@ fn generation(dir: &Path) -> PathBuf {
 
 /// Creates a directory with its parts, and locks it.
 fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
-    base::is_safe(base, user)?;
+    let base = base::safe(base, user)?;
     let path = loop {
         let file = format!("{name}.{}.{}", std::process::id(), random::characters(RANDOM));
         let path = base.join(file);

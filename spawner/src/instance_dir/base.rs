@@ -50,27 +50,30 @@ pub(super) fn foreign(dir: &Path) -> Option<&'static str> {
     (facts.mode() & 0o022 != 0).then_some("can be written by other users")
 }
 
+/// Returns the path by which to use the directory. For root it has no links: the owner of a link may change it later.
+///
 /// Fails if a server of root must not put its directory here: the user may not enter, or a user other than root may put
 /// another directory in its place.
-pub(super) fn is_safe(dir: &Path, user: Option<&User>) -> io::Result<()> {
+pub(super) fn safe(dir: &Path, user: Option<&User>) -> io::Result<PathBuf> {
     const STICKY: u32 = 0o1000;
     if !rustix::process::geteuid().is_root() {
-        return Ok(());
+        return Ok(dir.into());
     }
-    for part in dir.canonicalize()?.ancestors() {
+    let real = dir.canonicalize()?;
+    for part in real.ancestors() {
         let facts = part.metadata()?;
         let problem = |what: &str| Err(io::Error::other(format!("{what} {}", part.display())));
         if user.is_some() && facts.mode() & 0o001 == 0 {
             return problem("the user of --user may not enter");
         }
-        // In a sticky directory a user may rename only files of its own.
-        let write = if facts.gid() == 0 { 0o002 } else { 0o022 };
-        let is_shared = facts.mode() & write != 0 && facts.mode() & STICKY == 0;
+        // In a sticky directory a user may rename only files of its own. The bits of the group also are the mask of an access
+        // control list, which may name other users, so they count for the group of root, too.
+        let is_shared = facts.mode() & 0o022 != 0 && facts.mode() & STICKY == 0;
         if facts.uid() != 0 || is_shared {
             return problem("users other than root may rename directories in");
         }
     }
-    Ok(())
+    Ok(real)
 }
 
 #[cfg(test)]
@@ -96,13 +99,31 @@ mod tests {
             return;
         }
         let dir = tempfile::tempdir().unwrap();
-        is_safe(dir.path(), None).unwrap();
+        safe(dir.path(), None).unwrap();
         chown(dir.path(), Some(1), Some(1)).unwrap();
         assert_eq!(foreign(dir.path()), Some("belongs to another user"));
         let inner = dir.path().join("inner");
         std::fs::create_dir(&inner).unwrap();
         for path in [dir.path(), &inner] {
-            assert!(is_safe(path, None).unwrap_err().to_string().contains("may rename"));
+            assert!(safe(path, None).unwrap_err().to_string().contains("may rename"));
+        }
+    }
+
+    #[test]
+    fn root_uses_a_directory_without_links_and_heeds_the_rights_of_groups() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root distrusts directories");
+            return;
+        }
+        let (dir, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        chown(theirs.path(), Some(1), Some(1)).unwrap();
+        let link = theirs.path().join("link");
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert_eq!(safe(&link, None).unwrap(), dir.path().canonicalize().unwrap());
+        // Also the mask of an access control list.
+        for (mode, is_safe) in [(0o755, true), (0o775, false), (0o1775, true)] {
+            set_permissions(dir.path(), Permissions::from_mode(mode)).unwrap();
+            assert_eq!(safe(dir.path(), None).is_ok(), is_safe, "{mode:o}");
         }
     }
 }
