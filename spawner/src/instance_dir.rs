@@ -93,6 +93,7 @@ pub enum Restored {
 impl InstanceDir {
     /// Creates the directory of this process. Afterwards a thread removes stale directories of the same user.
     pub fn create(name: &'static str, user: Option<&User>) -> Result<Self, Error> {
+        check_umask()?;
         base::report_ignored(user);
         let base = bases(user).swap_remove(0);
         let dir = Self::create_in(name, &base, user)?;
@@ -294,6 +295,21 @@ fn generation(dir: &Path) -> PathBuf {
     dir.join("generation-0")
 }
 
+/// Fails if the umask takes rights away from the owner of a new file, which only root has nevertheless.
+///
+/// No process of this user could connect to the sockets of another one.
+fn check_umask() -> Result<(), Error> {
+    let umask = procfs::process::Process::myself().and_then(|own| own.status());
+    let umask = umask.ok().and_then(|status| status.umask).unwrap_or(0);
+    if umask & 0o700 == 0 || rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "the umask {umask:03o} takes rights away from the owner of new files, so no socket would be reachable. Set \
+         another one, such as 027."
+    )))
+}
+
 /// Creates a directory with its parts, and locks it.
 fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
     let base = base::safe(base, user)?;
@@ -305,8 +321,10 @@ fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current
             made => break made.map(|()| path)?,
         }
     };
-    let lock = lock(&path)?;
-    let backends = furnish(&path, user)?;
+    let parts = lock(&path).and_then(|lock| Ok((lock, furnish(&path, user)?)));
+    let (lock, backends) = parts.inspect_err(|_| {
+        let _ = remove_tree(&path);
+    })?;
     let buffered = buffered(&path).into();
     Ok(Current { path, buffered, backends, lock: Arc::new(lock) })
 }

@@ -1,6 +1,6 @@
 //! The users of server and application: `--user`, and the warning of a server that runs as root.
 
-use crate::server::{Server, Signal, children_of, eventually, run, start_command, wsgi};
+use crate::server::{Server, Signal, after, children_of, eventually, run, start_command, wsgi};
 use crate::wrong_input::in_time;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -117,4 +117,26 @@ fn an_server_that_runs_as_root_warns() {
     let server = Server::start(dir.path(), &["--log-level", "info"]);
     server.logs("WARN running as root");
     server.logs("--user");
+}
+
+#[test]
+fn a_umask_that_takes_rights_from_the_owner_is_refused_and_leaves_nothing() {
+    if !is_root() {
+        return;
+    }
+    let dir = wsgi("", "return answer('ok')");
+    open_to_all(dir.path());
+    let runtime = runtime();
+    std::os::unix::fs::chown(runtime.path(), Some(65534), Some(65534)).unwrap();
+    for umask in ["0o777", "0o477"] {
+        let options = ["--python", "/usr/bin/python3"];
+        let change =
+            format!("os.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\nos.umask({umask})");
+        let out =
+            in_time(&mut after(&change, &start_command(runtime.path(), dir.path(), &options)));
+        let message = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{message}");
+        assert!(message.contains("umask") && message.contains("027"), "{message}");
+        assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
+    }
 }
