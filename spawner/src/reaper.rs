@@ -20,9 +20,11 @@ use crate::leftovers::{self, Ticks};
 use crate::prepare;
 use crate::removal::remove_tree;
 use rustix::fs::OFlags;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, PipeWriter, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -45,6 +47,8 @@ pub(crate) struct Reaper(Arc<Mutex<State>>);
 /// The knowledge of the reaper, for the next one.
 #[derive(Debug)]
 struct State {
+    /// Signals the reaper, and no other process that gets its pid.
+    process: OwnedFd,
     pipe: PipeWriter,
     dir: PathBuf,
     groups: BTreeSet<u32>,
@@ -56,9 +60,14 @@ impl Reaper {
     /// Starts the reaper of this server, and a thread that looks after it.
     pub(crate) fn start(instance: Instance) -> io::Result<Reaper> {
         let dir = instance.path();
-        let (mut child, pipe) = launch(&dir)?;
-        let state =
-            Arc::new(Mutex::new(State { pipe, dir, groups: BTreeSet::new(), is_removed: false }));
+        let (mut child, process, pipe) = launch(&dir)?;
+        let state = Arc::new(Mutex::new(State {
+            process,
+            pipe,
+            dir,
+            groups: BTreeSet::new(),
+            is_removed: false,
+        }));
         let reaper = Reaper(Arc::clone(&state));
         let look_after = move || {
             loop {
@@ -89,10 +98,10 @@ impl Reaper {
             return;
         };
         drop(state);
-        let Ok((another, pipe)) = launch(&dir) else { return };
+        let Ok((another, process, pipe)) = launch(&dir) else { return };
         *child = another;
         state = self.state();
-        (state.pipe, state.dir) = (pipe, dir);
+        (state.process, state.pipe, state.dir) = (process, pipe, dir);
         for &group in &state.groups {
             state.note(&Note::Begun(group));
         }
@@ -130,7 +139,7 @@ impl Reaper {
 }
 
 /// Starts a reaper.
-fn launch(dir: &Path) -> io::Result<(Child, PipeWriter)> {
+fn launch(dir: &Path) -> io::Result<(Child, OwnedFd, PipeWriter)> {
     let (reader, writer) = io::pipe()?;
     // A reaper that is stopped must not block the server.
     rustix::fs::fcntl_setfl(&writer, OFlags::NONBLOCK)?;
@@ -138,7 +147,11 @@ fn launch(dir: &Path) -> io::Result<(Child, PipeWriter)> {
     command.arg(dir).current_dir("/");
     command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
     // Signals to the server's group, such as those of a terminal, must not end the reaper.
-    Ok((command.process_group(0).spawn()?, writer))
+    let mut child = command.process_group(0).spawn()?;
+    let pid = Pid::from_raw(child.id().cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    // At the end of its pipe, the reaper would remove the directory.
+    let process = pidfd_open(pid, PidfdFlags::empty()).inspect_err(|_| drop(child.kill()))?;
+    Ok((child, process, writer))
 }
 
 /// One line of the pipe.
@@ -178,10 +191,16 @@ impl Note<'_> {
 }
 
 impl State {
+    /// Tells the reaper, without waiting for it.
     fn note(&self, note: &Note<'_>) {
-        // A pipe takes so short a line in one piece. An error means that the reaper has ended.
+        // A pipe takes so short a line in one piece. Another error than a full pipe means that the reaper has ended.
         let mut pipe = &self.pipe;
-        let _ = pipe.write(&note.line());
+        let written = pipe.write(&note.line());
+        if written.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) {
+            // This reaper has been stopped for long. It would miss an end, and kill a later group of the same pid. The next
+            // one gets the whole state.
+            let _ = pidfd_send_signal(&self.process, Signal::KILL);
+        }
     }
 }
 

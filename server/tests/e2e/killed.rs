@@ -9,6 +9,7 @@ use crate::server::{
 use cabrank_checks_harness::processes;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// Waits until the processes and the files of a killed server are gone.
 #[track_caller]
@@ -238,6 +239,30 @@ fn another_reaper_takes_the_place_of_one_that_was_killed() {
     server.signal(Signal::KILL);
     server.ended();
     nothing_is_left(&server, &[helper, reaper]);
+}
+
+/// It would take a process group that has ended for one that lives, and kill another program with its pid.
+#[test]
+fn a_reaper_that_has_missed_a_note_is_replaced() {
+    let dir = wsgi(
+        "import subprocess\nhelper = subprocess.Popen(['sleep', '600'])",
+        "return answer([os.getpid(), helper.pid])",
+    );
+    let mut server = Server::start(dir.path(), &["--max-pool-size", "1"]);
+    let pids = || -> Vec<u32> { serde_json::from_str(&server.get("/")).unwrap() };
+    let (first, old) = (pids()[0], reaper_of(&server));
+    signal(old, Signal::STOP);
+    let fill = "import os, sys\npipe = os.open(f'/proc/{sys.argv[1]}/fd/0', os.O_WRONLY | os.O_NONBLOCK)\n\
+                try:\n    while True: os.write(pipe, b'\\n')\nexcept BlockingIOError: pass";
+    let filled = Command::new("python3").args(["-c", fill, &old.to_string()]).status();
+    assert!(filled.unwrap().success());
+    signal(first, Signal::KILL);
+    server.logs("another one takes its place");
+    let now = pids();
+    assert!(now[0] != first && !is_alive(old) && reaper_of(&server) != old);
+    server.signal(Signal::KILL);
+    server.ended();
+    nothing_is_left(&server, &now);
 }
 
 #[test]
