@@ -21,18 +21,21 @@
 //! Each mode is set on the open file or directory, because the umask of the server may take rights away.
 
 mod base;
+mod layout;
 mod stale;
 
 pub(crate) use base::all_bases;
+pub(crate) use layout::lock;
 pub(crate) use stale::found_in;
 
-use crate::backends::{Backends, make_dir, open_dir};
+use crate::backends::{Backends, make_dir};
 use crate::error::Error;
 use crate::random;
 use crate::removal::remove_tree;
 use crate::user::User;
 use base::bases;
-use rustix::fs::{FlockOperation, Mode};
+use layout::{RANDOM, generation};
+use rustix::fs::Mode;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -41,8 +44,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// The number of random characters in the name.
-const RANDOM: usize = 8;
 /// The length of `/generation-0/backends/` and a socket's name (loader, pid, random characters).
 const LONGEST_BELOW: usize = 23 + 24;
 /// The size of a Unix socket's address, with its final NUL.
@@ -291,10 +292,6 @@ fn buffered(dir: &Path) -> PathBuf {
     dir.join("buffered")
 }
 
-fn generation(dir: &Path) -> PathBuf {
-    dir.join("generation-0")
-}
-
 /// Fails if the umask takes rights away from the owner of a new file, which only root has nevertheless.
 ///
 /// No process of this user could connect to the sockets of another one.
@@ -364,12 +361,6 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 fn is_at(dir: &OwnedFd, path: &Path) -> bool {
     let Ok(there) = path.symlink_metadata() else { return false };
     rustix::fs::fstat(dir).is_ok_and(|d| (d.st_dev, d.st_ino) == (there.dev(), there.ino()))
-}
-
-pub(crate) fn lock(dir: &Path) -> io::Result<OwnedFd> {
-    let fd = open_dir(dir)?;
-    rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(fd)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! user does that. An application of the dead server may still run, and add files as fast as they are removed. So a thread of
 //! its own removes stale directories, and the start does not wait for it.
 
-use super::{RANDOM, generation, lock};
+use super::layout::{RANDOM, generation, lock};
 use crate::removal::remove_tree;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
