@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+/// The attempts to remove a directory to which a process adds files, and the pause after each.
+const ATTEMPTS: usize = 5;
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// A directory with the name of an instance directory.
 pub(crate) struct Found {
     pub(crate) pid: u32,
@@ -36,8 +40,9 @@ pub(crate) fn found_in(name: &str, base: &Path) -> Vec<Found> {
         .collect()
 }
 
-/// Removes directories of this user whose server has ended.
-pub(super) fn remove(name: &str, base: &Path) {
+/// Removes directories of this user whose server has ended. Returns false if one of them is still there.
+pub(super) fn remove(name: &str, base: &Path) -> bool {
+    let mut all_removed = true;
     let own = rustix::process::geteuid().as_raw();
     for Found { pid, path, .. } in found_in(name, base).into_iter().filter(|found| found.uid == own)
     {
@@ -50,16 +55,25 @@ pub(super) fn remove(name: &str, base: &Path) {
         let alive = Path::new("/proc").join(pid.to_string()).exists() && pid != std::process::id();
         if !(young && alive) {
             // A server that ended at its beginning has left it empty. Any other directory without these parts is no server's.
-            let _ = match generation(&path).is_dir() {
-                true => remove_tree(&path),
-                false => std::fs::remove_dir(&path),
+            let is_removed = match generation(&path).is_dir() {
+                true => remove_tree(&path).is_ok(),
+                false => std::fs::remove_dir(&path).is_ok(),
             };
+            all_removed &= is_removed;
         }
     }
+    all_removed
 }
 
-/// Removes such directories on a thread of its own. Without one, the next server does it.
+/// Removes such directories on a thread of its own. After some attempts in vain, the next server does it.
 pub(super) fn remove_in_background(name: &'static str, base: PathBuf) {
-    let thread = thread::Builder::new().name("stale".into());
-    let _ = thread.spawn(move || remove(name, &base));
+    let attempts = move || {
+        for _ in 0..ATTEMPTS {
+            if remove(name, &base) {
+                break;
+            }
+            thread::sleep(PAUSE);
+        }
+    };
+    let _ = thread::Builder::new().name("stale".into()).spawn(attempts);
 }
