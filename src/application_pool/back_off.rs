@@ -120,7 +120,7 @@ fn session_proves(age: Duration, (first, _): (Duration, Duration)) -> bool {
     age >= first.max(SHORTEST)
 }
 
-impl<S: Spawner> ProcessInfo<S> {
+impl<E> ProcessInfo<E> {
     /// Whether it has not proved itself at this age; `failures_before` says so of its ended sessions.
     fn is_unproved(&self, age: Duration, limits: (Duration, Duration)) -> bool {
         age < limits.1 && (self.sessions == 0 || !session_proves(age, limits))

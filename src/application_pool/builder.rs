@@ -57,6 +57,22 @@ pub struct Builder<S: Spawner> {
     spawner_stack_size: Option<usize>,
 }
 
+impl<S: Spawner> ApplicationPool<S> {
+    /// Returns a builder of a pool whose processes `spawner` makes.
+    ///
+    /// ```
+    /// use cabrank::in_memory::InMemorySpawner; // or your own `Spawner`
+    /// use cabrank::ApplicationPool;
+    ///
+    /// let pool = ApplicationPool::builder(InMemorySpawner::new()).max(4).build()?;
+    /// assert_eq!(pool.snapshot().max, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder(spawner: S) -> Builder<S> {
+        Builder::new(spawner)
+    }
+}
+
 impl<S: Spawner> Builder<S> {
     pub(super) fn new(spawner: S) -> Self {
         Builder {

@@ -2,11 +2,11 @@
 
 use super::effects::Effects;
 use super::ending::{Ending, Found};
+use super::entry::Entry;
 use super::error::GetError;
 use super::event::DetachReason;
 use super::group::End;
 use super::options::PoolOptions;
-use super::process_info::Entry;
 use super::restart_files::{LastSeen, Look};
 use super::spawn_order::Kind;
 use super::spawner::Spawner;

@@ -1,8 +1,8 @@
 //! The effects of a critical section (`run_effects.rs`).
 
+use super::entry::Entry;
 use super::error::SpawnError;
 use super::event::{Begun, Event};
-use super::process_info::Entry;
 use super::spawn_order::SpawnOrder;
 use super::spawner::{CancelToken, ShutDown, Spawner};
 use super::table_keys::GroupKey;

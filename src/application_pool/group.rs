@@ -7,11 +7,11 @@
 //! - its last look at the restart file (E22).
 
 use super::error::SpawnError;
-use super::inactive_apps::Inactive;
 use super::options::PoolOptions;
 use super::process_info::{ByAge, InGroup, Place, ProcessInfo};
 use super::restart_files::LastSeen;
-use super::spawner::{CancelToken, Identifier, Spawner};
+use super::spawner::{CancelToken, Identifier};
+use super::standing::Inactive;
 use super::table_keys::{Groups, ProcessInfos, ProcessKey};
 use crate::kernel::clock::Time;
 use crate::kernel::collections::arena::Arena;
@@ -73,9 +73,9 @@ impl Processes {
     }
 
     #[inline(always)] // A move is a `remove` and an `insert`: inlined, they look the process up once.
-    pub(crate) fn insert<S: Spawner>(
+    pub(crate) fn insert<E>(
         &mut self,
-        arena: &mut Arena<ProcessInfo<S>, ProcessInfos>,
+        arena: &mut Arena<ProcessInfo<E>, ProcessInfos>,
         key: ProcessKey,
         end: End,
     ) {
@@ -94,9 +94,9 @@ impl Processes {
         }
     }
     #[inline(always)] // As above.
-    pub(crate) fn remove<S: Spawner>(
+    pub(crate) fn remove<E>(
         &mut self,
-        arena: &mut Arena<ProcessInfo<S>, ProcessInfos>,
+        arena: &mut Arena<ProcessInfo<E>, ProcessInfos>,
         key: ProcessKey,
     ) {
         match arena[key].place {
@@ -110,17 +110,17 @@ impl Processes {
 
     /// Iterates over the idle processes, most recently freed first. For the invariants: not O(1).
     #[cfg(any(test, debug_assertions))]
-    pub(crate) fn idle<'a, S: Spawner>(
+    pub(crate) fn idle<'a, E>(
         &'a self,
-        arena: &'a Arena<ProcessInfo<S>, ProcessInfos>,
+        arena: &'a Arena<ProcessInfo<E>, ProcessInfos>,
     ) -> impl Iterator<Item = ProcessKey> + 'a {
         self.open.iter(arena).take_while(|(rank, _)| *rank == 0).map(|(_, key)| key)
     }
     /// Iterates in the order of the pseudocode. For the invariants: not O(1).
     #[cfg(any(test, debug_assertions))]
-    pub(crate) fn iter<'a, S: Spawner>(
+    pub(crate) fn iter<'a, E>(
         &'a self,
-        arena: &'a Arena<ProcessInfo<S>, ProcessInfos>,
+        arena: &'a Arena<ProcessInfo<E>, ProcessInfos>,
     ) -> impl Iterator<Item = ProcessKey> + 'a {
         let open = self.open.iter(arena).map(|(_, key)| key);
         let full = self.full.iter(arena).map(|(_, key)| key);

@@ -11,10 +11,11 @@
 //! and everything else is O(log n).
 
 use super::group::Group;
+use super::standing::Standing;
 use super::table_keys::{GroupKey, Groups};
 use crate::kernel::collections::arena::Arena;
-use crate::kernel::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
-use crate::kernel::collections::list::{Links, List, linked};
+use crate::kernel::collections::indexed_heap::{IndexedHeap, in_heap};
+use crate::kernel::collections::list::{List, linked};
 
 /// The groups with an idle process.
 #[derive(Debug, Default)]
@@ -23,30 +24,6 @@ pub(crate) struct InactiveApps {
     evictable: ByRank,
     /// Groups that would fall below their minimum without that process.
     protected: ByRank,
-}
-
-/// One group's place in [`InactiveApps`].
-#[derive(Debug, Default)]
-pub(crate) struct Inactive {
-    standing: Option<Standing>,
-    recent: Links<Groups>,
-    others: HeapIndex,
-}
-
-/// Determines a group's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Standing {
-    /// The rank of its longest idle process.
-    pub(crate) rank: u64,
-    /// Whether its minimum protects that process.
-    pub(crate) protected: bool,
-}
-
-impl Inactive {
-    #[inline]
-    pub(crate) fn standing(&self) -> Option<Standing> {
-        self.standing
-    }
 }
 
 impl InactiveApps {

@@ -4,9 +4,9 @@
 //! and every model. They look at the whole pool; no other code under the lock may.
 
 use super::group::{Group, Want};
-use super::inactive_apps::Standing;
 use super::process_info::Place;
 use super::spawner::Spawner;
+use super::standing::Standing;
 use super::state::State;
 use super::table_keys::{GroupKey, ProcessKey};
 use crate::kernel::collections::list::List;

@@ -4,8 +4,9 @@
 //! invariant notices. A break may spoil others, too; its own must be reported.
 
 use super::group::{End, Want};
-use super::inactive_apps::Standing;
-use super::process_info::{Place, ProcessInfo};
+use super::process_info::Place;
+use super::standing::Standing;
+use super::state::Info;
 use super::state::State;
 use super::table_keys::{GroupKey, ProcessKey};
 use super::{ApplicationPool, PoolOptions};
@@ -45,7 +46,7 @@ fn with_state(spoil: impl FnOnce(&mut TheState)) -> Vec<String> {
     broken
 }
 
-fn key_of(s: &TheState, wanted: impl Fn(&ProcessInfo<InMemorySpawner>) -> bool) -> ProcessKey {
+fn key_of(s: &TheState, wanted: impl Fn(&Info<InMemorySpawner>) -> bool) -> ProcessKey {
     let found = s.processes.iter().find(|(_, info)| wanted(info));
     found.expect("such a process").0
 }
@@ -61,7 +62,7 @@ fn drains(s: &TheState) -> ProcessKey {
 fn group(s: &TheState, name: &str) -> GroupKey {
     s.group_by_name[name]
 }
-fn info(s: &mut TheState, key: ProcessKey) -> &mut ProcessInfo<InMemorySpawner> {
+fn info(s: &mut TheState, key: ProcessKey) -> &mut Info<InMemorySpawner> {
     &mut s.processes[key]
 }
 

@@ -15,6 +15,7 @@
 use super::effects::{Effect, Effects};
 use super::error::GetError;
 use super::inner::Inner;
+use super::looks::Later;
 use super::options::PoolOptions;
 use super::restart_files::{Look, RestartFiles};
 use super::spawner::Spawner;
@@ -25,31 +26,8 @@ use crate::kernel::clock::Deadline;
 use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Wake};
 use crate::kernel::section::{Guarded, Patience, Wait};
 use crate::kernel::sync::{has_failed, thread};
-use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The look in flight at one directory, and the gets that wait.
-#[derive(Debug, Default)]
-pub(crate) struct Looking {
-    /// Counts the looks of this record.
-    nth: u64,
-    /// Gets that wait for the look in flight.
-    this: Queue,
-    /// Gets that wait for the next look.
-    next: Queue,
-    /// By the name of the group: gets that have begun a look and have not waited for it.
-    later: HashMap<String, Later>,
-}
-
-/// A get that has not waited for its look.
-#[derive(Debug)]
-struct Later {
-    options: PoolOptions,
-    /// Whether its group existed then. If it is gone when the look ends, it was detached: the look does not bring it
-    /// back.
-    found: bool,
-}
 
 /// How a get has looked at its restart files.
 pub(crate) enum Looked {

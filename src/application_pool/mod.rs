@@ -44,7 +44,7 @@
 //! | in the pseudocode | here | as a state machine in `spec/src/` |
 //! |---|---|---|
 //! | `PoolOptions` | `options.rs` | `configuration.rs` |
-//! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `state.rs` | `pool.rs` |
+//! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `entry.rs`, `state.rs` | `pool.rs` |
 //! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state.rs` | `mutators.rs` |
 //! | `get` | `get.rs` | `get.rs` |
 //! | `detach` | `pool.rs` | `action.rs` |
@@ -68,6 +68,7 @@ mod detach;
 mod disabling;
 mod effects;
 mod ending;
+mod entry;
 mod error;
 mod event;
 mod forgetting;
@@ -83,6 +84,7 @@ mod invariants;
 #[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
 mod invariants_tests;
 mod looking;
+mod looks;
 mod options;
 mod pool;
 mod process_info;
@@ -93,6 +95,7 @@ mod snapshot;
 mod spawn_order;
 mod spawner;
 mod spawning;
+mod standing;
 mod state;
 #[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;

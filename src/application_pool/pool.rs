@@ -1,6 +1,5 @@
 //! The pool as its users hold it: handles, and every call but the gets (`get.rs`).
 
-use super::builder::Builder;
 use super::close_timed_out::CloseTimedOut;
 use super::error::{BuildError, GetError, not_zero};
 use super::event::DetachReason;
@@ -71,20 +70,6 @@ impl<S: Spawner> fmt::Debug for WeakPool<S> {
 }
 
 impl<S: Spawner> ApplicationPool<S> {
-    /// Returns a builder of a pool whose processes `spawner` makes.
-    ///
-    /// ```
-    /// use cabrank::in_memory::InMemorySpawner; // or your own `Spawner`
-    /// use cabrank::ApplicationPool;
-    ///
-    /// let pool = ApplicationPool::builder(InMemorySpawner::new()).max(4).build()?;
-    /// assert_eq!(pool.snapshot().max, 4);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn builder(spawner: S) -> Builder<S> {
-        Builder::new(spawner)
-    }
-
     pub(crate) fn from_inner(inner: Arc<Inner<S>>) -> Self {
         ApplicationPool(Handle::new(inner))
     }
@@ -122,7 +107,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// A disabled process finishes its sessions, is given no more, and stays in the pool: for example, to look at it with
     /// a debugger. It keeps its place, is not evicted, and does not count for its group's minimum. It ends as any other by
     /// a restart, [`detach`](Self::detach) or [`close`](Self::close). If as many processes are disabled as
-    /// [`max`](Builder::max) or [`max_per_app`](Builder::max_per_app) allows, gets wait until one is enabled.
+    /// [`max`](super::Builder::max) or [`max_per_app`](super::Builder::max_per_app) allows, gets wait until one is enabled.
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
@@ -149,7 +134,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// Returns whether there is such a process, attached or about to be.
     ///
     /// [Detaches](Self::detach) it. A process that fails soon after it was ready counts as a failed spawn: see
-    /// [`Builder::back_off`].
+    /// [`Builder::back_off`](super::Builder::back_off).
     ///
     /// ```
     /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};

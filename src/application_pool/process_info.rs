@@ -1,38 +1,8 @@
 //! One process as the pool sees it: the pseudocode's `ProcessInfo`.
 
-use super::event::Begun;
-use super::inner::Inner;
-use super::spawner::{Identifier, Spawner};
-use super::table_keys::{GroupKey, ProcessInfos, ProcessKey};
+use super::table_keys::{GroupKey, ProcessInfos};
 use crate::kernel::clock::Time;
 use crate::kernel::collections::list::{Links, linked};
-use crate::kernel::sync::{Arc, Flag};
-use crate::kernel::user_code::SlowDrop;
-
-/// The part that leaves the lock: the process itself, and the way back into the pool.
-///
-/// The pool shares it while the process is in its data, and each [`Lease`](super::Lease) and
-/// [`Session`](super::Session) until it ends.
-pub(crate) struct Entry<S: Spawner> {
-    pub(crate) process: SlowDrop<S::Process>,
-    pub(crate) identifier: Identifier,
-    pub(crate) pid: Option<u32>,
-    /// The key of the `ProcessInfo`, as long as `gone` is false.
-    pub(crate) key: ProcessKey,
-    /// Whether the process has left the pool's data: the pseudocode's unlocked look at `detached` (erratum E15).
-    /// A detached process is still counted while it drains (E13), so this flag is set only afterwards. Set
-    /// under the lock, never unset.
-    ///
-    /// # Synchronization
-    /// Relaxed, the weakest ordering, is enough. A reader that sees it set returns, and reads no data of the
-    /// setter's. A reader that does not see it takes the lock, which orders its second look.
-    pub(crate) gone: Flag,
-    /// Orders its events; absent without an observer.
-    pub(crate) begun: Option<std::sync::Arc<Begun>>,
-    /// Forms a cycle with the pool's own reference to this entry, broken when the process leaves the pool.
-    /// Closing the pool makes every process leave.
-    pub(crate) pool: std::sync::Arc<Inner<S>>,
-}
 
 /// Where a process stands in its group, and whether it takes another session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +28,11 @@ pub(crate) enum Place {
 /// | active, marked for eviction | `Marked`, `Full` | > 0 | yes | no |
 /// | disabled | `Disabled` | any number | yes | no |
 /// | detached, draining | `Draining` | > 0 | no | yes |
-/// | gone | removed from the slab, `Entry::gone` is set | | | |
-pub(crate) struct ProcessInfo<S: Spawner> {
-    pub(crate) entry: Arc<Entry<S>>,
+/// | gone | removed from the arena, `Entry::gone` is set | | | |
+///
+/// `E` is the entry: the part that leaves the lock. The bookkeeping does not look into it.
+pub(crate) struct ProcessInfo<E> {
+    pub(crate) entry: E,
     /// The group, whose record outlives its processes.
     pub(crate) group: GroupKey,
     pub(crate) start_time: Time,
@@ -92,7 +64,7 @@ pub(crate) struct ProcessInfo<S: Spawner> {
     pub(crate) leaving: Links<ProcessInfos>,
 }
 
-impl<S: Spawner> ProcessInfo<S> {
+impl<E> ProcessInfo<E> {
     /// Returns whether it has been given its last session.
     pub(crate) fn is_exhausted(&self) -> bool {
         // Open sessions count: they will be processed, too (INV-MAX-REQUESTS).
@@ -127,13 +99,13 @@ impl<S: Spawner> ProcessInfo<S> {
 
 linked!(
     /// `Group::processes`: by sessions.
-    InGroup: ProcessInfos, ProcessInfo<S: Spawner>, in_group
+    InGroup: ProcessInfos, ProcessInfo<E: Sized>, in_group
 );
 linked!(
     /// `Group::by_age`, oldest first, and `Group::draining`.
-    ByAge: ProcessInfos, ProcessInfo<S: Spawner>, by_age
+    ByAge: ProcessInfos, ProcessInfo<E: Sized>, by_age
 );
 linked!(
     /// `draining`.
-    Leaving: ProcessInfos, ProcessInfo<S: Spawner>, leaving
+    Leaving: ProcessInfos, ProcessInfo<E: Sized>, leaving
 );

@@ -9,9 +9,9 @@
 
 use super::effects::Effects;
 use super::ending::{Ending, Found};
+use super::entry::Entry;
 use super::event::DetachReason;
 use super::group::End;
-use super::process_info::Entry;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
 use super::table_keys::GroupKey;

@@ -3,9 +3,9 @@
 use super::error::SpawnError;
 use super::inner::Inner;
 use super::options::PoolOptions;
-use super::process_info::{Place, ProcessInfo};
+use super::process_info::Place;
 use super::spawner::{Identifier, Spawner};
-use super::state::State;
+use super::state::{Info, State};
 use super::table_keys::GroupKey;
 use super::totals::Totals;
 use crate::kernel::clock::Time;
@@ -310,7 +310,7 @@ impl<S: Spawner> State<S> {
     }
 }
 
-impl<S: Spawner> ProcessInfo<S> {
+impl<S: Spawner> Info<S> {
     fn snapshot(&self, now: Time, outdated: bool) -> ProcessSnapshot {
         ProcessSnapshot {
             identifier: self.entry.identifier,

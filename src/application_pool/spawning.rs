@@ -7,11 +7,12 @@
 //! a panic, or a failure to start the thread (E11).
 
 use super::effects::{Effect, Effects};
+use super::entry::Entry;
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
 use super::group::{End, Group, Spawning};
 use super::inner::Inner;
-use super::process_info::{Entry, Place, ProcessInfo};
+use super::process_info::{Place, ProcessInfo};
 use super::spawn_order::{Kind, SpawnOrder};
 use super::spawner::{CancelToken, Process, ShutDown, SpawnRequest, Spawner};
 use super::state::State;

@@ -6,14 +6,16 @@
 
 use super::effects::{Effect, Effects};
 use super::ending::Ending;
+use super::entry::Entry;
 use super::error::SpawnError;
 use super::group::{BackingOff, BySurplus, Group, Unused, Wanting};
-use super::inactive_apps::{InactiveApps, Standing};
-use super::looking::Looking;
+use super::inactive_apps::InactiveApps;
+use super::looks::Looking;
 use super::options::PoolOptions;
-use super::process_info::{Entry, Leaving, ProcessInfo};
+use super::process_info::{Leaving, ProcessInfo};
 use super::restart_files::{LastSeen, Look};
 use super::spawner::{Identifier, Spawner};
+use super::standing::Standing;
 use super::table_keys::{GroupKey, Groups, ProcessInfos, ProcessKey};
 use super::totals::Totals;
 use crate::kernel::alarm::Alarm;
@@ -62,6 +64,9 @@ pub(crate) struct Limits {
     pub(crate) forget_groups_after: Option<Duration>,
 }
 
+/// The bookkeeping of a process, with its entry.
+pub(crate) type Info<S> = ProcessInfo<Arc<Entry<S>>>;
+
 pub(crate) struct State<S: Spawner> {
     pub(crate) clock: Clock,
     pub(crate) limits: Limits,
@@ -83,7 +88,7 @@ pub(crate) struct State<S: Spawner> {
     /// The looks at restart files in flight, by directory.
     pub(crate) looking: HashMap<std::sync::Arc<Path>, Looking>,
 
-    pub(crate) processes: Arena<ProcessInfo<S>, ProcessInfos>,
+    pub(crate) processes: Arena<Info<S>, ProcessInfos>,
     pub(crate) by_identifier: HashMap<Identifier, ProcessKey>,
     pub(crate) next_identifier: u64,
     /// The spawns in flight, and whether the process of each has failed already.
@@ -141,7 +146,7 @@ pub(crate) struct State<S: Spawner> {
 }
 
 impl<S: Spawner> State<S> {
-    pub(crate) fn process(&self, key: ProcessKey) -> &ProcessInfo<S> {
+    pub(crate) fn process(&self, key: ProcessKey) -> &Info<S> {
         &self.processes[key]
     }
     pub(crate) fn group(&self, key: GroupKey) -> &Group {

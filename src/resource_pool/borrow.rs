@@ -32,7 +32,7 @@ impl<F: Form> Inner<F> {
         let began = self.observed.begin();
         match self.borrow(key, patience, caller).await {
             Ok(mut loan) => {
-                self.observed.lent(began, &mut loan);
+                loan.began = self.observed.lent(began);
                 Ok(Borrowed::new(self, loan))
             }
             Err(denied) => {
@@ -213,7 +213,7 @@ impl<F: Form> Inner<F> {
     /// A guard is dropped. Where the factory's futures have to be awaited, the next borrower awaits them.
     #[inline]
     pub(super) fn give_back(&self, mut loan: Box<Loan<F>>) {
-        self.observed.returned(&mut loan);
+        self.observed.returned(&mut loan.began);
         loan.unclean = true;
         match F::BLOCKS {
             true => now(self.put_back(loan)),
@@ -224,7 +224,7 @@ impl<F: Form> Inner<F> {
     /// Takes a resource back, after its test and its passivation.
     #[inline]
     pub(super) async fn put_back(&self, mut loan: Box<Loan<F>>) {
-        self.observed.returned(&mut loan);
+        self.observed.returned(&mut loan.began);
         // The time that the factory takes is not the borrower's.
         if self.options.abandoned_after.is_some() {
             self.critical(|state, _| state.end_borrowers_time(loan.slot));
@@ -243,7 +243,7 @@ impl<F: Form> Inner<F> {
     }
 
     pub(super) fn invalidate(&self, mut loan: Box<Loan<F>>) {
-        self.observed.returned(&mut loan);
+        self.observed.returned(&mut loan.began);
         self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
     }
 }

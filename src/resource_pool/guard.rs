@@ -118,7 +118,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
     /// ```
     pub fn detach(mut guard: Self) -> F::Resource {
         let (home, mut loan) = guard.end().expect("present until it is given back");
-        home.pool().observed.returned(&mut loan);
+        home.pool().observed.returned(&mut loan.began);
         // The caller owns the resource from here on: if the next line panics, it is dropped, not destroyed by the
         // factory.
         home.pool().critical(|state, fx| state.give_back_place(loan.slot, fx));

@@ -1,8 +1,8 @@
 //! A resource with what the pool knows of it: it moves between the idle list, a guard and a test.
 
+use super::began::Began;
 use super::factory::Form;
 use super::inner::Inner;
-use super::observed::Began;
 use super::slot::{Meta, SlotKey};
 use std::sync::Arc;
 

@@ -131,6 +131,7 @@
 //! `elixir-late-grant`, `elixir-missed-eviction` and `elixir-leaked-loan`. In the repository,
 //! `cargo run -p cabrank-spec -- erratum elixir-late-grant` shows one step by step.
 
+mod began;
 mod borrow;
 mod build;
 mod builder;

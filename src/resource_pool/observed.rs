@@ -4,10 +4,10 @@
 //! without a name observes nothing, and reads no clock for it. `unobserved.rs` stands in for this file without both
 //! features.
 
+use super::began::Began;
 use super::error::{BorrowError, Failure};
 use super::event::Event;
 use super::factory::{Creation, Form};
-use super::loan::Loan;
 #[cfg(feature = "metrics")]
 use super::to_metrics;
 #[cfg(feature = "tracing")]
@@ -20,10 +20,6 @@ use std::time::Instant;
 /// The name of a pool that is observed.
 #[derive(Clone, Default)]
 pub(super) struct Observed(Option<Arc<str>>);
-
-/// The time at which something began, in a pool that is observed.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Began(Option<Instant>);
 
 impl Observed {
     pub(super) fn by_name(name: Arc<str>) -> Self {
@@ -38,18 +34,18 @@ impl Observed {
         Began(self.0.is_some().then(Instant::now))
     }
 
-    /// A borrower got a resource. Notes in the loan when it began.
+    /// A borrower got a resource. Returns when the loan began.
     #[inline]
-    pub(super) fn lent<F: Form>(&self, began: Began, loan: &mut Loan<F>) {
-        let (Some(name), Some(began)) = (&self.0, began.0) else { return };
+    pub(super) fn lent(&self, began: Began) -> Began {
+        let (Some(name), Some(began)) = (&self.0, began.0) else { return Began::default() };
         let now = Instant::now();
-        loan.began = Began(Some(now));
         let _ = contain(|| {
             #[cfg(feature = "metrics")]
             to_metrics::lent(name, now - began);
             #[cfg(feature = "tracing")]
             to_tracing::lent(name, now - began);
         });
+        Began(Some(now))
     }
     #[cold]
     pub(super) fn not_lent<E>(&self, error: &BorrowError<E>) {
@@ -72,8 +68,8 @@ impl Observed {
     }
     /// A loan has ended, if there was one.
     #[inline]
-    pub(super) fn returned<F: Form>(&self, loan: &mut Loan<F>) {
-        let began = std::mem::take(&mut loan.began);
+    pub(super) fn returned(&self, began: &mut Began) {
+        let began = std::mem::take(began);
         let (Some(name), Some(began)) = (&self.0, began.0) else { return };
         let lent_for = began.elapsed();
         let _ = contain(|| {

@@ -4,9 +4,13 @@ use super::factory::{Async, Form, ResourceFactory};
 use super::inner::Inner;
 use super::snapshot::Snapshot;
 use super::state::State;
+#[cfg(feature = "metrics")]
+use super::to_metrics;
 use super::waiting::WaitForEnd;
 use crate::kernel::handle::{Close, Handle, WeakHandle};
 use crate::kernel::section::{Guarded, Patience, now};
+#[cfg(feature = "metrics")]
+use crate::kernel::user_code::contain;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -232,6 +236,19 @@ impl<F: Form, K> Pool<F, K> {
     /// Returns a handle that does not keep the pool open.
     pub fn downgrade(&self) -> WeakPool<F, K> {
         WeakPool(self.0.downgrade(), PhantomData)
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl<F: Form, K> Pool<F, K> {
+    /// Sets the gauges of a [named](super::Builder::name) pool: see [observation](super#observation). A program calls
+    /// this before each scrape, or every few seconds. Requires the feature `metrics`.
+    pub fn record_gauges(&self) {
+        let Some(name) = self.inner().observed.name() else { return };
+        let numbers = self.inner().state.look(|state| {
+            [state.active, state.idle, state.total, state.waiting].map(|number| number as f64)
+        });
+        let _ = contain(|| to_metrics::gauges(name, numbers));
     }
 }
 

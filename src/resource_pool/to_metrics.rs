@@ -1,8 +1,5 @@
 //! Counters, gauges and histograms of a named pool, by the crate `metrics`. The module's head lists their names.
 
-use super::factory::Form;
-use super::pool::Pool;
-use crate::kernel::user_code::contain;
 use metrics::{counter, gauge, histogram};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,20 +26,9 @@ pub(super) fn reported(pool: &Arc<str>, event: &'static str) {
     counter!(name, "pool" => pool.clone(), "event" => event).increment(1);
 }
 
-impl<F: Form, K> Pool<F, K> {
-    /// Sets the gauges of a [named](super::Builder::name) pool: see [observation](super#observation). A program calls
-    /// this before each scrape, or every few seconds. Requires the feature `metrics`.
-    pub fn record_gauges(&self) {
-        let Some(name) = self.inner().observed.name() else { return };
-        let numbers = self.inner().state.look(|state| {
-            [state.active, state.idle, state.total, state.waiting].map(|number| number as f64)
-        });
-        let _ = contain(|| {
-            let [active, idle, total, waiting] = numbers;
-            gauge!("cabrank.resource_pool.active", "pool" => name.clone()).set(active);
-            gauge!("cabrank.resource_pool.idle", "pool" => name.clone()).set(idle);
-            gauge!("cabrank.resource_pool.total", "pool" => name.clone()).set(total);
-            gauge!("cabrank.resource_pool.waiting", "pool" => name.clone()).set(waiting);
-        });
-    }
+pub(super) fn gauges(pool: &Arc<str>, [active, idle, total, waiting]: [f64; 4]) {
+    gauge!("cabrank.resource_pool.active", "pool" => pool.clone()).set(active);
+    gauge!("cabrank.resource_pool.idle", "pool" => pool.clone()).set(idle);
+    gauge!("cabrank.resource_pool.total", "pool" => pool.clone()).set(total);
+    gauge!("cabrank.resource_pool.waiting", "pool" => pool.clone()).set(waiting);
 }
