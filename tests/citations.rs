@@ -5,7 +5,8 @@
 //! A name in code, a string or an assertion is no citation. `src/**/invariants.rs` asserts every invariant
 //! and `invariants_tests.rs` breaks each one; these files count only for that.
 
-use cabrank_spec::{interlock, invariants, liveness, properties, resource_pool, rules};
+use cabrank_spec::application_pool::{invariants, liveness, properties, rules};
+use cabrank_spec::{interlock, resource_pool};
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -23,7 +23,7 @@ mod recorder;
 use crate::kernel::sync::thread::JoinHandle;
 use crate::models::rig::spawn;
 use crate::models::tool::explore::explore_large;
-use cabrank_spec::pool::Failure;
+use cabrank_spec::application_pool::pool::Failure;
 use recorder::{Client, Recorder};
 
 fn never(_: usize) -> bool {

@@ -16,15 +16,15 @@
 //! # Two gets, one process
 #![doc = include_str!("../diagrams/sequence.svg")]
 
+use crate::application_pool::configuration::{Config, Options};
+use crate::application_pool::pool::{Action, Event, Place, Pool, SpawnResult};
+use crate::application_pool::story;
 use crate::chart::Chart;
 use crate::checker::{Search, explore};
-use crate::configuration::{Config, Options};
 use crate::interlock::rules::Rules;
 use crate::interlock::scenarios;
 use crate::interlock::script::{Action as Acts, Op, Script, Step, World};
 use crate::interlock::state::Interlock;
-use crate::pool::{Action, Event, Place, Pool, SpawnResult};
-use crate::story;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +132,7 @@ fn collect(world: &Config, processes: &mut Arrows, gets: &mut Arrows) {
     assert!(explore(world, &search).is_ok(), "the search has no aims");
 }
 
-fn state(pool: &Pool, process: &crate::pool::Process) -> &'static str {
+fn state(pool: &Pool, process: &crate::application_pool::pool::Process) -> &'static str {
     match pool.place(process) {
         Place::Draining => "draining",
         _ if process.marked => "marked",

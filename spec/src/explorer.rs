@@ -1,10 +1,10 @@
 //! The machine as a stateright model, for its explorer in the browser.
 
+use cabrank_spec::application_pool::configuration::Config;
+use cabrank_spec::application_pool::invariants::{self, INVARIANTS};
+use cabrank_spec::application_pool::pool::{Action, Pool};
+use cabrank_spec::application_pool::story;
 use cabrank_spec::checker::Machine;
-use cabrank_spec::configuration::Config;
-use cabrank_spec::invariants::{self, INVARIANTS};
-use cabrank_spec::pool::{Action, Pool};
-use cabrank_spec::story;
 use stateright::{Model, Property};
 
 /// A configuration.

@@ -1,89 +1,31 @@
-//! The ApplicationPool algorithm as a pure state machine: executable documentation.
+//! cabrank's algorithms as pure state machines: executable documentation.
 //!
-//! The specification is the pseudocode of Phusion Passenger 3.0.5, *ApplicationPool algorithm*. This crate
-//! says the same in a form that can be run and searched, without threads, clocks or I/O. Each critical
-//! section of the pseudocode is one [`Action`](action::Action), and a [`Pool`](pool::Pool) is a plain
-//! value. Each error of the pseudocode is an *erratum* with a number ([`rules`]), and a switch of the
-//! machine. So the machine runs *as ruled*, *as written*, or as ruled except for one erratum.
+//! A machine says what an algorithm does in a form that can be run and searched, without threads, clocks or I/O. Its
+//! state is a plain value, and each of its actions is one critical section.
 //!
-//! # Reading it beside the pseudocode
-//!
-//! | in the pseudocode | here |
+//! | machine | decides |
 //! |---|---|
-//! | types, instance variables, their invariants | [`pool`], [`action`], [`invariants`] |
-//! | `PoolOptions` | [`configuration`] |
-//! | `get` | [`mod@get`] |
-//! | `checkout_without_lock`, `select_process` | [`checkout`] |
-//! | `mutate_active`, `mutate_count`, `mutate_max`; the wake-ups | [`mutators`] |
-//! | `needs_restart` | [`restart`] |
-//! | `spawning_allowed`, `new_app_group_creatable` | [`capacity`] |
-//! | `detach_without_lock`, `detach_group_without_lock` | [`detach`] |
-//! | `spawn_in_background`, `spawner_thread_callback` | [`spawning`] |
-//! | `session_has_been_closed` | [`session`] |
-//! | `cleaner` | [`cleaner`] |
+//! | [`application_pool`] | which get is given which process; the pseudocode of Phusion Passenger 3.0.5 |
+//! | [`interlock`] | which owner may run, load and unload application code |
+//! | [`resource_pool`] | which borrower gets which resource |
+//! | [`kept`] | whose bytes an application reads, and whose bytes a client gets |
 //!
-//! The rulings add: draining ([`detach`], [`cleaner`]), back-off ([`spawning`], [`cleaner`]), a bound of
-//! the queue ([`checkout`]), marking for eviction ([`capacity`]), and concurrency
-//! ([`Pool::place`](pool::Pool::place)).
-//!
-//! # Checking it
-//! - [`machine`] lists the possible actions; [`normal`] keeps the state space finite.
-//! - [`checker`] explores the space; [`fairness`] searches it for broken liveness properties.
-//! - [`invariants`] and [`properties`] are what is checked, [`configurations`] the pools that
-//!   [`exploration`] explores.
-//! - [`errata`] finds each erratum's counterexample, [`story`] writes it as text, [`diagrams`] draws the machine.
-//!
-//! # The other machines
-//! The same checker explores three more machines. [`interlock`] is the load interlock: it decides which
-//! owner may run, load and unload application code. [`resource_pool`] is the resource pool: it decides
-//! which borrower gets which resource. [`kept`] is the kept session: it decides whose bytes an application
-//! reads, and whose bytes a client gets.
+//! # Checking them
+//! - [`checker`] explores a machine's space; [`fairness`] searches it for broken liveness properties.
+//! - [`check`] compares a machine with its promises.
+//! - [`diagrams`] draws the machines.
 //!
 //! # As an oracle
-//! The machine is deterministic: each action has one outcome. A test can drive a machine beside a real
-//! pool and compare the two, with [`Pool::new`](pool::Pool::new), [`Pool::enabled`](pool::Pool::enabled)
-//! and [`Pool::apply`](pool::Pool::apply). All fields are public; `events` says what the action did.
-//!
-//! ```
-//! use cabrank_spec::configuration::{Config, Options};
-//! use cabrank_spec::pool::{Action, Event, Pool, SpawnResult};
-//!
-//! let mut pool = Pool::new(Config::new(vec![Options::new("shop")], 2, 1));
-//! pool.apply(&Action::Get { client: 0, group: 0 });
-//! assert_eq!((pool.waiting, pool.reserved, pool.count), (1, 1, 0));
-//! pool.apply(&Action::SpawnEnds { ticket: 1, result: SpawnResult::Process });
-//! assert!(pool.events.contains(&Event::Served { client: 0, process: 1 }));
-//! assert_eq!((pool.waiting, pool.reserved, pool.count), (0, 0, 1));
-//! ```
+//! The machines are deterministic: each action has one outcome. A test can drive a machine beside the real code and
+//! compare the two. [`application_pool`] and [`resource_pool`] have an example.
 
-pub mod action;
-pub mod capacity;
+pub mod application_pool;
 mod chart;
 pub mod check;
 pub mod checker;
-pub mod checkout;
-pub mod cleaner;
-pub mod configuration;
-pub mod configurations;
-pub mod detach;
 pub mod diagrams;
-pub mod errata;
-pub mod exploration;
 pub mod fairness;
-pub mod get;
 pub mod interlock;
-pub mod invariants;
 pub mod kept;
-pub mod liveness;
-pub mod machine;
-pub mod mutators;
-pub mod normal;
-pub mod pool;
-pub mod properties;
 pub mod resource_pool;
-pub mod restart;
-pub mod rules;
-pub mod session;
-pub mod spawning;
-pub mod story;
 pub mod switches;

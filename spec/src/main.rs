@@ -3,19 +3,19 @@
 #[cfg(feature = "explore")]
 mod explorer;
 
+use cabrank_spec::application_pool::configurations::{self, Named};
+use cabrank_spec::application_pool::errata::{self, Status};
+use cabrank_spec::application_pool::exploration;
+use cabrank_spec::application_pool::invariants::INVARIANTS;
+use cabrank_spec::application_pool::liveness::LIVENESS;
+use cabrank_spec::application_pool::properties::STEP_PROPERTIES;
+use cabrank_spec::application_pool::rules::Erratum;
 use cabrank_spec::check::Promises;
-use cabrank_spec::configurations::{self, Named};
-use cabrank_spec::errata::{self, Status};
-use cabrank_spec::exploration;
 use cabrank_spec::interlock;
 use cabrank_spec::interlock::rules::{Defect, Rules};
 use cabrank_spec::interlock::script::World;
-use cabrank_spec::invariants::INVARIANTS;
 use cabrank_spec::kept;
-use cabrank_spec::liveness::LIVENESS;
-use cabrank_spec::properties::STEP_PROPERTIES;
 use cabrank_spec::resource_pool::{self, machine::Config};
-use cabrank_spec::rules::Erratum;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 

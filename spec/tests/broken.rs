@@ -1,12 +1,12 @@
 //! Breaks every invariant and every step property on purpose, and checks that it is reported. A formula
 //! that is always true would pass every exploration; here it fails.
 
-use cabrank_spec::configuration::{Config, Options};
-use cabrank_spec::invariants::{INVARIANTS, all_broken};
-use cabrank_spec::pool::{
+use cabrank_spec::application_pool::configuration::{Config, Options};
+use cabrank_spec::application_pool::invariants::{INVARIANTS, all_broken};
+use cabrank_spec::application_pool::pool::{
     Action, At, Condition, Event, Failure, Lock, Pool, Process, Reason, SpawnResult, Want,
 };
-use cabrank_spec::properties::STEP_PROPERTIES;
+use cabrank_spec::application_pool::properties::STEP_PROPERTIES;
 use std::collections::BTreeSet;
 
 /// Applies actions to a new pool. Each must be possible, and all invariants must hold after it.

@@ -3,10 +3,12 @@
 //! If a change of the machine changes a story, read it, and then store it:
 //! `CABRANK_STORE_STORIES=1 cargo test -p cabrank-spec --test errata`.
 
-use cabrank_spec::configuration::{Config, Options};
-use cabrank_spec::errata::{Status, counterexample, further, pseudocode, status, story};
-use cabrank_spec::rules::Erratum::{self, *};
-use cabrank_spec::rules::Rules;
+use cabrank_spec::application_pool::configuration::{Config, Options};
+use cabrank_spec::application_pool::errata::{
+    Status, counterexample, further, pseudocode, status, story,
+};
+use cabrank_spec::application_pool::rules::Erratum::{self, *};
+use cabrank_spec::application_pool::rules::Rules;
 use std::path::Path;
 
 #[test]

@@ -1,13 +1,13 @@
 //! Explores every configuration as ruled, to the last state. It checks every invariant in every state,
 //! every step property in every step, the absence of deadlocks, and every liveness property. It compares
-//! the figures with those pinned in `src/configurations.rs`.
+//! the figures with those pinned in `src/application_pool/configurations.rs`.
 //!
 //! The large ones: `cargo test -p cabrank-spec --test exploration -- --include-ignored --nocapture`.
 
-use cabrank_spec::configurations::{Named, all};
-use cabrank_spec::exploration::check;
-use cabrank_spec::liveness::LIVENESS;
-use cabrank_spec::properties::STEP_PROPERTIES;
+use cabrank_spec::application_pool::configurations::{Named, all};
+use cabrank_spec::application_pool::exploration::check;
+use cabrank_spec::application_pool::liveness::LIVENESS;
+use cabrank_spec::application_pool::properties::STEP_PROPERTIES;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Mutex;

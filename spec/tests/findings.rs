@@ -1,8 +1,8 @@
 //! Surprising consequences of the rulings. If a ruling changes, its test here changes, too.
 
-use cabrank_spec::configuration::{Config, Options};
-use cabrank_spec::errata::counterexample;
-use cabrank_spec::pool::{Action, Event, Failure, Pool, SpawnResult};
+use cabrank_spec::application_pool::configuration::{Config, Options};
+use cabrank_spec::application_pool::errata::counterexample;
+use cabrank_spec::application_pool::pool::{Action, Event, Failure, Pool, SpawnResult};
 
 /// A rolling restart needs room for one more process. If `max` falls below the number of processes during
 /// a restart, and these stay busy, the old code serves for ever. An outdated process is detached only after

@@ -1,6 +1,6 @@
 //! Compares the invariants with those that the real code asserts.
 
-use cabrank_spec::invariants::INVARIANTS;
+use cabrank_spec::application_pool::invariants::INVARIANTS;
 
 /// Returns the name and sentence of each invariant in the source of the real code.
 fn of_the_real_code() -> Vec<(String, String)> {

@@ -3,9 +3,9 @@
 //! A pool and its normal form have the same possible actions. Each action gives the same events except
 //! for names, and equal normal forms.
 
+use cabrank_spec::application_pool::configurations::all;
+use cabrank_spec::application_pool::pool::{Event, Pool};
 use cabrank_spec::checker::key;
-use cabrank_spec::configurations::all;
-use cabrank_spec::pool::{Event, Pool};
 
 /// A small random generator that gives the same numbers on every machine.
 struct Random(u64);

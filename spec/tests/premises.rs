@@ -4,12 +4,12 @@
 //! notice. Each property fails in some configuration, and would hold there with one more assumption. And
 //! each property needs every assumption it has: without it, it fails somewhere.
 
+use cabrank_spec::application_pool::configuration::{Config, Options, RestartMode};
+use cabrank_spec::application_pool::exploration::never;
+use cabrank_spec::application_pool::liveness::{LIVENESS, Liveness, kind, kind_and_class, marks};
+use cabrank_spec::application_pool::pool::{Action, Pool, SpawnResult};
+use cabrank_spec::application_pool::rules::{Erratum, Erratum::*, Rules};
 use cabrank_spec::checker::{Explored, Search, UNFAIR, explore};
-use cabrank_spec::configuration::{Config, Options, RestartMode};
-use cabrank_spec::exploration::never;
-use cabrank_spec::liveness::{LIVENESS, Liveness, kind, kind_and_class, marks};
-use cabrank_spec::pool::{Action, Pool, SpawnResult};
-use cabrank_spec::rules::{Erratum, Erratum::*, Rules};
 use std::collections::BTreeSet;
 
 fn explored(config: &Config) -> Explored<Action> {

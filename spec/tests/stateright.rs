@@ -1,11 +1,11 @@
 //! Compares the checker with stateright, which shares only the machines with it. Both count the same
 //! states and steps to the same depth, and find no broken invariant and no deadlock.
 
+use cabrank_spec::application_pool::configurations::named;
+use cabrank_spec::application_pool::invariants::all_broken;
 use cabrank_spec::checker::{Machine, Search, explore};
-use cabrank_spec::configurations::named;
 use cabrank_spec::interlock::rules::Rules;
 use cabrank_spec::interlock::scenarios;
-use cabrank_spec::invariants::all_broken;
 use cabrank_spec::resource_pool;
 use stateright::{Checker, Model, Property};
 use std::fmt::Debug;

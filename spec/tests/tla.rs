@@ -6,9 +6,9 @@
 //!
 //! Both sides read the same `.cfg` file beside the module.
 
-use cabrank_spec::configuration::{Config, Options};
-use cabrank_spec::exploration::check;
-use cabrank_spec::invariants::INVARIANTS;
+use cabrank_spec::application_pool::configuration::{Config, Options};
+use cabrank_spec::application_pool::exploration::check;
+use cabrank_spec::application_pool::invariants::INVARIANTS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -39,9 +39,9 @@
 //!
 //! # Origin
 //! *ApplicationPool algorithm* (Phusion Passenger 3.0.5) describes the pool in pseudocode. The code keeps its
-//! names. Where the pseudocode is wrong, the code differs and cites an erratum of `spec/src/rules.rs`.
+//! names. Where the pseudocode is wrong, the code differs and cites an erratum of `spec/src/application_pool/rules.rs`.
 //!
-//! | in the pseudocode | here | as a state machine in `spec/src/` |
+//! | in the pseudocode | here | as a state machine in `spec/src/application_pool/` |
 //! |---|---|---|
 //! | `PoolOptions` | `options.rs` | `configuration.rs` |
 //! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `entry.rs`, `state.rs` | `pool.rs` |

@@ -1,5 +1,5 @@
 //! Spawns processes in the background: `spawn_in_background` and `spawner_thread_callback` of Passenger's
-//! pseudocode. A number such as `E4` names an error of that pseudocode (`spec/src/rules.rs`).
+//! pseudocode. A number such as `E4` names an error of that pseudocode (`spec/src/application_pool/rules.rs`).
 //!
 //! Every spawn runs on a thread of its own, even the first one of a group (erratum E4). Its capacity is
 //! reserved before it starts (E3). A [`SpawnOrder`] carries the reservation from the critical section that

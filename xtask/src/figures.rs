@@ -55,7 +55,7 @@ pub(crate) fn run() -> Outcome {
     let row =
         Regex::new(r#""[\w ,-]+",? [\[(]?([\d_]+), ([\d_]+), \d+[\])]"#).expect("a valid pattern");
     let pins = [
-        ("application pool", "spec/src/configurations.rs"),
+        ("application pool", "spec/src/application_pool/configurations.rs"),
         ("resource pool", "spec/tests/resource_pool.rs"),
         ("interlock", "spec/tests/interlock.rs"),
         ("kept session", "spec/tests/kept.rs"),

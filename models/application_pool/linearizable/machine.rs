@@ -1,7 +1,7 @@
 //! The machine of `spec/` as a sequential specification: it takes one operation after the other.
 
-use cabrank_spec::configuration::{Config, Options};
-use cabrank_spec::pool::{Action, At, Event, Failure, Pool, SpawnResult};
+use cabrank_spec::application_pool::configuration::{Config, Options};
+use cabrank_spec::application_pool::pool::{Action, At, Event, Failure, Pool, SpawnResult};
 use stateright::semantics::SequentialSpec;
 
 pub(super) const GROUPS: [&str; 2] = ["/a", "/b"];

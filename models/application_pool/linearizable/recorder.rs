@@ -5,7 +5,7 @@ use crate::application_pool::{Event, GetError, Identifier, SpawnError, SpawnRequ
 use crate::in_memory::{Handle, InMemorySpawner};
 use crate::models::rig::Counter;
 use crate::{ApplicationPool, PoolOptions, Session};
-use cabrank_spec::pool::Failure;
+use cabrank_spec::application_pool::pool::Failure;
 use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
 use std::collections::BTreeMap;
 use std::future::Future;

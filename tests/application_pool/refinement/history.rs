@@ -4,7 +4,7 @@
 //! So every prefix and every shrunk history can happen.
 
 use crate::refinement::limits::World;
-use cabrank_spec::configuration::{Config, Options, RestartMode};
+use cabrank_spec::application_pool::configuration::{Config, Options, RestartMode};
 use proptest::prelude::*;
 
 /// One call of the public API, or one event in the pool's environment.

@@ -5,8 +5,8 @@
 //! - A caller whose time limit has passed gives up as soon as the clock has moved.
 //! - While a look may be used again, a change of its restart file has not happened yet.
 
-use cabrank_spec::configuration::Config;
-use cabrank_spec::pool::{Action, At, Pool};
+use cabrank_spec::application_pool::configuration::Config;
+use cabrank_spec::application_pool::pool::{Action, At, Pool};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::refinement::real::{Pool, Scripted};
 use cabrank::application_pool::{DetachReason, Event, ProcessState, ShutDown};
-use cabrank_spec::pool::{self, Place, Reason};
+use cabrank_spec::application_pool::pool::{self, Place, Reason};
 use std::collections::BTreeSet;
 
 /// The state that is compared after each step.

@@ -8,7 +8,7 @@ use cabrank::application_pool::{
     Spawner,
 };
 use cabrank::{ApplicationPool, ManualClock, PoolOptions, Session};
-use cabrank_spec::configuration;
+use cabrank_spec::application_pool::configuration;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;

@@ -8,8 +8,8 @@ use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specif
 use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds, time_limit};
 use cabrank::application_pool::{GetError, Identifier, Lease, RestartMode, WeakPool};
 use cabrank::{ManualClock, PoolOptions, Session};
-use cabrank_spec::configuration;
-use cabrank_spec::pool::{self, Action, At, Event, Failure, SpawnResult};
+use cabrank_spec::application_pool::configuration;
+use cabrank_spec::application_pool::pool::{self, Action, At, Event, Failure, SpawnResult};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::task::Poll;

@@ -7,10 +7,12 @@
 //! Errata: E3, E5 (last_used), E11 (no thread), E12, E26 (failure), E28 (the minimum). Invariants:
 //! INV-RESERVED, INV-SPAWNING, INV-BACK-OFF. Properties: PROP-HEALTHY-STAY, PROP-NO-ORPHAN.
 
-use crate::checkout::End;
-use crate::configuration::{GroupId, ProcessId, Time};
-use crate::pool::{Event, Failure, Lock, Pool, Process, Reason, Spawn, SpawnResult};
-use crate::rules::Erratum::*;
+use crate::application_pool::checkout::End;
+use crate::application_pool::configuration::{GroupId, ProcessId, Time};
+use crate::application_pool::pool::{
+    Event, Failure, Lock, Pool, Process, Reason, Spawn, SpawnResult,
+};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     /// Reserves capacity and orders the spawn. Precondition: the group is not spawning.

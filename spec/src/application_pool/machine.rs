@@ -1,8 +1,8 @@
 //! The machine: the possible actions, and the effect of each.
 
-use crate::configuration::{Config, ProcessId, RestartMode};
-use crate::pool::{Action, At, Event, Lock, Pool, SpawnResult};
-use crate::session::Ending;
+use crate::application_pool::configuration::{Config, ProcessId, RestartMode};
+use crate::application_pool::pool::{Action, At, Event, Lock, Pool, SpawnResult};
+use crate::application_pool::session::Ending;
 
 impl Pool {
     /// Returns the actions that the state and the configuration's environment allow.

@@ -9,9 +9,9 @@
 //! Errata: E5, E29, E30, E40, E41. Invariants: INV-EVICTABLE, INV-INACTIVE-ORDER. Properties: PROP-IDLE-TIME,
 //! PROP-IDLE-BOUND.
 
-use crate::configuration::{ClientId, GroupId, ProcessId, Time};
-use crate::pool::{At, Pool, Reason};
-use crate::rules::Erratum::*;
+use crate::application_pool::configuration::{ClientId, GroupId, ProcessId, Time};
+use crate::application_pool::pool::{At, Pool, Reason};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     /// Makes one pass.
@@ -19,7 +19,7 @@ impl Pool {
         self.pass(&[]);
     }
     /// Makes one pass in which also these clients give up, in this order, if they wait: their time in the queue has
-    /// ended. The machine itself has no such times, so this is no [`Action`](crate::pool::Action) of it.
+    /// ended. The machine itself has no such times, so this is no [`Action`](crate::application_pool::pool::Action) of it.
     pub fn clean_and_give_up(&mut self, late: &[ClientId]) {
         self.events.clear();
         self.pass(late);

@@ -11,9 +11,11 @@
 //! A [`Process`] is idle, active, retiring (it takes no more sessions), disabled, draining (detached, with
 //! sessions), or gone. A disabled process counts as active. A gone process is no longer part of the pool's data.
 
-pub use crate::action::{Action, Event, Failure, Reason, SpawnResult};
-use crate::configuration::{ClientId, Config, GroupId, Options, OptionsId, ProcessId, Time};
-use crate::rules::Erratum;
+pub use crate::application_pool::action::{Action, Event, Failure, Reason, SpawnResult};
+use crate::application_pool::configuration::{
+    ClientId, Config, GroupId, Options, OptionsId, ProcessId, Time,
+};
+use crate::application_pool::rules::Erratum;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@
 //! Errata: E22, E23, E24, E34 (one by one, or all at once). Invariants: INV-OUTDATED. Properties:
 //! PROP-RESTART-SEEN, PROP-RESTART-CAUSE, PROP-RESTART-ONCE, PROP-ROLLING.
 
-use crate::configuration::{ClientId, Dir, GroupId, RestartMode};
-use crate::pool::{Event, Pool, Reason};
-use crate::rules::Erratum::*;
+use crate::application_pool::configuration::{ClientId, Dir, GroupId, RestartMode};
+use crate::application_pool::pool::{Event, Pool, Reason};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     /// Compares the file that a get saw with the one seen before, and remembers it.

@@ -1,10 +1,10 @@
 //! Describes a counterexample in words, step by step, with the pool drawn after each step.
 
-use crate::checker::Counterexample;
-use crate::configuration::{Config, GroupId, Options, RestartMode};
-use crate::pool::{
+use crate::application_pool::configuration::{Config, GroupId, Options, RestartMode};
+use crate::application_pool::pool::{
     Action, At, Condition, Event, Failure, Lock, Place, Pool, Process, Reason, SpawnResult, Want,
 };
+use crate::checker::Counterexample;
 use std::fmt::Write;
 
 /// Returns the story of a counterexample.
@@ -15,7 +15,8 @@ pub fn describe(config: &Config, counterexample: &Counterexample<Action>) -> Str
     for (number, action) in counterexample.actions.iter().enumerate() {
         pool = describe_step(&mut story, &format!("{}.", number + 1), &pool, action);
     }
-    let liveness = crate::liveness::Liveness::named(counterexample.what).is_some();
+    let liveness =
+        crate::application_pool::liveness::Liveness::named(counterexample.what).is_some();
     match counterexample.for_ever.is_empty() {
         true if liveness => story += "From here on no further action is required.\n\n",
         true => {}
@@ -40,9 +41,9 @@ fn describe_step(story: &mut String, number: &str, pool: &Pool, action: &Action)
 
 /// Names the broken promise, with its sentence.
 pub fn verdict(what: &str) -> String {
-    use crate::invariants::Invariant;
-    use crate::liveness::Liveness;
-    use crate::properties::StepProperty;
+    use crate::application_pool::invariants::Invariant;
+    use crate::application_pool::liveness::Liveness;
+    use crate::application_pool::properties::StepProperty;
     let says = Invariant::named(what)
         .map(|i| i.says)
         .or_else(|| StepProperty::named(what).map(|p| p.says))
@@ -329,7 +330,7 @@ fn draw_group(pool: &Pool, id: GroupId, picture: &mut String) {
 fn draw_process(pool: &Pool, process: &Process) -> String {
     let has = |at: At| at.process() == Some(process.identifier);
     let clients = pool.clients.iter().enumerate().filter(|(_, client)| has(client.at));
-    let named = |(id, client): (usize, &crate::pool::Client)| match client.at {
+    let named = |(id, client): (usize, &crate::application_pool::pool::Client)| match client.at {
         At::Connecting(_) => format!("client {} connecting", id + 1),
         _ if client.endless => format!("client {} for ever", id + 1),
         _ => format!("client {}", id + 1),

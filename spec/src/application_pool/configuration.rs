@@ -3,9 +3,9 @@
 //! A [`Config`] is a closed world: groups, clients, the groups they may ask for, and the events of the
 //! environment that may happen. A possible event may happen at any time and any number of times. There are
 //! no budgets, so a property that holds here holds for histories of any length. The space is finite
-//! because the [normal form](crate::pool::Pool::normal) forgets what no longer matters.
+//! because the [normal form](crate::application_pool::pool::Pool::normal) forgets what no longer matters.
 
-use crate::rules::Rules;
+use crate::application_pool::rules::Rules;
 
 /// A group: its index in [`Config::groups`].
 pub type GroupId = usize;

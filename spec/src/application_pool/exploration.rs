@@ -1,13 +1,13 @@
 //! Explores a configuration as ruled: every invariant in every state, every step property in every
 //! step, no deadlock, and every liveness property.
 
+use crate::application_pool::configuration::Config;
+use crate::application_pool::invariants;
+use crate::application_pool::liveness::{self, LIVENESS, Liveness, SUBJECTS};
+use crate::application_pool::pool::{Action, Pool};
+use crate::application_pool::properties::STEP_PROPERTIES;
+use crate::application_pool::story;
 use crate::checker::{Counterexample, Ended, Explored, Search, explore};
-use crate::configuration::Config;
-use crate::invariants;
-use crate::liveness::{self, LIVENESS, Liveness, SUBJECTS};
-use crate::pool::{Action, Pool};
-use crate::properties::STEP_PROPERTIES;
-use crate::story;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 

@@ -7,10 +7,10 @@
 //! INV-GROUP-SIZE, INV-GROUP-ACCESSIBLE, INV-PROCESS-ACCESSIBLE, INV-DRAINING, INV-CLOSED. Properties:
 //! PROP-DRAIN-ENDS.
 
-use crate::checkout::End;
-use crate::configuration::{GroupId, ProcessId};
-use crate::pool::{At, Event, Failure, Lock, Pool, Process, Reason};
-use crate::rules::Erratum::*;
+use crate::application_pool::checkout::End;
+use crate::application_pool::configuration::{GroupId, ProcessId};
+use crate::application_pool::pool::{At, Event, Failure, Lock, Pool, Process, Reason};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     /// Detaches the process with this identifier, if it is attached.

@@ -7,10 +7,10 @@
 //! Errata: E13 (a draining process), E14 (max_requests), E36 (the last session), E37 (making room). Invariants:
 //! INV-MAX-REQUESTS, INV-PROCESS-IDLE, INV-INACTIVE-ORDER.
 
-use crate::checkout::End;
-use crate::configuration::{ClientId, GroupId};
-use crate::pool::{Client, Place, Pool, Reason};
-use crate::rules::Erratum::*;
+use crate::application_pool::checkout::End;
+use crate::application_pool::configuration::{ClientId, GroupId};
+use crate::application_pool::pool::{Client, Place, Pool, Reason};
+use crate::application_pool::rules::Erratum::*;
 
 /// The end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Pool {
     pub(crate) fn end_session(&mut self, client: ClientId, ending: Ending) {
         let Some(identifier) = self.clients[client].at.process() else { return };
         // From here on the client no longer counts for the process.
-        self.clients[client].at = crate::pool::At::InSession(None);
+        self.clients[client].at = crate::application_pool::pool::At::InSession(None);
         if ending == Ending::Closed {
             self.totals.processed += 1;
         }

@@ -9,9 +9,11 @@
 //! choice), E35 (growth), E36 (the last session), E38 (the turn). Invariants: INV-EXACT-WAKE-UP, INV-WAIT-HAS-CAUSE,
 //! INV-CONCURRENCY. Properties: PROP-CHOICE, PROP-GROWTH, PROP-LAST-SESSION, PROP-KEEPS-TURN.
 
-use crate::configuration::{ClientId, GroupId, OptionsId, ProcessId};
-use crate::pool::{At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn};
-use crate::rules::Erratum::*;
+use crate::application_pool::configuration::{ClientId, GroupId, OptionsId, ProcessId};
+use crate::application_pool::pool::{
+    At, Client, Condition, Event, Failure, Lock, Place, Pool, Reason, Spawn,
+};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     pub(crate) fn checkout_without_lock(&mut self, client: ClientId, waits: bool, first: bool) {

@@ -4,9 +4,9 @@
 //! add. [`INVARIANTS`] is the only home of the names and sentences. The real code asserts the same list
 //! in `src/application_pool/invariants.rs`, and `tests/names.rs` compares the two.
 
-use crate::configuration::{GroupId, ProcessId};
-use crate::pool::{At, Group, Lock, Pool, Process, Want};
-use crate::rules::Erratum::*;
+use crate::application_pool::configuration::{GroupId, ProcessId};
+use crate::application_pool::pool::{At, Group, Lock, Pool, Process, Want};
+use crate::application_pool::rules::Erratum::*;
 
 /// A predicate that holds in every state.
 #[derive(Clone, Copy)]

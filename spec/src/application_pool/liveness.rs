@@ -3,8 +3,8 @@
 //! A [`Liveness`] property rests on fairness, stated in [`Liveness::assumes`]. [`LIVENESS`] is the only home of the
 //! names and sentences.
 
-use crate::configuration::{ClientId, Config, ProcessId};
-use crate::pool::{Action, At, Pool, Process, SpawnResult};
+use crate::application_pool::configuration::{ClientId, Config, ProcessId};
+use crate::application_pool::pool::{Action, At, Pool, Process, SpawnResult};
 
 /// The kinds of actions: a liveness property says which kinds may go on for ever.
 pub mod kind {

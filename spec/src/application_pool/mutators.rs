@@ -7,9 +7,9 @@
 //! Errata: E17, E20 (raising a limit). Invariants: INV-COUNT, INV-ACTIVE, INV-EXACT-WAKE-UP, INV-WANT.
 //! Properties: PROP-NO-OVERTAKING.
 
-use crate::configuration::{GroupId, ProcessId};
-use crate::pool::{At, Condition, Event, Failure, Lock, Place, Pool, Want};
-use crate::rules::Erratum::*;
+use crate::application_pool::configuration::{GroupId, ProcessId};
+use crate::application_pool::pool::{At, Condition, Event, Failure, Lock, Place, Pool, Want};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     pub(crate) fn mutate_active(&mut self, value: isize) {

@@ -3,8 +3,8 @@
 //! An invariant looks at one state. A [`StepProperty`] looks at a step: which get it serves, which
 //! process it detaches and why. [`STEP_PROPERTIES`] is the only home of the names and sentences.
 
-use crate::configuration::{ClientId, GroupId, Options, ProcessId, RestartMode};
-use crate::pool::{Action, At, Event, Failure, Lock, Pool, Reason, SpawnResult};
+use crate::application_pool::configuration::{ClientId, GroupId, Options, ProcessId, RestartMode};
+use crate::application_pool::pool::{Action, At, Event, Failure, Lock, Pool, Reason, SpawnResult};
 
 /// A predicate that every step keeps.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ macro_rules! step_properties {
 step_properties! {
     "PROP-SESSIONS" "a process counts one session for each client that has one or is connecting (E16)"
         |_, _, s| each(s.processes.iter(), |p| {
-            let has = |client: &&crate::pool::Client| client.at.process() == Some(p.identifier);
+            let has = |client: &&crate::application_pool::pool::Client| client.at.process() == Some(p.identifier);
             s.clients.iter().filter(has).count() == p.sessions
         });
     "PROP-CLOSE-POSSIBLE" "a client can always close its session: the lock is not held across a wait (E2, E4)"
@@ -233,7 +233,7 @@ step_properties! {
             };
             each((0..s.groups.len()).filter(unasked), |id| {
                 let g = &s.groups[id];
-                let quiet = g.spawning.is_none() && g.want == crate::pool::Want::Nothing;
+                let quiet = g.spawning.is_none() && g.want == crate::application_pool::pool::Want::Nothing;
                 g.size == 0 && quiet && (g.forgotten || !g.known)
             })
         };
@@ -248,7 +248,7 @@ step_properties! {
             };
             let g = &before.groups[group];
             (g.known && !before.closed && g.options != options).then(|| {
-                let as_it_was = |p: &crate::pool::Process| before.find(p.identifier);
+                let as_it_was = |p: &crate::application_pool::pool::Process| before.find(p.identifier);
                 after.groups[group].options == options && after.processes.iter()
                     .all(|p| as_it_was(p).is_none_or(|before| before.options == p.options))
             })
@@ -263,7 +263,7 @@ step_properties! {
 
 /// The pseudocode's invariant of `detached`; as written it says the opposite.
 fn detached_as_stated(s: &Pool, detached: bool, accessible: bool) -> bool {
-    match s.written(crate::rules::Erratum::E8) {
+    match s.written(crate::application_pool::rules::Erratum::E8) {
         true => detached == accessible,
         false => detached != accessible,
     }
@@ -320,7 +320,8 @@ fn looks_again(before: &Pool, action: &Action) -> Option<ClientId> {
         Action::Retry { client } => Some(client),
         Action::ConnectFails { client, local: false } => {
             let again = before.clients[client].attempt < before.config().max_attempts;
-            (again && !before.written(crate::rules::Erratum::E38)).then_some(client)
+            (again && !before.written(crate::application_pool::rules::Erratum::E38))
+                .then_some(client)
         }
         _ => None,
     }
@@ -385,7 +386,7 @@ fn choice(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     let chosen = before.find(after.clients[*client].at.process()?)?;
     let others = before.groups[*group].processes.iter().map(|&p| before.process(p));
     let others = others.filter(|other| {
-        let has_room = matches!(before.place(other), crate::pool::Place::Open(_));
+        let has_room = matches!(before.place(other), crate::application_pool::pool::Place::Open(_));
         has_room && other.identifier != chosen.identifier
     });
     each(others, |other| chosen.sessions <= other.sessions)

@@ -7,10 +7,10 @@
 //! Errata: E16 (interruption), E19 (giving up), E24 (looking at the restart file), E31 (connect
 //! failures), E38 (its turn). Invariants: INV-WAITING.
 
-use crate::configuration::{ClientId, GroupId};
-use crate::pool::{At, Client, Event, Failure, Pool};
-use crate::rules::Erratum::*;
-use crate::session::Ending;
+use crate::application_pool::configuration::{ClientId, GroupId};
+use crate::application_pool::pool::{At, Client, Event, Failure, Pool};
+use crate::application_pool::rules::Erratum::*;
+use crate::application_pool::session::Ending;
 
 impl Pool {
     pub(crate) fn get(&mut self, client: ClientId, group: GroupId, waits: bool) {

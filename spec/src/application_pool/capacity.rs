@@ -20,10 +20,10 @@
 //! victim). Invariants: INV-CAPACITY, INV-LIVE, INV-MARKED, INV-EVICTABLE, INV-WANT,
 //! INV-LAST-SERVED.
 
-use crate::checkout::End;
-use crate::configuration::{GroupId, ProcessId, Time};
-use crate::pool::{Event, Lock, Place, Pool, Reason, Want};
-use crate::rules::Erratum::*;
+use crate::application_pool::checkout::End;
+use crate::application_pool::configuration::{GroupId, ProcessId, Time};
+use crate::application_pool::pool::{Event, Lock, Place, Pool, Reason, Want};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     /// Returns whether the group may spawn one more process.

@@ -8,9 +8,9 @@
 //! - The number of failures stops where the back-off stops growing.
 //! - Totals are dropped.
 
-use crate::configuration::{ProcessId, Time};
-use crate::pool::{At, Client, Pool, Totals, Want};
-use crate::rules::Erratum::*;
+use crate::application_pool::configuration::{ProcessId, Time};
+use crate::application_pool::pool::{At, Client, Pool, Totals, Want};
+use crate::application_pool::rules::Erratum::*;
 
 impl Pool {
     /// Brings the pool into its normal form.
@@ -193,7 +193,7 @@ impl Pool {
     /// Renumbers by group: attached processes by age, draining ones by deadline, then spawns in flight.
     fn renumber(&mut self) -> Vec<ProcessId> {
         let drains = |p: ProcessId| self.draining.iter().position(|&d| d == p);
-        let key = |p: &crate::pool::Process| {
+        let key = |p: &crate::application_pool::pool::Process| {
             (
                 p.group,
                 p.detached,

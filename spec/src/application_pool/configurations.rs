@@ -1,6 +1,6 @@
 //! The configurations that are explored as ruled.
 //!
-//! Each is a closed world (see [`configuration`](crate::configuration)), small enough to be explored to
+//! Each is a closed world (see [`configuration`](crate::application_pool::configuration)), small enough to be explored to
 //! the last state. There are three shapes: two groups, one group, and three groups, in pools with room
 //! for fewer. Each comes with a global queue and with private ones, and with the combinations of events
 //! that meet in the algorithm. A name that ends in `-deep` marks a configuration that takes too long for
@@ -9,8 +9,8 @@
 //! The figures beside the name are the pinned numbers of states and steps, and the depth. A change of the
 //! machine that changes them needs a second look.
 
-use crate::configuration::{Config, Options, RestartMode};
-use crate::story;
+use crate::application_pool::configuration::{Config, Options, RestartMode};
+use crate::application_pool::story;
 
 /// A configuration with a name.
 pub struct Named {

@@ -5,14 +5,14 @@
 //! written. Five cannot be expressed: the machine's steps are whole critical sections, its groups are
 //! numbers, and it counts no cost. Two are not errors: they are properties that hold.
 
+use crate::application_pool::configuration::{Config, Options};
+use crate::application_pool::exploration;
+use crate::application_pool::invariants::Invariant;
+use crate::application_pool::liveness::{self, Liveness};
+use crate::application_pool::pool::{Action, Pool};
+use crate::application_pool::properties::StepProperty;
+use crate::application_pool::rules::{Erratum, Rules};
 use crate::checker::{Counterexample, Ended, Search, explore};
-use crate::configuration::{Config, Options};
-use crate::exploration;
-use crate::invariants::Invariant;
-use crate::liveness::{self, Liveness};
-use crate::pool::{Action, Pool};
-use crate::properties::StepProperty;
-use crate::rules::{Erratum, Rules};
 
 /// The effect of an erratum in this machine.
 pub enum Status {
@@ -329,7 +329,7 @@ pub fn story(erratum: Erratum) -> String {
     let shown = |breaks: &str, written: &[Erratum], world: Config| {
         let world = world.ruled(Rules::AS_RULED.but(written));
         match counterexample(&world, breaks) {
-            Ok(counterexample) => crate::story::describe(&world, &counterexample),
+            Ok(counterexample) => crate::application_pool::story::describe(&world, &counterexample),
             Err(states) => {
                 format!("{breaks} holds in all {states} states: there is no counterexample.\n")
             }

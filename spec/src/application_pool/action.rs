@@ -3,7 +3,9 @@
 //! An [`Action`] is one critical section of the pseudocode. Its observable effects are [`Event`]s: the
 //! stories print them, and the properties of steps judge them.
 
-use crate::configuration::{ClientId, Dir, GroupId, OptionsId, ProcessId, RestartMode, Time};
+use crate::application_pool::configuration::{
+    ClientId, Dir, GroupId, OptionsId, ProcessId, RestartMode, Time,
+};
 
 /// The outcome of a spawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
