@@ -20,7 +20,7 @@ use crate::application_pool::configuration::{Config, Options};
 use crate::application_pool::pool::{Action, Event, Place, Pool, SpawnResult};
 use crate::application_pool::story;
 use crate::chart::Chart;
-use crate::checker::{Search, explore};
+use crate::checking::search::{Search, explore};
 use crate::interlock::rules::Rules;
 use crate::interlock::scenarios;
 use crate::interlock::script::{Action as Acts, Op, Script, Step, World};

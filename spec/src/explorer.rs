@@ -4,7 +4,7 @@ use cabrank_spec::application_pool::configuration::Config;
 use cabrank_spec::application_pool::invariants::{self, INVARIANTS};
 use cabrank_spec::application_pool::pool::{Action, Pool};
 use cabrank_spec::application_pool::story;
-use cabrank_spec::checker::Machine;
+use cabrank_spec::checking::machine::Machine;
 use stateright::{Model, Property};
 
 /// A configuration.

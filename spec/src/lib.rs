@@ -11,9 +11,7 @@
 //! | [`kept`] | whose bytes an application reads, and whose bytes a client gets |
 //!
 //! # Checking them
-//! - [`checker`] explores a machine's space; [`fairness`] searches it for broken liveness properties.
-//! - [`check`] compares a machine with its promises.
-//! - [`diagrams`] draws the machines.
+//! [`checking`] explores a machine to the last state, and compares it with its promises. [`diagrams`] draws the machines.
 //!
 //! # As an oracle
 //! The machines are deterministic: each action has one outcome. A test can drive a machine beside the real code and
@@ -21,11 +19,8 @@
 
 pub mod application_pool;
 mod chart;
-pub mod check;
-pub mod checker;
+pub mod checking;
 pub mod diagrams;
-pub mod fairness;
 pub mod interlock;
 pub mod kept;
 pub mod resource_pool;
-pub mod switches;

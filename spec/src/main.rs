@@ -10,7 +10,7 @@ use cabrank_spec::application_pool::invariants::INVARIANTS;
 use cabrank_spec::application_pool::liveness::LIVENESS;
 use cabrank_spec::application_pool::properties::STEP_PROPERTIES;
 use cabrank_spec::application_pool::rules::Erratum;
-use cabrank_spec::check::Promises;
+use cabrank_spec::checking::check::Promises;
 use cabrank_spec::interlock;
 use cabrank_spec::interlock::rules::{Defect, Rules};
 use cabrank_spec::interlock::script::World;
@@ -252,7 +252,7 @@ fn check_interlock(out: &mut impl Write, which: impl Fn(&str) -> bool) -> io::Re
 }
 
 fn outcome<M: Promises>(name: &'static str, machine: &M) -> Outcome {
-    let found = cabrank_spec::check::check(machine).map(|found| {
+    let found = cabrank_spec::checking::check::check(machine).map(|found| {
         let ends = found.ends.into_iter().collect::<Vec<_>>().join(" | ");
         (found.states, found.steps, found.depth, ends)
     });

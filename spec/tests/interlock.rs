@@ -5,8 +5,9 @@
 
 mod common;
 
-use cabrank_spec::check::{Promises, check, counterexample};
-use cabrank_spec::checker::{Machine, Search, explore};
+use cabrank_spec::checking::check::{Promises, check, counterexample};
+use cabrank_spec::checking::machine::Machine;
+use cabrank_spec::checking::search::{Search, explore};
 use cabrank_spec::interlock::rules::{Defect, Planted, Rules};
 use cabrank_spec::interlock::scenarios::{Scenario, again, all, named, owner, parents, programs};
 use cabrank_spec::interlock::script::{Action, Op, Script, Step, World};

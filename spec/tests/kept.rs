@@ -5,7 +5,7 @@
 
 mod common;
 
-use cabrank_spec::check::{Promises, check, counterexample};
+use cabrank_spec::checking::check::{Promises, check, counterexample};
 use cabrank_spec::kept::configurations::{all, named, shown, story};
 use cabrank_spec::kept::machine::Config;
 use cabrank_spec::kept::rules::{Defect, Planted, Rules};

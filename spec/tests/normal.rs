@@ -5,7 +5,7 @@
 
 use cabrank_spec::application_pool::configurations::all;
 use cabrank_spec::application_pool::pool::{Event, Pool};
-use cabrank_spec::checker::key;
+use cabrank_spec::checking::key::key;
 
 /// A small random generator that gives the same numbers on every machine.
 struct Random(u64);

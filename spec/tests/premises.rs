@@ -9,7 +9,8 @@ use cabrank_spec::application_pool::exploration::never;
 use cabrank_spec::application_pool::liveness::{LIVENESS, Liveness, kind, kind_and_class, marks};
 use cabrank_spec::application_pool::pool::{Action, Pool, SpawnResult};
 use cabrank_spec::application_pool::rules::{Erratum, Erratum::*, Rules};
-use cabrank_spec::checker::{Explored, Search, UNFAIR, explore};
+use cabrank_spec::checking::machine::UNFAIR;
+use cabrank_spec::checking::search::{Explored, Search, explore};
 use std::collections::BTreeSet;
 
 fn explored(config: &Config) -> Explored<Action> {

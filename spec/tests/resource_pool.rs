@@ -5,8 +5,8 @@
 
 mod common;
 
-use cabrank_spec::check::{Promises, check, counterexample};
-use cabrank_spec::checker::Machine;
+use cabrank_spec::checking::check::{Promises, check, counterexample};
+use cabrank_spec::checking::machine::Machine;
 use cabrank_spec::resource_pool::configurations::{all, named};
 use cabrank_spec::resource_pool::defects::{shown, story};
 use cabrank_spec::resource_pool::machine::{Action, Config};

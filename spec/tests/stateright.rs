@@ -3,7 +3,8 @@
 
 use cabrank_spec::application_pool::configurations::named;
 use cabrank_spec::application_pool::invariants::all_broken;
-use cabrank_spec::checker::{Machine, Search, explore};
+use cabrank_spec::checking::machine::Machine;
+use cabrank_spec::checking::search::{Search, explore};
 use cabrank_spec::interlock::rules::Rules;
 use cabrank_spec::interlock::scenarios;
 use cabrank_spec::resource_pool;

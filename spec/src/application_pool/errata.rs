@@ -12,7 +12,8 @@ use crate::application_pool::liveness::{self, Liveness};
 use crate::application_pool::pool::{Action, Pool};
 use crate::application_pool::properties::StepProperty;
 use crate::application_pool::rules::{Erratum, Rules};
-use crate::checker::{Counterexample, Ended, Search, explore};
+use crate::checking::machine::Counterexample;
+use crate::checking::search::{Search, explore};
 
 /// The effect of an erratum in this machine.
 pub enum Status {
@@ -292,13 +293,11 @@ pub fn counterexample(config: &Config, breaks: &str) -> Result<Counterexample<Ac
         broken: &broken,
         broken_step: &broken_step,
         deadlock: breaks == "deadlock",
-        at_most: 2_000_000,
         ..Search::<Config>::nothing()
     };
     match explore(config, &search) {
         Ok(explored) => Err(explored.states),
-        Err(Ended::Broken(counterexample)) => Ok(counterexample),
-        Err(Ended::TooMany) => Err(2_000_000),
+        Err(counterexample) => Ok(counterexample),
     }
 }
 

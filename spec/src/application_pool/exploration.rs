@@ -7,7 +7,8 @@ use crate::application_pool::liveness::{self, LIVENESS, Liveness, SUBJECTS};
 use crate::application_pool::pool::{Action, Pool};
 use crate::application_pool::properties::STEP_PROPERTIES;
 use crate::application_pool::story;
-use crate::checker::{Counterexample, Ended, Explored, Search, explore};
+use crate::checking::machine::Counterexample;
+use crate::checking::search::{Explored, Search, explore};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -50,12 +51,10 @@ pub fn check(config: &Config) -> Result<Report, String> {
         deadlock: true,
         marks: &liveness::marks,
         kind: Some(&liveness::kind_and_class),
-        at_most: usize::MAX,
     };
     let explored = match explore(config, &search) {
         Ok(explored) => explored,
-        Err(Ended::Broken(counterexample)) => return Err(story::describe(config, &counterexample)),
-        Err(Ended::TooMany) => unreachable!("there is no limit"),
+        Err(counterexample) => return Err(story::describe(config, &counterexample)),
     };
     let time = begun.elapsed();
     let looked_at: Vec<_> = LIVENESS.iter().filter(|property| (property.applies)(config)).collect();

@@ -188,7 +188,7 @@ pub fn marks(pool: &Pool) -> u64 {
 /// - the spawn that a group waits for ends; the cancelled spawns of a group end;
 /// - time passes; the cleaner runs.
 pub fn kind_and_class(pool: &Pool, action: &Action) -> (u8, u8) {
-    let unfair = crate::checker::UNFAIR;
+    let unfair = crate::checking::machine::UNFAIR;
     match *action {
         Action::Get { .. } | Action::TryGet { .. } => (kind::GET, unfair),
         Action::Retry { client } => (kind::SERVED, client as u8),

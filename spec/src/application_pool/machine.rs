@@ -264,8 +264,8 @@ impl Event {
     }
 }
 
-/// The [checker](crate::checker) explores a configuration.
-impl crate::checker::Machine for Config {
+/// The [checker](crate::checking) explores a configuration.
+impl crate::checking::machine::Machine for Config {
     type State = Pool;
     type Action = Action;
 

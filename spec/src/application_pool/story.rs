@@ -4,7 +4,7 @@ use crate::application_pool::configuration::{Config, GroupId, Options, RestartMo
 use crate::application_pool::pool::{
     Action, At, Condition, Event, Failure, Lock, Place, Pool, Process, Reason, SpawnResult, Want,
 };
-use crate::checker::Counterexample;
+use crate::checking::machine::Counterexample;
 use std::fmt::Write;
 
 /// Returns the story of a counterexample.

@@ -61,7 +61,7 @@
 //!
 //! # Checking it
 //! Owners run small programs ([`script`]), and [`scenarios`] combine them. [`properties`] lists what holds in
-//! every state (INV-ILK-…), and in every step and in the end (PROP-ILK-…). [`check`](crate::check) visits every
+//! every state (INV-ILK-…), and in every step and in the end (PROP-ILK-…). [`check`](crate::checking::check) visits every
 //! interleaving. Beside the scenarios, tests explore any three of [`programs`](scenarios::programs), and any
 //! child with any parent. [`story`] writes the counterexample of each defect down.
 //!

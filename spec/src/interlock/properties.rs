@@ -3,7 +3,7 @@
 //! Most of them compare the interlock with the owners' places in their programs. The executions, permit blocks and
 //! locks that a program has open follow from its place, without asking the interlock.
 
-use crate::check::{Liveness, SUBJECTS, invariants, step_properties};
+use crate::checking::check::{Liveness, SUBJECTS, invariants, step_properties};
 use crate::interlock::script::{Action, Op, Step, World};
 use crate::interlock::state::Purpose::{Load, Unload};
 use crate::interlock::state::{Event, Interlock, Mode, OwnerId, Sleep};

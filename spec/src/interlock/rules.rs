@@ -6,9 +6,9 @@
 //!
 //! A [`Planted`] fault belongs to no implementation. Tests plant it to show that a property or a scenario detects it.
 
-use crate::check::defect_story;
+use crate::checking::check::defect_story;
+use crate::checking::switches::{self, slug, switches};
 use crate::interlock::scenarios::{Scenario, named};
-use crate::switches::{self, slug, switches};
 
 switches! {
     /// A defect of Rails' interlock.

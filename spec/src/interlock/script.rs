@@ -1,7 +1,7 @@
 //! The owners' small programs. Programs and interlock together are a machine that can be explored.
 
-use crate::check::{Invariant, Liveness, Promises, StepProperty};
-use crate::checker::{Counterexample, Machine};
+use crate::checking::check::{Invariant, Liveness, Promises, StepProperty};
+use crate::checking::machine::{Counterexample, Machine};
 use crate::interlock::rules::Planted::LimitIgnoresHolder;
 use crate::interlock::rules::Rules;
 use crate::interlock::state::{Event, Interlock, Owner, OwnerId, Purpose, Refusal, Sleep};

@@ -1,7 +1,7 @@
 //! Writes a counterexample as a story: each step as a sentence, with the owners drawn after it.
 
-use crate::check::{Promises, write_steps};
-use crate::checker::{Counterexample, Machine};
+use crate::checking::check::{Promises, write_steps};
+use crate::checking::machine::{Counterexample, Machine};
 use crate::interlock::script::{Action, Op, Step, World};
 use crate::interlock::state::{
     Event, Interlock, LOAD, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,

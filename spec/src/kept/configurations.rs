@@ -1,6 +1,6 @@
 //! The kept sessions that are explored, and the one that shows each defect.
 
-use crate::check::defect_story;
+use crate::checking::check::defect_story;
 use crate::kept::machine::{Config, May};
 use crate::kept::rules::{Defect, Rules};
 

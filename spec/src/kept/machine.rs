@@ -1,6 +1,6 @@
 //! The machine that is explored: a kept session, its clients, and the possible actions.
 
-use crate::checker::Machine;
+use crate::checking::machine::Machine;
 use crate::kept::rules::Defect::ChildGoesOn;
 use crate::kept::rules::Planted::{EndWithoutNews, InputEndsLate};
 use crate::kept::rules::Rules;

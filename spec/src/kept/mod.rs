@@ -31,7 +31,7 @@
 //!
 //! # Reading it
 //! Start with [`state`], [`server`] and [`loader`] (about 300 lines). [`properties`] states what holds, and [`machine`] lists
-//! the possible actions. [`check`](crate::check) visits every state of each of the [`configurations`]. [`story`] writes a
+//! the possible actions. [`check`](crate::checking::check) visits every state of each of the [`configurations`]. [`story`] writes a
 //! counterexample down. [`walks`] chooses walks through the machine, which `conformance.py` plays against real loaders.
 //!
 //! # What is not promised

@@ -1,7 +1,9 @@
 //! The promises of a kept session.
 
-use crate::check::{Invariant, Liveness, Promises, StepProperty, invariants, step_properties};
-use crate::checker::{Counterexample, UNFAIR};
+use crate::checking::check::{
+    Invariant, Liveness, Promises, StepProperty, invariants, step_properties,
+};
+use crate::checking::machine::{Counterexample, UNFAIR};
 use crate::kept::machine::{Action, Config};
 use crate::kept::state::{Client, KeptSession, Kind};
 use crate::kept::story;

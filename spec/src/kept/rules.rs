@@ -1,6 +1,6 @@
 //! The rules as switches: the defects of the loaders as they were written, and the faults that the tests plant.
 
-use crate::switches::{self, slug, switches};
+use crate::checking::switches::{self, slug, switches};
 
 switches! {
     /// A defect of the loaders before the rules of this machine.

@@ -1,7 +1,7 @@
 //! Writes a counterexample as a story: each step as a sentence, with the connection drawn after it.
 
-use crate::check::{Promises, write_steps};
-use crate::checker::{Counterexample, Machine};
+use crate::checking::check::{Promises, write_steps};
+use crate::checking::machine::{Counterexample, Machine};
 use crate::kept::machine::{Action, Config};
 use crate::kept::state::{Child, Foreign, Item, KeptSession, Kind, Remnant, Request};
 use std::fmt::Write;

@@ -3,7 +3,7 @@
 //! A walk is a sequence of actions from the first connection until no actor can move. The walks here are random, and each one
 //! has two actions in a row that none before it had. `spawner/loaders/walks.txt` has one in each line.
 
-use crate::checker::Machine;
+use crate::checking::machine::Machine;
 use crate::kept::machine::{Action, Config, May};
 use crate::kept::rules::Rules;
 use crate::kept::state::{KeptSession, Kind};

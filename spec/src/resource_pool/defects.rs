@@ -1,7 +1,7 @@
 //! The property that each defect of the Elixir pool breaks, and the pool that shows it: everything is as mended, except
 //! that defect.
 
-use crate::check::defect_story;
+use crate::checking::check::defect_story;
 use crate::resource_pool::configurations::named;
 use crate::resource_pool::machine::Config;
 use crate::resource_pool::rules::{Defect, Rules};

@@ -1,6 +1,6 @@
 //! The invariants: name, sentence, formula.
 
-use crate::check::invariants;
+use crate::checking::check::invariants;
 use crate::resource_pool::machine::Config;
 use crate::resource_pool::properties::idle;
 use crate::resource_pool::state::{At, Idle, Key, ResourcePool, Test, WhenExhausted};

@@ -1,7 +1,7 @@
 //! The machine that is explored: a pool, its borrowers, and the possible actions.
 
-use crate::check::{Invariant, Liveness, Promises, StepProperty};
-use crate::checker::{Counterexample, Machine, UNFAIR};
+use crate::checking::check::{Invariant, Liveness, Promises, StepProperty};
+use crate::checking::machine::{Counterexample, Machine, UNFAIR};
 use crate::resource_pool::rules::Defect::ForgottenWaiter;
 use crate::resource_pool::rules::Planted::{DestroysForEver, NeverRefills};
 use crate::resource_pool::rules::Rules;

@@ -1,6 +1,6 @@
 //! The properties of every step and of the end.
 
-use crate::check::{Liveness, step_properties};
+use crate::checking::check::{Liveness, step_properties};
 use crate::resource_pool::invariants::{could_be_served, present, takeable};
 use crate::resource_pool::machine::{Action, Config, kind};
 use crate::resource_pool::state::{

@@ -4,7 +4,7 @@
 //! has one of them. A [`Planted`] fault belongs to no implementation: tests plant it to show that an exploration
 //! detects it.
 
-use crate::switches::{self, slug, switches};
+use crate::checking::switches::{self, slug, switches};
 
 switches! {
     /// A defect of the Elixir pool.

@@ -1,7 +1,7 @@
 //! Writes a counterexample as a story: each step as a sentence, with the pool drawn after it.
 
-use crate::check::{Promises, write_steps};
-use crate::checker::{Counterexample, Machine};
+use crate::checking::check::{Promises, write_steps};
+use crate::checking::machine::{Counterexample, Machine};
 use crate::resource_pool::machine::{Action, Config};
 use crate::resource_pool::state::{
     At, ClientId, Event, Key, Limit, Limits, Refusal, ResourcePool, Slot, Test,

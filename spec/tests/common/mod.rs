@@ -1,6 +1,6 @@
 //! Helpers of the tests of the load interlock and of the resource pool.
 
-use cabrank_spec::check::{Promises, Report, check, counterexample};
+use cabrank_spec::checking::check::{Promises, Report, check, counterexample};
 use std::collections::BTreeMap;
 use std::io::Write;
 

@@ -4,7 +4,7 @@
 //! Each owner's program always ends with the statements that close its open blocks. An idle statement stands at its
 //! current place, and the next statement is inserted before it. So the machine never knows more than the code does.
 
-use cabrank_spec::checker::Machine as _;
+use cabrank_spec::checking::machine::Machine as _;
 use cabrank_spec::interlock::properties::{INVARIANTS, STEP_PROPERTIES};
 use cabrank_spec::interlock::rules::Rules;
 use cabrank_spec::interlock::script::{Action, Op, Script, Step, World};

@@ -6,7 +6,8 @@
 //! or impossible somewhere. If a maximal component is no counterexample, no part of it is one. A single
 //! state without a possible fair action is a counterexample, too.
 
-use crate::checker::{Explored, Machine, UNFAIR};
+use crate::checking::machine::{Machine, UNFAIR};
+use crate::checking::search::Explored;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 impl<A: Clone> Explored<A> {

@@ -48,7 +48,7 @@ macro_rules! switches {
             }
         }
 
-        impl $crate::switches::Switch for $of {
+        impl $crate::checking::switches::Switch for $of {
             fn place(self) -> u32 {
                 self as u32
             }

@@ -1,6 +1,7 @@
 //! Checks a machine against its promises: invariants of states, properties of steps, and what comes about in the end.
 
-use crate::checker::{Counterexample, Ended, Explored, Machine, Search, explore};
+use crate::checking::machine::{Counterexample, Machine};
+use crate::checking::search::{Explored, Search, explore};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
@@ -52,15 +53,15 @@ pub struct Liveness<M: Machine> {
 macro_rules! invariants {
     ($of:ty: $($name:literal $says:literal $holds:expr;)*) => {
         /// The invariants.
-        pub const INVARIANTS: &[$crate::check::Invariant<$of>] =
-            &[$($crate::check::Invariant { name: $name, says: $says, holds: $holds }),*];
+        pub const INVARIANTS: &[$crate::checking::check::Invariant<$of>] =
+            &[$($crate::checking::check::Invariant { name: $name, says: $says, holds: $holds }),*];
     };
 }
 macro_rules! step_properties {
     ($of:ty: $($name:literal $says:literal $judge:expr;)*) => {
         /// The properties of every step.
-        pub const STEP_PROPERTIES: &[$crate::check::StepProperty<$of>] =
-            &[$($crate::check::StepProperty { name: $name, says: $says, judge: $judge }),*];
+        pub const STEP_PROPERTIES: &[$crate::checking::check::StepProperty<$of>] =
+            &[$($crate::checking::check::StepProperty { name: $name, says: $says, judge: $judge }),*];
     };
 }
 pub(crate) use {invariants, step_properties};
@@ -74,7 +75,7 @@ pub trait Promises: Machine + Sized + 'static {
     /// Come about in the end.
     const LIVENESS: &'static [Liveness<Self>];
 
-    /// Returns the kind of an action and its fairness class ([`UNFAIR`](crate::checker::UNFAIR): none).
+    /// Returns the kind of an action and its fairness class ([`UNFAIR`](crate::checking::machine::UNFAIR): none).
     fn kind_and_class(state: &Self::State, action: &Self::Action) -> (u8, u8);
     /// Writes a counterexample as a story.
     fn describe(&self, counterexample: &Counterexample<Self::Action>) -> String;
@@ -188,13 +189,8 @@ fn look_for<M: Promises>(
         deadlock: wanted("deadlock"),
         marks: &|s| marks(machine, s),
         kind: Some(&M::kind_and_class),
-        at_most: usize::MAX,
     };
-    let explored = match explore(machine, &search) {
-        Ok(explored) => explored,
-        Err(Ended::Broken(counterexample)) => return Err(counterexample),
-        Err(Ended::TooMany) => unreachable!("the search has no limit"),
-    };
+    let explored = explore(machine, &search)?;
     let names = M::STEP_PROPERTIES.iter().map(|p| p.name);
     let mut applied: Vec<_> = names.zip(applied.iter().map(Cell::get)).collect();
     let checked =
