@@ -6,6 +6,8 @@
 //! and `invariants_tests.rs` breaks each one; these files count only for that.
 
 use cabrank_spec::application_pool::{invariants, liveness, properties, rules};
+use cabrank_spec::checking::defects::Defects;
+use cabrank_spec::checking::switches::Switch;
 use cabrank_spec::{interlock, resource_pool};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -71,7 +73,7 @@ fn a_citation_is_a_whole_word_of_a_comment_outside_a_range() {
 
 /// Returns the names that code and tests must cite.
 fn promised() -> BTreeSet<String> {
-    let errata = rules::Erratum::ALL.iter().map(|erratum| erratum.name().to_string());
+    let errata = rules::Erratum::ALL.iter().map(|erratum| erratum.name());
     let of_elixir = resource_pool::rules::Defect::ALL.iter().map(|defect| defect.name());
     let of_rails = interlock::rules::Defect::ALL.iter().map(|defect| defect.name());
     let states = invariants::INVARIANTS.iter().map(|invariant| invariant.name);

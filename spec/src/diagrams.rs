@@ -69,7 +69,8 @@ fn modes() -> Arrows {
     let programs: Vec<Script> = scenarios::programs();
     let meetings =
         programs.iter().flat_map(|a| programs.iter().map(|b| vec![a.clone(), b.clone()]));
-    let worlds = scenarios::all().into_iter().map(|scenario| scenario.scripts).chain(meetings);
+    let worlds =
+        scenarios::all().into_iter().map(|scenario| scenario.machine.scripts).chain(meetings);
     let found = RefCell::new(Arrows::new());
     let look = |before: &Interlock, action: &Acts, after: &Interlock| {
         let (from, to) = (variant(&before.mode(action.owner)), variant(&after.mode(action.owner)));

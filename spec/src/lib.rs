@@ -24,3 +24,4 @@ pub mod diagrams;
 pub mod interlock;
 pub mod kept;
 pub mod resource_pool;
+pub mod systems;

@@ -2,11 +2,12 @@
 //! that is always true would pass every exploration; here it fails.
 
 use cabrank_spec::application_pool::configuration::{Config, Options};
-use cabrank_spec::application_pool::invariants::{INVARIANTS, all_broken};
+use cabrank_spec::application_pool::invariants::INVARIANTS;
 use cabrank_spec::application_pool::pool::{
     Action, At, Condition, Event, Failure, Lock, Pool, Process, Reason, SpawnResult, Want,
 };
 use cabrank_spec::application_pool::properties::STEP_PROPERTIES;
+use cabrank_spec::checking::promises::Promises;
 use std::collections::BTreeSet;
 
 /// Applies actions to a new pool. Each must be possible, and all invariants must hold after it.
@@ -15,7 +16,7 @@ fn after(config: Config, actions: &[Action]) -> Pool {
     for action in actions {
         assert!(pool.enabled().contains(action), "{action:?} is not possible in {pool:?}");
         pool.apply(action);
-        assert_eq!(all_broken(&pool), [""; 0], "after {action:?}");
+        assert_eq!(pool.config().broken(&pool), [""; 0], "after {action:?}");
     }
     pool
 }
@@ -166,7 +167,7 @@ fn every_broken_invariant_is_reported() {
     for (row, (name, change, others)) in BROKEN_INVARIANTS.iter().enumerate() {
         let mut pool = well_formed();
         change(&mut pool);
-        let broken: BTreeSet<_> = all_broken(&pool).into_iter().collect();
+        let broken: BTreeSet<_> = pool.config().broken(&pool).into_iter().collect();
         let expected = others.iter().copied().chain([*name]).collect();
         assert_eq!(broken, expected, "row {row}: {name}");
         reported.insert(*name);
@@ -390,9 +391,17 @@ fn every_broken_step_property_is_reported() {
         let judge = property.expect("a property of this name").judge;
         assert!(before.enabled().contains(&action), "row {row}: {action:?} is not possible");
         let mut after = before.step(&action);
-        assert_eq!(judge(&before, &action, &after), Some(true), "row {row}: {name} holds");
+        assert_eq!(
+            judge(before.config(), &before, &action, &after),
+            Some(true),
+            "row {row}: {name} holds"
+        );
         change(&mut after);
-        assert_eq!(judge(&before, &action, &after), Some(false), "row {row}: {name} is broken");
+        assert_eq!(
+            judge(before.config(), &before, &action, &after),
+            Some(false),
+            "row {row}: {name} is broken"
+        );
         reported.insert(name);
     }
     let all: BTreeSet<_> = STEP_PROPERTIES.iter().map(|property| property.name).collect();

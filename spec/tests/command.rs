@@ -39,25 +39,17 @@ fn help_goes_to_stdout_and_is_a_success() {
     assert!(ended.stdout.is_empty());
 }
 
-/// `list` shows these names, so the error says what to do with them.
-#[test]
-fn the_browser_explores_only_the_application_pool() {
-    for name in ["two-loaders", "rp-one", "ks-plain"] {
-        let ended = command(&["explore", name]).output().expect("it runs");
-        assert_eq!(ended.status.code(), Some(2));
-        let says = String::from_utf8_lossy(&ended.stderr);
-        assert!(says.contains(&format!("check {name}")), "{says}");
-    }
-}
-
 /// stateright would panic.
 #[cfg(feature = "explore")]
 #[test]
 fn an_unusable_address_is_refused() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("its address").to_string();
-    for address in ["nowhere", "127.0.0.1", "127.0.0.1:99999", taken.as_str()] {
-        let ended = command(&["explore", "two-threads", address]).output().expect("it runs");
+    let addresses = ["nowhere", "127.0.0.1", "127.0.0.1:99999", taken.as_str()];
+    // One of each system.
+    let names = ["two-threads", "two-loaders", "rp-one", "ks-plain"];
+    for (name, address) in names.into_iter().zip(addresses) {
+        let ended = command(&["explore", name, address]).output().expect("it runs");
         assert_eq!(ended.status.code(), Some(2), "{address}: {ended:?}");
         let says = String::from_utf8_lossy(&ended.stderr);
         assert!(says.starts_with("cannot listen at ") && !says.contains("panicked"), "{says}");
@@ -66,7 +58,9 @@ fn an_unusable_address_is_refused() {
 
 #[test]
 fn unknown_names_are_refused() {
-    for arguments in [&["erratum", "EE2"], &["check", "three"], &["erratum", "E42"]] {
+    for arguments in
+        [&["erratum", "EE2"], &["check", "three"], &["erratum", "E42"], &["explore", "three"]]
+    {
         let ended = command(arguments).output().expect("it runs");
         assert_eq!(ended.status.code(), Some(2), "{arguments:?}");
         assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{arguments:?}");

@@ -5,50 +5,19 @@
 
 mod common;
 
-use cabrank_spec::checking::check::{Promises, check, counterexample};
+use cabrank_spec::checking::check::{check, counterexample};
 use cabrank_spec::checking::machine::Machine;
+use cabrank_spec::checking::promises::Promises;
 use cabrank_spec::checking::search::{Search, explore};
+use cabrank_spec::checking::story::story;
+use cabrank_spec::checking::switches::Switch;
+use cabrank_spec::checking::system::Named;
 use cabrank_spec::interlock::rules::{Defect, Planted, Rules};
-use cabrank_spec::interlock::scenarios::{Scenario, again, all, named, owner, parents, programs};
+use cabrank_spec::interlock::scenarios::{again, all, named, owner, parents, programs};
 use cabrank_spec::interlock::script::{Action, Op, Script, Step, World};
 use cabrank_spec::interlock::state::Purpose::Unload;
 use cabrank_spec::interlock::state::{Interlock, Sleep};
-use common::{Pinned, assert_mended, checked, compare_story, note};
-use std::collections::BTreeSet;
-
-const PINNED: &[Pinned] = &[
-    ("two-loaders", 49, 68, 10),
-    ("load-in-turn", 12, 11, 11),
-    ("guide-without-permit", 10, 10, 8),
-    ("guide-with-permit", 16, 17, 12),
-    ("guide-futures", 209, 412, 21),
-    ("child-x-unload", 43, 56, 10),
-    ("permit-x-unload-x-child", 51, 70, 15),
-    ("permit-x-upgraded-unload-x-child", 84, 133, 18),
-    ("permit-x-unload-x-child-x-stream", 214, 514, 19),
-    ("child-reloads", 17, 23, 10),
-    ("loads-x-unloads", 752, 1322, 18),
-    ("load-x-permit-x-newcomer", 423, 1147, 14),
-    ("stream-x-pending-unload", 14, 27, 5),
-    ("stream-x-upgraded-unload", 43, 85, 9),
-    ("unloads-again-and-again", 80, 154, 12),
-    ("two-unnamed", 44, 54, 10),
-    ("drain-x-permit", 48, 63, 22),
-    ("load-in-permit", 178, 305, 14),
-    ("permit-in-permit", 16, 18, 11),
-    ("run-in-permit", 271, 483, 19),
-    ("unload-in-permit", 151, 297, 15),
-    ("nested", 85, 114, 18),
-    ("nested-unload", 38, 55, 11),
-    ("unload-in-load", 39, 57, 10),
-    ("permit-in-load", 13, 15, 9),
-    ("cancel-x-grant", 1280, 3373, 18),
-    ("cancelled-unload", 349, 697, 15),
-    ("cancelled-end", 237, 468, 13),
-    ("cancelled-drain", 503, 1103, 15),
-    ("dies-with-a-share", 18, 23, 7),
-    ("leaked-share", 14, 16, 6),
-];
+use common::{assert_detected, assert_shown, checked, note};
 
 /// The numbers of worlds and of their states: meetings of three and of four programs, streams, and families.
 const MEETINGS: (usize, usize) = (816, 453_524);
@@ -56,20 +25,20 @@ const MEETINGS_OF_FOUR: (usize, usize) = (330, 1_275_742);
 const STREAMS: (usize, usize) = (1456, 1_032_588);
 const FAMILIES: (usize, usize) = (1152, 786_423);
 
+fn ruled(world: &World, rules: Rules) -> World {
+    World { rules, ..world.clone() }
+}
+
 /// Returns the property that does not hold, or `outcomes` if the outcomes differ from the scenario's.
-fn detected(scenario: &Scenario, rules: Rules) -> Option<&'static str> {
-    match check(&scenario.world(rules)) {
-        Ok(found) => (found.ends != ends(scenario)).then_some("outcomes"),
+fn detected(scenario: &Named<World>, rules: Rules) -> Option<&'static str> {
+    match check(&ruled(&scenario.machine, rules)) {
+        Ok(found) => (!found.ends.iter().eq(scenario.ends)).then_some("outcomes"),
         Err(counterexample) => Some(counterexample.what),
     }
 }
 
-fn ends(scenario: &Scenario) -> BTreeSet<String> {
-    scenario.ends.iter().map(|end| end.to_string()).collect()
-}
-
 fn world(name: &str) -> World {
-    named(name).expect("a scenario").world(Rules::AS_MENDED)
+    named(name).expect("a scenario")
 }
 
 fn mended(scripts: impl Into<Vec<Script>>) -> World {
@@ -78,22 +47,14 @@ fn mended(scripts: impl Into<Vec<Script>>) -> World {
 
 #[test]
 fn every_scenario_holds_as_mended() {
-    let mut counts = vec![];
-    for scenario in all() {
-        let (count, found) =
-            checked(scenario.name, scenario.shows, &scenario.world(Rules::AS_MENDED));
-        assert_eq!(found.ends, ends(&scenario), "{}", scenario.name);
-        counts.push(count);
-    }
-    assert_eq!(counts, PINNED, "the counts have changed");
+    all().iter().for_each(|scenario| drop(checked(scenario)));
 }
 
 /// With all its defects, Rails breaks these scenarios.
 #[test]
 fn rails_breaks_the_scenarios_of_its_defects() {
     let breaks = |name: &str, what: &str| {
-        let scenario = named(name).expect("a scenario");
-        let found = counterexample(&scenario.world(Rules::AS_IN_RAILS), what);
+        let found = counterexample(&ruled(&world(name), Rules::AS_IN_RAILS), what);
         assert!(found.is_some(), "{name}: {what} holds");
     };
     breaks("load-in-permit", "INV-ILK-ONE-GENERATION");
@@ -105,47 +66,28 @@ fn rails_breaks_the_scenarios_of_its_defects() {
 }
 
 #[test]
-fn each_story_equals_the_stored_one() {
-    for &defect in Defect::ALL {
-        compare_story(&defect.name(), &defect.story());
-    }
-}
-
-#[test]
-fn a_property_that_a_defect_breaks_holds_as_mended() {
-    for &defect in Defect::ALL {
-        let (breaks, scenario) = defect.shown();
-        let original = scenario.world(Rules::AS_MENDED.but(defect));
-        assert_mended(&defect.name(), breaks, &original, &scenario.world(Rules::AS_MENDED));
-    }
+fn each_defect_is_shown_by_its_stored_story_and_mended() {
+    assert_shown::<Defect>();
 }
 
 #[test]
 fn every_planted_fault_is_detected() {
-    for &fault in Planted::ALL {
+    let scenarios = all();
+    assert_detected(|fault| {
         let rules = Rules::AS_MENDED.with(fault);
-        let by: Vec<_> = all()
-            .iter()
-            .filter_map(|scenario| Some((scenario.name, detected(scenario, rules)?)))
-            .collect();
-        let &(name, what) = by.first().unwrap_or_else(|| panic!("undetected: {}", fault.is()));
-        let count = by.len();
-        note(&format!(
-            "{fault:?}: detected in {count} scenarios, in {name}: {what} ({})",
-            fault.is()
-        ));
-    }
+        scenarios.iter().find_map(|scenario| Some((scenario.name, detected(scenario, rules)?)))
+    });
 }
 
 /// Each promised property is broken by some defect or fault.
 #[test]
 fn every_property_can_be_broken() {
-    let defects = Defect::ALL.iter().map(|&defect| Rules::AS_MENDED.but(defect));
+    let defects = Defect::ALL.iter().map(|&defect| Rules::AS_MENDED.but(&[defect]));
     let faults = Planted::ALL.iter().map(|&fault| Rules::AS_MENDED.with(fault));
     let rules: Vec<_> = defects.chain(faults).collect();
     for (name, _) in World::promises() {
-        let breaks = |rules: &Rules, scenario: &Scenario| {
-            counterexample(&scenario.world(*rules), name).is_some()
+        let breaks = |rules: &Rules, scenario: &Named<World>| {
+            counterexample(&ruled(&scenario.machine, *rules), name).is_some()
         };
         let broken = all().iter().any(|scenario| rules.iter().any(|rules| breaks(rules, scenario)));
         assert!(broken, "no defect or fault breaks {name}");
@@ -156,7 +98,7 @@ fn every_property_can_be_broken() {
 fn all_hold(worlds: impl IntoIterator<Item = World>) -> (usize, usize) {
     let (mut count, mut states) = (0, 0);
     for world in worlds {
-        let found = check(&world).unwrap_or_else(|broken| panic!("{}", world.describe(&broken)));
+        let found = check(&world).unwrap_or_else(|broken| panic!("{}", story(&world, &broken)));
         (count, states) = (count + 1, states + found.states);
     }
     note(&format!("{count} worlds, {states} states"));

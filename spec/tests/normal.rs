@@ -25,7 +25,7 @@ fn the_normal_form_behaves_as_the_pool_does() {
     let mut steps = 0;
     for named in all() {
         for _ in 0..200 {
-            let mut pool = Pool::new(named.config.clone());
+            let mut pool = Pool::new(named.machine.clone());
             for _ in 0..60 {
                 let mut normal = pool.clone();
                 let names = normal.normal_and_names();

@@ -5,15 +5,17 @@
 //! each property needs every assumption it has: without it, it fails somewhere.
 
 use cabrank_spec::application_pool::configuration::{Config, Options, RestartMode};
-use cabrank_spec::application_pool::exploration::never;
-use cabrank_spec::application_pool::liveness::{LIVENESS, Liveness, kind, kind_and_class, marks};
+use cabrank_spec::application_pool::liveness::{LIVENESS, kind, kind_and_class};
 use cabrank_spec::application_pool::pool::{Action, Pool, SpawnResult};
 use cabrank_spec::application_pool::rules::{Erratum, Erratum::*, Rules};
+use cabrank_spec::checking::check::{marks, never};
 use cabrank_spec::checking::machine::UNFAIR;
+use cabrank_spec::checking::promises::Promises;
 use cabrank_spec::checking::search::{Explored, Search, explore};
 use std::collections::BTreeSet;
 
 fn explored(config: &Config) -> Explored<Action> {
+    let marks = |pool: &Pool| marks(config, pool);
     let search =
         Search { marks: &marks, kind: Some(&kind_and_class), ..Search::<Config>::nothing() };
     explore(config, &search).unwrap_or_else(|_| unreachable!("the search has no aims"))
@@ -22,7 +24,7 @@ fn holds(config: &Config, property: &Liveness) -> bool {
     never(config, &explored(config), property).is_none()
 }
 fn named(name: &str) -> Liveness {
-    *Liveness::named(name).expect("the property exists")
+    *Config::liveness(name).expect("the property exists")
 }
 
 fn one(options: Options, max: usize, clients: usize) -> Config {
@@ -74,6 +76,8 @@ const SPAWNS: u8 = 3;
 const SPAWNS_UNWANTED: u8 = 4;
 const TICK: u8 = 40;
 const CLEAN: u8 = 41;
+
+type Liveness = cabrank_spec::checking::promises::Liveness<Config>;
 
 /// A property, a configuration in which it fails, the errata as written there, and one more assumption.
 type Premise = (&'static str, Config, &'static [Erratum], fn(&mut Liveness));

@@ -5,56 +5,14 @@
 
 mod common;
 
-use cabrank_spec::checking::check::{Promises, check, counterexample};
+use cabrank_spec::checking::check::{check, counterexample};
 use cabrank_spec::checking::machine::Machine;
+use cabrank_spec::checking::promises::Promises;
+use cabrank_spec::checking::system::Named;
 use cabrank_spec::resource_pool::configurations::{all, named};
-use cabrank_spec::resource_pool::defects::{shown, story};
 use cabrank_spec::resource_pool::machine::{Action, Config};
 use cabrank_spec::resource_pool::rules::{Defect, Planted, Rules};
-use common::{Pinned, all_hold, assert_mended, compare_story, note};
-
-const PINNED: &[Pinned] = &[
-    ("rp-one", 108, 415, 8),
-    ("rp-active", 1131, 7016, 12),
-    ("rp-total", 1582, 10_300, 12),
-    ("rp-fifo", 1718, 9466, 15),
-    ("rp-fail", 58, 277, 8),
-    ("rp-grow", 1582, 9436, 12),
-    ("rp-barging", 3501, 20_956, 12),
-    ("rp-barging-none", 4562, 25_801, 14),
-    ("rp-barging-all", 56_432, 554_531, 21),
-    ("rp-all", 20_031, 181_565, 18),
-    ("rp-cancel", 2713, 18_550, 15),
-    ("rp-await", 1954, 13_233, 16),
-    ("rp-await-leave", 949, 5113, 10),
-    ("rp-await-barging", 2827, 15_201, 18),
-    ("rp-gives-way", 1950, 10_077, 15),
-    ("rp-served-stays", 13_965, 97_547, 15),
-    ("rp-overdue", 501, 2381, 9),
-    ("rp-overdue-served", 1007, 5667, 10),
-    ("rp-overdue-refill", 179, 933, 5),
-    ("rp-minimum", 2157, 14_458, 12),
-    ("rp-left", 140, 594, 5),
-    ("rp-outlived", 898, 4195, 15),
-    ("rp-clear", 10_311, 74_033, 13),
-    ("rp-test", 8749, 67_429, 25),
-    ("rp-resize", 5030, 32_356, 18),
-    ("rp-keyed-one", 622, 3985, 10),
-    ("rp-keyed-two", 4441, 26_223, 18),
-    ("rp-keyed-per-key", 3245, 18_517, 14),
-    ("rp-keyed-grow", 3332, 19_366, 21),
-    ("rp-keyed-barging", 15_292, 91_650, 21),
-    ("rp-keyed-cancel", 4339, 29_239, 21),
-    ("rp-keyed-await", 3062, 15_712, 15),
-    ("rp-keyed-test", 5822, 31_272, 23),
-    ("rp-keyed-outlived", 5653, 32_243, 16),
-    ("rp-barging-outlived", 7024, 38_208, 21),
-    ("rp-keyed-resize", 6124, 35_476, 14),
-    ("rp-keyed-all", 10_641, 83_273, 13),
-    ("rp-three-keys", 12_967, 70_908, 19),
-    ("rp-three-keys-one-each", 2663, 16_480, 8),
-    ("rp-three-keys-barging", 3648, 17_409, 30),
-];
+use common::{all_hold, assert_detected, assert_shown};
 
 /// For each invariant and property, a fault that breaks it and a pool that shows it.
 const BROKEN_BY: &[(&str, Planted, &str)] = &[
@@ -110,38 +68,23 @@ fn pool(name: &str) -> Config {
 
 #[test]
 fn every_pool_holds_as_mended() {
-    all_hold(all().into_iter().map(|config| (config.name, config.about, config)), PINNED);
+    all_hold(all());
 }
 
 #[test]
-fn each_story_equals_the_stored_one() {
-    for &defect in Defect::ALL {
-        compare_story(&defect.name(), &story(defect));
-    }
-}
-
-#[test]
-fn a_property_that_a_defect_breaks_holds_as_mended() {
-    for &defect in Defect::ALL {
-        let (breaks, mended) = shown(defect);
-        let original = Config { rules: Rules::AS_MENDED.but(defect), ..mended.clone() };
-        assert_mended(&defect.name(), breaks, &original, &mended);
-    }
+fn each_defect_is_shown_by_its_stored_story_and_mended() {
+    assert_shown::<Defect>();
 }
 
 #[test]
 fn every_planted_fault_is_detected() {
     // The smallest pools first.
     let mut pools = all();
-    pools.sort_by_key(|config| PINNED.iter().find(|p| p.0 == config.name).map(|p| p.1));
-    for &fault in Planted::ALL {
-        let detected = pools.clone().into_iter().find_map(|config| {
-            let name = config.name;
-            Some((name, check(&with(fault, config)).err()?.what))
-        });
-        let (name, what) = detected.unwrap_or_else(|| panic!("undetected: {}", fault.is()));
-        note(&format!("{fault:?}: detected in {name}: {what} ({})", fault.is()));
-    }
+    pools.sort_by_key(|named| named.pinned);
+    assert_detected(|fault| {
+        let broken = |config: &Config| check(&with(fault, config.clone())).err();
+        pools.iter().find_map(|named| Some((named.name, broken(&named.machine)?.what)))
+    });
 }
 
 /// Each invariant and property is broken by a fault.
@@ -168,13 +111,13 @@ fn broken_resources_may_be_discarded_for_ever() {
 /// A random walk in normal form has the same actions and events as a walk without it, except for numbers.
 #[test]
 fn the_normal_form_behaves_like_the_pool() {
-    for config in all() {
+    for Named { name, machine: config, .. } in all() {
         let mut random: u64 = 0x2545_F491_4F6C_DD1D;
         let (mut plain, mut normal) = (config.initial(), config.initial());
         for _ in 0..2_000 {
             config.normal(&mut normal);
             let actions = config.actions(&plain);
-            assert_eq!(actions, config.actions(&normal), "{}", config.name);
+            assert_eq!(actions, config.actions(&normal), "{name}");
             random ^= random << 13;
             random ^= random >> 7;
             random ^= random << 17;
@@ -187,7 +130,7 @@ fn the_normal_form_behaves_like_the_pool() {
             normal = config.step(&normal, action);
             let kinds =
                 |events: &[_]| events.iter().map(std::mem::discriminant).collect::<Vec<_>>();
-            assert_eq!(kinds(&plain.events), kinds(&normal.events), "{}: {action:?}", config.name);
+            assert_eq!(kinds(&plain.events), kinds(&normal.events), "{name}: {action:?}");
         }
     }
 }

@@ -7,8 +7,8 @@
 //! Both sides read the same `.cfg` file beside the module.
 
 use cabrank_spec::application_pool::configuration::{Config, Options};
-use cabrank_spec::application_pool::exploration::check;
 use cabrank_spec::application_pool::invariants::INVARIANTS;
+use cabrank_spec::checking::check::check;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,8 @@ fn config(cfg: &str) -> Config {
 #[test]
 fn the_machine_has_the_pinned_states() {
     for &(name, states) in PINNED {
-        let report = check(&config(&cfg(name))).unwrap_or_else(|story| panic!("{name}\n{story}"));
+        let report =
+            check(&config(&cfg(name))).unwrap_or_else(|broken| panic!("{name}: {broken:?}"));
         assert_eq!(report.states, states, "{name}");
     }
 }

@@ -52,13 +52,12 @@ pub(crate) fn run() -> Outcome {
     let (with, all) = examples()?;
     say(&format!("public functions in src/ with an example: {with} of {all}"));
 
-    let row =
-        Regex::new(r#""[\w ,-]+",? [\[(]?([\d_]+), ([\d_]+), \d+[\])]"#).expect("a valid pattern");
+    let row = Regex::new(r#""[\w-]+" \[([\d_]+), ([\d_]+), \d+\]"#).expect("a valid pattern");
     let pins = [
         ("application pool", "spec/src/application_pool/configurations.rs"),
-        ("resource pool", "spec/tests/resource_pool.rs"),
-        ("interlock", "spec/tests/interlock.rs"),
-        ("kept session", "spec/tests/kept.rs"),
+        ("resource pool", "spec/src/resource_pool/configurations.rs"),
+        ("interlock", "spec/src/interlock/scenarios.rs"),
+        ("kept session", "spec/src/kept/configurations.rs"),
     ];
     for (system, file) in pins {
         let source = read(file)?;

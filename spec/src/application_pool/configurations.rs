@@ -11,34 +11,19 @@
 
 use crate::application_pool::configuration::{Config, Options, RestartMode};
 use crate::application_pool::story;
-
-/// A configuration with a name.
-pub struct Named {
-    /// The name, for the command line.
-    pub name: &'static str,
-    /// The configuration.
-    pub config: Config,
-    /// The numbers of states and steps, and the depth, that an exploration finds.
-    pub pinned: (usize, usize, usize),
-}
-
-impl Named {
-    /// Returns whether the exploration takes too long for every run of the tests.
-    pub fn deep(&self) -> bool {
-        self.name.ends_with("-deep")
-    }
-    /// Describes the pool and the events that may happen.
-    pub fn about(&self) -> String {
-        let events = self.config.environment.events();
-        let may: Vec<_> = events.iter().filter(|(may, _)| *may).map(|(_, event)| *event).collect();
-        let may = if may.is_empty() { "only gets".into() } else { may.join(", ") };
-        format!("{}: {may}", story::world(&self.config))
-    }
-}
+use crate::checking::system::{self, Named};
 
 /// Finds a configuration by name.
-pub fn named(name: &str) -> Option<Named> {
-    all().into_iter().find(|configuration| configuration.name == name)
+pub fn named(name: &str) -> Option<Config> {
+    system::named(all(), name).map(|named| named.machine)
+}
+
+/// Describes the pool and the events that may happen.
+fn about(config: &Config) -> String {
+    let events = config.environment.events();
+    let may: Vec<_> = events.iter().filter(|(may, _)| *may).map(|(_, event)| *event).collect();
+    let may = if may.is_empty() { "only gets".into() } else { may.join(", ") };
+    format!("{}: {may}", story::world(config))
 }
 
 fn global(n: usize) -> Vec<Options> {
@@ -120,11 +105,12 @@ changes! {
 macro_rules! configurations {
     ($($name:literal [$states:literal, $steps:literal, $depth:literal]: $config:expr, $($change:ident),+;)*) => {
         /// Returns all configurations.
-        pub fn all() -> Vec<Named> {
+        pub fn all() -> Vec<Named<Config>> {
             vec![$({
                 let mut config = $config;
                 $($change(&mut config);)+
-                Named { name: $name, config, pinned: ($states, $steps, $depth) }
+                let (about, pinned) = (about(&config), ($states, $steps, $depth));
+                Named { name: $name, about, machine: config, pinned, ends: &[] }
             },)*]
         }
     };

@@ -6,14 +6,9 @@
 //! numbers, and it counts no cost. Two are not errors: they are properties that hold.
 
 use crate::application_pool::configuration::{Config, Options};
-use crate::application_pool::exploration;
-use crate::application_pool::invariants::Invariant;
-use crate::application_pool::liveness::{self, Liveness};
-use crate::application_pool::pool::{Action, Pool};
-use crate::application_pool::properties::StepProperty;
 use crate::application_pool::rules::{Erratum, Rules};
-use crate::checking::machine::Counterexample;
-use crate::checking::search::{Search, explore};
+use crate::checking::defects::both_rules;
+use crate::checking::story::story_of;
 
 /// The effect of an erratum in this machine.
 pub enum Status {
@@ -261,46 +256,6 @@ pub fn further(erratum: Erratum) -> Vec<(&'static str, Status)> {
     }
 }
 
-/// Returns the shortest counterexample to one property.
-///
-/// # Errors
-/// The number of states, if the property holds in all of them.
-///
-/// # Panics
-/// If there is no such property.
-pub fn counterexample(config: &Config, breaks: &str) -> Result<Counterexample<Action>, usize> {
-    if let Some(property) = Liveness::named(breaks) {
-        let search = Search {
-            marks: &liveness::marks,
-            kind: Some(&liveness::kind_and_class),
-            ..Search::<Config>::nothing()
-        };
-        let explored = match explore(config, &search) {
-            Ok(explored) => explored,
-            Err(_) => unreachable!("nothing ends this search"),
-        };
-        return exploration::never(config, &explored, property).ok_or(explored.states);
-    }
-    let invariant = Invariant::named(breaks);
-    let step = StepProperty::named(breaks);
-    assert!(invariant.is_some() || step.is_some() || breaks == "deadlock", "no property {breaks}");
-    let broken = |pool: &Pool| invariant.filter(|i| !(i.holds)(pool)).map(|i| i.name);
-    let broken_step = |before: &Pool, action: &Action, after: &Pool| {
-        step.filter(|property| (property.judge)(before, action, after) == Some(false))
-            .map(|property| property.name)
-    };
-    let search = Search {
-        broken: &broken,
-        broken_step: &broken_step,
-        deadlock: breaks == "deadlock",
-        ..Search::<Config>::nothing()
-    };
-    match explore(config, &search) {
-        Ok(explored) => Err(explored.states),
-        Err(counterexample) => Ok(counterexample),
-    }
-}
-
 /// Returns a configuration that follows the pseudocode except for its deadlocks (E2, E19) and E1.
 ///
 /// It has two groups, failing spawns, restarts, and `max` raised and lowered. No wake-up is lost (E21).
@@ -319,20 +274,10 @@ pub fn pseudocode(private: bool) -> Config {
 
 /// Returns the story of an erratum: what is written, the ruling, and the shortest counterexample step by step.
 pub fn story(erratum: Erratum) -> String {
-    let mut story = format!(
-        "{}\nAs written: {}.\nAs ruled:   {}.\n\n",
-        erratum.name(),
-        erratum.as_written(),
-        erratum.as_ruled()
-    );
+    let rules = both_rules(["As written", "As ruled"], erratum);
+    let mut story = format!("{}\n{rules}\n", erratum.name());
     let shown = |breaks: &str, written: &[Erratum], world: Config| {
-        let world = world.ruled(Rules::AS_RULED.but(written));
-        match counterexample(&world, breaks) {
-            Ok(counterexample) => crate::application_pool::story::describe(&world, &counterexample),
-            Err(states) => {
-                format!("{breaks} holds in all {states} states: there is no counterexample.\n")
-            }
-        }
+        story_of(&world.ruled(Rules::AS_RULED.but(written)), breaks)
     };
     match status(erratum) {
         Status::CannotBeSaid { why } => {
@@ -342,7 +287,7 @@ pub fn story(erratum: Erratum) -> String {
             story += &format!("It is no error ({property} holds as written): {why}.\n");
         }
         Status::Shown { breaks, written, world } => {
-            let others: Vec<&str> =
+            let others: Vec<String> =
                 written.iter().filter(|e| **e != erratum).map(|e| e.name()).collect();
             let with = match others.is_empty() {
                 true => String::new(),

@@ -28,8 +28,8 @@
 //!
 //! # Checking it
 //! [`machine`] lists the possible actions, and [`normal`] keeps the state space finite. [`invariants`], [`properties`]
-//! and [`liveness`] state what holds, and [`configurations`] lists the pools that [`exploration`] explores. [`errata`]
-//! finds each erratum's counterexample, and [`story`] writes it as text.
+//! and [`liveness`] state what holds. [`configurations`] lists the pools that [`check`](crate::checking::check) explores.
+//! [`errata`] finds each erratum's counterexample, and [`story`] has the words for it. [`system`] joins them.
 //!
 //! # As an oracle
 //! The machine is deterministic: each action has one outcome. A test can drive a machine beside a real
@@ -56,7 +56,6 @@ pub mod configuration;
 pub mod configurations;
 pub mod detach;
 pub mod errata;
-pub mod exploration;
 pub mod get;
 pub mod invariants;
 pub mod liveness;
@@ -70,3 +69,4 @@ pub mod rules;
 pub mod session;
 pub mod spawning;
 pub mod story;
+pub mod system;

@@ -397,7 +397,7 @@ impl Pool {
     /// Returns whether an erratum is carried out as written.
     #[inline]
     pub(crate) fn written(&self, erratum: Erratum) -> bool {
-        self.config.0.rules.written(erratum)
+        self.config.0.rules.original(erratum)
     }
     /// Returns the options of a group: those of the get that looked for a process last.
     pub fn options(&self, group: GroupId) -> &Options {

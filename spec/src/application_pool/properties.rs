@@ -1,45 +1,26 @@
 //! The properties of steps.
 //!
-//! An invariant looks at one state. A [`StepProperty`] looks at a step: which get it serves, which
+//! An invariant looks at one state. A property of steps looks at a step: which get it serves, which
 //! process it detaches and why. [`STEP_PROPERTIES`] is the only home of the names and sentences.
 
-use crate::application_pool::configuration::{ClientId, GroupId, Options, ProcessId, RestartMode};
+use crate::application_pool::configuration::{
+    ClientId, Config, GroupId, Options, ProcessId, RestartMode,
+};
 use crate::application_pool::pool::{Action, At, Event, Failure, Lock, Pool, Reason, SpawnResult};
-
-/// A predicate that every step keeps.
-#[derive(Clone, Copy)]
-pub struct StepProperty {
-    /// The name, `PROP-…`.
-    pub name: &'static str,
-    /// The property in one sentence.
-    pub says: &'static str,
-    /// Returns whether the step from the first state to the second keeps the property, or `None` if
-    /// the property does not apply to the step. `tests/exploration.rs` checks that every property
-    /// applies somewhere: otherwise it would hold whatever the machine does.
-    pub judge: fn(&Pool, &Action, &Pool) -> Option<bool>,
-}
-
-macro_rules! step_properties {
-    ($($name:literal $says:literal $judge:expr;)*) => {
-        /// The properties that every step keeps.
-        ///
-        $(#[doc = concat!("- <a id=\"", $name, "\"></a>**", $name, "**: ", $says, ".")])*
-        pub const STEP_PROPERTIES: &[StepProperty] =
-            &[$(StepProperty { name: $name, says: $says, judge: $judge },)*];
-    };
-}
+use crate::checking::promises::step_properties;
 
 step_properties! {
+    Config:
     "PROP-SESSIONS" "a process counts one session for each client that has one or is connecting (E16)"
-        |_, _, s| each(s.processes.iter(), |p| {
+        |_, _, _, s| each(s.processes.iter(), |p| {
             let has = |client: &&crate::application_pool::pool::Client| client.at.process() == Some(p.identifier);
             s.clients.iter().filter(has).count() == p.sessions
         });
     "PROP-CLOSE-POSSIBLE" "a client can always close its session: the lock is not held across a wait (E2, E4)"
-        |_, _, s| each(s.clients.iter().filter(|client| matches!(client.at, At::InSession(_))),
+        |_, _, _, s| each(s.clients.iter().filter(|client| matches!(client.at, At::InSession(_))),
             |_| s.lock == Lock::Free);
     "PROP-NO-ORPHAN" "the pool knows every live process, or has ordered its shutdown (E12)"
-        |before, action, after| match *action {
+        |_, before, action, after| match *action {
             Action::SpawnEnds { ticket, result: SpawnResult::Process } => {
                 let unwanted = before.groups.iter().all(|g| g.spawning != Some(ticket));
                 unwanted.then_some(after.orphans == 0)
@@ -49,7 +30,7 @@ step_properties! {
     "PROP-NO-OVERTAKING" "no get is served while an earlier get for the same group waits (E17)"
         no_overtaking;
     "PROP-KEEPS-TURN" "a get whose process has crashed waits before all later gets, and the queue's bound does not refuse it (E38)"
-        |_, action, s| {
+        |_, _, action, s| {
             let (Action::Retry { client } | Action::ConnectFails { client, local: false }) = *action else {
                 return None;
             };
@@ -61,14 +42,14 @@ step_properties! {
     "PROP-CHOICE" "a get is given an idle process if there is one, and otherwise one with the fewest sessions (E33)"
         choice;
     "PROP-QUEUE-BOUND" "no get begins to wait where max_queue gets wait already (E19)"
-        |_, action, s| {
+        |_, _, action, s| {
             let group = asked_for(action)?;
             let waits = s.events.iter().any(|event| matches!(event, Event::Waits { .. }));
             let bound = s.options(group).max_queue;
             (waits && bound > 0).then(|| s.groups[group].queue.len() <= bound)
         };
     "PROP-WORK-CONSERVING" "no get waits for a group that may spawn and does not (E20)"
-        |_, _, s| {
+        |_, _, _, s| {
             let waits = |&c: &usize| matches!(s.clients[c].at, At::Waiting(_));
             let live = !s.closed && s.lock == Lock::Free;
             let waited_for = |&id: &usize| live && s.groups[id].queue.iter().any(waits);
@@ -79,7 +60,7 @@ step_properties! {
             })
         };
     "PROP-SERVES-ON" "no get waits while an enabled process of its group can be given one more session, even if another group waits for its place (E37)"
-        |_, _, s| each(s.clients.iter().filter(|client| matches!(client.at, At::Waiting(_))), |client| {
+        |_, _, _, s| each(s.clients.iter().filter(|client| matches!(client.at, At::Waiting(_))), |client| {
             let of_group = s.groups[client.group].processes.iter().map(|&p| s.process(p));
             of_group.into_iter().all(|p| {
                 let takes = s.options_of(p).concurrency;
@@ -89,7 +70,7 @@ step_properties! {
     "PROP-GROWTH" "a group above its minimum grows only when none of its processes has room, unless its options say otherwise (E35)"
         growth;
     "PROP-LAST-SESSION" "a process that is given its last session is detached in the same step, so its place is free (E36)"
-        |_, _, s| {
+        |_, _, _, s| {
             let served = s.events.iter().filter_map(|event| match *event {
                 Event::Served { process, .. } => s.find(process),
                 _ => None,
@@ -97,11 +78,11 @@ step_properties! {
             each(served.filter(|process| s.is_exhausted(process)), |process| process.detached)
         };
     "PROP-IDLE-TIME" "the cleaner shuts down only processes that have been idle for MAX_IDLE_TIME (E5)"
-        |before, _, after| each(detached(after).filter(|d| d.2 == Reason::Idle), |(process, ..)|
+        |_, before, _, after| each(detached(after).filter(|d| d.2 == Reason::Idle), |(process, ..)|
             before.find(process).is_some_and(|p|
                 before.now - p.last_used.max(p.start_time) >= before.max_idle_time));
     "PROP-IDLE-BOUND" "with a punctual cleaner, a process that no minimum protects is idle for at most MAX_IDLE_TIME (E30, E40)"
-        |_, action, s| {
+        |_, _, action, s| {
             let bounded = s.config().environment.punctual && s.max_idle_time > 0;
             // Only time can exceed the bound: lowering it makes a process due at once.
             let passes = *action == Action::Tick && bounded;
@@ -109,7 +90,7 @@ step_properties! {
             Some(s.now - s.process(idle).last_used <= s.max_idle_time)
         };
     "PROP-DISABLED" "a disabled process is given no session, and leaves only for a caller, a restart or a failure"
-        |before, action, after| {
+        |_, before, action, after| {
             let is_disabled = |id: ProcessId| {
                 let process = before.find(id).filter(|process| process.disabled && !process.detached);
                 process.is_some() && *action != Action::Enable { process: id }
@@ -125,7 +106,7 @@ step_properties! {
             here.then(|| after.events.iter().all(right))
         };
     "PROP-HEALTHY-STAY" "a failed spawn detaches no process of its group (E26)"
-        |before, action, after| match action {
+        |_, before, action, after| match action {
             Action::SpawnEnds { ticket, result } if *result != SpawnResult::Process => {
                 let of = before.spawns.iter().find(|spawn| spawn.ticket == *ticket)?.group;
                 (before.groups[of].size > 0).then(|| detached(after).all(|(_, group, _)| group != of))
@@ -133,7 +114,7 @@ step_properties! {
             _ => None,
         };
     "PROP-EARLY-DEATH" "a process that fails before it has lived for the longest back-off or, with a session, for the first counts as a failed spawn; its group backs off, unless it is the first failure in a row (E26)"
-        |before, _, after| {
+        |_, before, _, after| {
             let failed = detached(after).filter(|(_, _, reason)| *reason == Reason::Failed);
             let early = failed.filter_map(|(process, group, _)| {
                 let failures = before.failed_early(before.find(process)?)?;
@@ -145,7 +126,7 @@ step_properties! {
             })
         };
     "PROP-BACK-OFF-SPARES" "no process is evicted for a group that backs off, unless the group restarts or is detached (E27)"
-        |before, action, after| {
+        |_, before, action, after| {
             // Both end the back-off.
             let ends = |id| restarts(after, id) || *action == Action::DetachGroup { group: id };
             let backs_off = |&id: &GroupId| !ends(id)
@@ -156,21 +137,21 @@ step_properties! {
     "PROP-VICTIM" "no process that a minimum protects is evicted while an unprotected process is idle (E29)"
         victims;
     "PROP-LOCAL-FAILURE" "a connect failure on the client's side detaches no process (E31)"
-        |_, action, after| matches!(action, Action::ConnectFails { local: true, .. })
+        |_, _, action, after| matches!(action, Action::ConnectFails { local: true, .. })
             .then(|| detached(after).all(|(_, _, reason)| reason != Reason::Failed));
     "PROP-RESTART-SEEN" "a group whose get sees a new restart.txt restarts, even if another group saw the file first (E22)"
-        |before, action, after| {
+        |_, before, action, after| {
             let group = asked_for(action).filter(|_| !before.closed)?;
             let options = before.options_brought(group);
             sees_change(before, group, options).then(|| restarts(after, group))
         };
     "PROP-RESTART-CAUSE" "a group restarts only if restart.txt was created or touched since the group last looked, or a caller restarts it by name (E23)"
-        |before, action, after| each((0..after.groups.len()).filter(|&id| restarts(after, id)), |id| {
+        |_, before, action, after| each((0..after.groups.len()).filter(|&id| restarts(after, id)), |id| {
             let options = before.options_brought(id);
             restarts_by_name(action).is_some_and(|(group, _)| group == id) || asked_for(action) == Some(id) && (options.always_restart || sees_change(before, id, options))
         });
     "PROP-RESTART-LOSS" "no restart detaches a process while restart.txt is missing (E23)"
-        |before, action, after| {
+        |_, before, action, after| {
             let group = asked_for(action)?;
             let (options, g) = (before.options_brought(group), &before.groups[group]);
             let dir = options.restart_dir;
@@ -180,7 +161,7 @@ step_properties! {
                 .then(|| detached(after).all(|(_, of, reason)| of != group || reason != Reason::Restarted))
         };
     "PROP-RESTART-ONCE" "no get restarts its group after it has waited (E24)"
-        |before, action, after| {
+        |_, before, action, after| {
             let client = looks_again(before, action)?;
             let group = before.clients[client].group;
             let options = before.config().options(group, before.clients[client].options);
@@ -188,7 +169,7 @@ step_properties! {
                 !after.events.iter().any(|event| matches!(event, Event::Restarting { .. })))
         };
     "PROP-ROLLING" "a rolling restart detaches a process only after its successor is attached (E34)"
-        |_, action, s| {
+        |_, _, action, s| {
             let at_once = |group| restarts_by_name(action) == Some((group, RestartMode::Immediate));
             // In the order of events: a process attached later is no successor yet.
             let mut successors = vec![0; s.groups.len()];
@@ -209,7 +190,7 @@ step_properties! {
             each(detached, |successor_was_there| successor_was_there)
         };
     "PROP-DETACH-RESETS" "detaching a group or closing the pool clears what the group remembers of restarts, failures and restart files (E22, E23, E26)"
-        |before, action, after| {
+        |_, before, action, after| {
             let cleared: Vec<GroupId> = match *action {
                 Action::DetachGroup { group } => vec![group],
                 Action::ClosePool if !before.closed => (0..before.groups.len()).collect(),
@@ -222,7 +203,7 @@ step_properties! {
             })
         };
     "PROP-FORGOTTEN" "no process is spawned for a detached group until a get or a pre-start asks for it again, whatever its minimum (E28)"
-        |before, action, s| {
+        |_, before, action, s| {
             // Include the step that detaches the group, which must set `forgotten`.
             let detached = match *action {
                 Action::DetachGroup { group } if before.groups[group].known => Some(group),
@@ -238,7 +219,7 @@ step_properties! {
             })
         };
     "PROP-OPTIONS" "a group has the options of the get or pre-start that looked last; a process keeps the options its spawn was ordered with (E7)"
-        |before, action, after| {
+        |_, before, action, after| {
             let (group, options) = match looks_again(before, action) {
                 Some(client) => (before.clients[client].group, before.clients[client].options),
                 None => {
@@ -254,7 +235,7 @@ step_properties! {
             })
         };
     "PROP-DETACHED-STATED" "detached means that the pool does not find the group or process (E8)"
-        |_, _, s| Some(s.groups.iter().all(|g| detached_as_stated(s, g.detached, g.known))
+        |_, _, _, s| Some(s.groups.iter().all(|g| detached_as_stated(s, g.detached, g.known))
             && s.processes.iter().all(|p| {
                 let accessible = s.groups[p.group].processes.contains(&p.identifier);
                 detached_as_stated(s, p.detached, accessible)
@@ -266,13 +247,6 @@ fn detached_as_stated(s: &Pool, detached: bool, accessible: bool) -> bool {
     match s.written(crate::application_pool::rules::Erratum::E8) {
         true => detached == accessible,
         false => detached != accessible,
-    }
-}
-
-impl StepProperty {
-    /// Finds a property by name.
-    pub fn named(name: &str) -> Option<&'static StepProperty> {
-        STEP_PROPERTIES.iter().find(|property| property.name == name)
     }
 }
 
@@ -333,7 +307,7 @@ fn sees_change(s: &Pool, group: GroupId, options: &Options) -> bool {
     file.is_some() && seen.is_some() && seen != Some(file)
 }
 
-fn no_overtaking(before: &Pool, _: &Action, after: &Pool) -> Option<bool> {
+fn no_overtaking(_: &Config, before: &Pool, _: &Action, after: &Pool) -> Option<bool> {
     let overtakes = |event: &Event| {
         let Event::Served { client, .. } = event else { return None };
         let mut groups = before.groups.iter().enumerate();
@@ -355,7 +329,7 @@ fn no_overtaking(before: &Pool, _: &Action, after: &Pool) -> Option<bool> {
 
 /// Judges each spawn that makes a group grow: after it, no process of the group has room, or is given a session in the
 /// same step.
-fn growth(_: &Pool, _: &Action, after: &Pool) -> Option<bool> {
+fn growth(_: &Config, _: &Pool, _: &Action, after: &Pool) -> Option<bool> {
     let begins = after.events.iter().enumerate().filter_map(|(at, event)| match *event {
         Event::SpawnBegun { group, replaces: false, .. } => Some((at, group)),
         _ => None,
@@ -374,7 +348,7 @@ fn growth(_: &Pool, _: &Action, after: &Pool) -> Option<bool> {
 }
 
 /// Judges the choice among processes with room: the pseudocode's two ways of choosing both allow it.
-fn choice(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
+fn choice(_: &Config, before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     let (Action::Get { client, group } | Action::TryGet { client, group }) = action else {
         return None;
     };
@@ -393,7 +367,7 @@ fn choice(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
 }
 
 /// Judges each eviction of a step by the idle processes and group sizes of that moment.
-fn victims(before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
+fn victims(_: &Config, before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
     let mut sizes: Vec<usize> = before.groups.iter().map(|group| group.enabled()).collect();
     let of = |process: ProcessId| (process, before.process(process).group);
     let mut idle: Vec<(ProcessId, GroupId)> =

@@ -1,58 +1,10 @@
-//! Describes a counterexample in words, step by step, with the pool drawn after each step.
+//! The words of a story: the configuration in a line, each step as a sentence, and a drawing of the pool.
 
 use crate::application_pool::configuration::{Config, GroupId, Options, RestartMode};
 use crate::application_pool::pool::{
     Action, At, Condition, Event, Failure, Lock, Place, Pool, Process, Reason, SpawnResult, Want,
 };
-use crate::checking::machine::Counterexample;
 use std::fmt::Write;
-
-/// Returns the story of a counterexample.
-pub fn describe(config: &Config, counterexample: &Counterexample<Action>) -> String {
-    let mut story = String::new();
-    let mut pool = Pool::new(config.clone());
-    let _ = writeln!(story, "The pool: {}.\n", world(config));
-    for (number, action) in counterexample.actions.iter().enumerate() {
-        pool = describe_step(&mut story, &format!("{}.", number + 1), &pool, action);
-    }
-    let liveness =
-        crate::application_pool::liveness::Liveness::named(counterexample.what).is_some();
-    match counterexample.for_ever.is_empty() {
-        true if liveness => story += "From here on no further action is required.\n\n",
-        true => {}
-        false => story += "From here on these actions repeat for ever:\n\n",
-    }
-    for action in &counterexample.for_ever {
-        pool = describe_step(&mut story, "*", &pool, action);
-    }
-    let _ = writeln!(story, "=> {}", verdict(counterexample.what));
-    story
-}
-
-/// Describes one step. Between normal forms the names of processes change; a story keeps them.
-fn describe_step(story: &mut String, number: &str, pool: &Pool, action: &Action) -> Pool {
-    let names = pool.clone().normal_and_names();
-    let action = action.renamed(|id| names[id - 1]);
-    let next = pool.step(&action);
-    let _ = writeln!(story, "{number} {}", sentence(pool, &action, &next));
-    let _ = writeln!(story, "{}", draw(&next));
-    next
-}
-
-/// Names the broken promise, with its sentence.
-pub fn verdict(what: &str) -> String {
-    use crate::application_pool::invariants::Invariant;
-    use crate::application_pool::liveness::Liveness;
-    use crate::application_pool::properties::StepProperty;
-    let says = Invariant::named(what)
-        .map(|i| i.says)
-        .or_else(|| StepProperty::named(what).map(|p| p.says))
-        .or_else(|| Liveness::named(what).map(|p| p.says));
-    match says {
-        Some(says) => format!("{what} does not hold: {says}."),
-        None => format!("{what}: a client waits, and no action of the system itself can help."),
-    }
-}
 
 /// Describes the configuration in a line.
 pub fn world(config: &Config) -> String {

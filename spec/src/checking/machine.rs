@@ -4,11 +4,11 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 /// A machine that can be explored.
-pub trait Machine {
+pub trait Machine: Send + Sync + 'static {
     /// A state of the machine.
-    type State: Clone + Hash;
+    type State: Clone + Debug + PartialEq + Hash + Send + Sync + 'static;
     /// A step of the machine.
-    type Action: Clone + Debug;
+    type Action: Clone + Debug + PartialEq + Send + Sync + 'static;
 
     /// Returns the initial state.
     fn initial(&self) -> Self::State;

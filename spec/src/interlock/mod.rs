@@ -83,4 +83,5 @@ pub mod scenarios;
 pub mod script;
 pub mod state;
 pub mod story;
+pub mod system;
 pub mod transitions;

@@ -3,7 +3,7 @@
 //! Most of them compare the interlock with the owners' places in their programs. The executions, permit blocks and
 //! locks that a program has open follow from its place, without asking the interlock.
 
-use crate::checking::check::{Liveness, SUBJECTS, invariants, step_properties};
+use crate::checking::promises::{SUBJECTS, invariants, liveness, step_properties};
 use crate::interlock::script::{Action, Op, Step, World};
 use crate::interlock::state::Purpose::{Load, Unload};
 use crate::interlock::state::{Event, Interlock, Mode, OwnerId, Sleep};
@@ -41,7 +41,7 @@ invariants! {
         |w, s| all(s).all(|o| {
             let owner = &s.owners[o];
             let frames = open(w, s, o).permits + u8::from(owner.sleeps.is_some());
-            owner.frames.len() == frames.into() && owner.entry.is_some() == (frames > 0)
+            owner.frames.len() == usize::from(frames) && owner.entry.is_some() == (frames > 0)
         });
 }
 
@@ -81,60 +81,39 @@ step_properties! {
         };
 }
 
-/// A property of the end, for each owner. It holds if each possible step is eventually taken, and each time limit
-/// eventually expires.
-const fn in_the_end(
-    name: &'static str,
-    says: &'static str,
-    not_yet: fn(&World, &Interlock, OwnerId) -> bool,
-) -> Liveness<World> {
-    let subjects: fn(&World) -> usize = |w| w.scripts.len();
-    let (assumes, applies): (_, fn(&World) -> bool) = ("", |_| true);
-    Liveness { name, says, assumes, may: 1, promised: true, applies, subjects, not_yet }
+// Each is for each owner. It holds if each possible step is eventually taken, and each time limit eventually expires.
+liveness! {
+    World:
+    "PROP-ILK-PROGRAMS-END" "every program that has an end comes to it, beside an endless stream of executions"
+        assumes "programs without an end neither request the lock nor permit loads"
+        promised true;
+        applies |w| endless(w).all(|ops| !ops.iter().any(|op| matches!(op, Op::Acquire(_) | Op::Permit)));
+        may 1; fair |_| true;
+        subjects owners; not_yet |w, s, o| w.ends(o) && w.next(s, o).is_some();
+    "PROP-ILK-REQUESTS-END" "an owner that waits to load gets the lock, or gives up"
+        assumes ""
+        promised true; applies |_| true; may 1; fair |_| true;
+        subjects owners; not_yet |_, s, o| s.owners[o].sleeps == Some(Sleep::For(Load));
+    "PROP-ILK-UNLOADS-END" "an owner that waits to unload gets the lock, or gives up"
+        assumes "executions that permit loads do not overlap for ever, and no permit block waits for a newcomer that starves"
+        promised true;
+        applies |w| endless(w).filter(|ops| ops.contains(&Op::Permit)).count() <= 1
+            && (!endless(w).any(locks) || !w.scripts.iter().any(|it| awaits_newcomer(&it.ops)));
+        may 1; fair |_| true;
+        subjects owners; not_yet |_, s, o| s.owners[o].sleeps == Some(Sleep::For(Unload));
+    "PROP-ILK-RESUMES" "an owner that drains, ended its permit block or gave up a wait gets its shares back"
+        assumes ""
+        promised true; applies |_| true; may 1; fair |_| true;
+        subjects owners; not_yet |_, s, o| matches!(s.mode(o), Mode::Draining | Mode::Resuming);
+    "PROP-ILK-ENTERS" "an owner that wants to enter does"
+        assumes ""
+        promised false; applies |_| true; may 1; fair |_| true;
+        subjects owners; not_yet |w, s, o| w.next(s, o) == Some(Op::Enter);
 }
 
-/// The properties of the end.
-pub const LIVENESS: &[Liveness<World>] = &[
-    Liveness {
-        assumes: "programs without an end neither request the lock nor permit loads",
-        applies: |w| {
-            endless(w).all(|ops| !ops.iter().any(|op| matches!(op, Op::Acquire(_) | Op::Permit)))
-        },
-        ..in_the_end(
-            "PROP-ILK-PROGRAMS-END",
-            "every program that has an end comes to it, beside an endless stream of executions",
-            |w, s, o| w.ends(o) && w.next(s, o).is_some(),
-        )
-    },
-    in_the_end(
-        "PROP-ILK-REQUESTS-END",
-        "an owner that waits to load gets the lock, or gives up",
-        |_, s, o| s.owners[o].sleeps == Some(Sleep::For(Load)),
-    ),
-    Liveness {
-        assumes: "executions that permit loads do not overlap for ever, and no permit block waits for a newcomer that starves",
-        applies: |w| {
-            endless(w).filter(|ops| ops.contains(&Op::Permit)).count() <= 1
-                && (!endless(w).any(locks) || !w.scripts.iter().any(|it| awaits_newcomer(&it.ops)))
-        },
-        ..in_the_end(
-            "PROP-ILK-UNLOADS-END",
-            "an owner that waits to unload gets the lock, or gives up",
-            |_, s, o| s.owners[o].sleeps == Some(Sleep::For(Unload)),
-        )
-    },
-    in_the_end(
-        "PROP-ILK-RESUMES",
-        "an owner that drains, ended its permit block or gave up a wait gets its shares back",
-        |_, s, o| matches!(s.mode(o), Mode::Draining | Mode::Resuming),
-    ),
-    Liveness {
-        promised: false,
-        ..in_the_end("PROP-ILK-ENTERS", "an owner that wants to enter does", |w, s, o| {
-            w.next(s, o) == Some(Op::Enter)
-        })
-    },
-];
+fn owners(w: &World) -> usize {
+    w.scripts.len()
+}
 
 /// Returns the programs without an end.
 fn endless(w: &World) -> impl Iterator<Item = &[Op]> {

@@ -1,14 +1,12 @@
 //! The defects of Rails v8.0.0, and the faults that the tests plant.
 //!
 //! A machine with [`Rules::AS_MENDED`] has none of these defects, and one with [`Rules::AS_IN_RAILS`] has all.
-//! `Rules::AS_MENDED.but(ChildBehindUnload)` has one of them, which isolates the effect of its mend. In the
+//! `Rules::AS_MENDED.but(&[ChildBehindUnload])` has one of them, which isolates the effect of its mend. In the
 //! machine's source each rule is a visible switch: `if self.original(ChildBehindUnload)`.
 //!
 //! A [`Planted`] fault belongs to no implementation. Tests plant it to show that a property or a scenario detects it.
 
-use crate::checking::check::defect_story;
-use crate::checking::switches::{self, slug, switches};
-use crate::interlock::scenarios::{Scenario, named};
+use crate::checking::switches::{self, switches};
 
 switches! {
     /// A defect of Rails' interlock.
@@ -61,39 +59,6 @@ switches! {
     PermitWithoutWake "an owner that permits loads does not wake the others" "it wakes them";
     GivingUpWithoutWake "an owner that gives up does not wake the others" "it wakes them";
     UnwindWithoutWake "a thread that panics does not wake the others" "it wakes them";
-}
-
-impl Defect {
-    /// Returns the defect of this [name](Defect::name).
-    pub fn named(name: &str) -> Option<Defect> {
-        Defect::ALL.iter().copied().find(|defect| defect.name().eq_ignore_ascii_case(name))
-    }
-    /// Returns the name on the command line and of the stored story, such as `rails-upgrade-deadlock`.
-    pub fn name(self) -> String {
-        slug("rails", self)
-    }
-
-    /// Returns the property that this defect breaks, and the scenario that shows it.
-    pub fn shown(self) -> (&'static str, Scenario) {
-        let (breaks, scenario) = match self {
-            Defect::PermitErased => ("INV-ILK-ONE-GENERATION", "load-in-permit"),
-            Defect::StarvedRequest => ("PROP-ILK-UNLOADS-END", "stream-x-pending-unload"),
-            Defect::UpgradeDeadlock => ("deadlock", "two-unnamed"),
-            Defect::ChildBehindUnload => ("deadlock", "permit-x-unload-x-child"),
-            Defect::LeakedShare => ("deadlock", "dies-with-a-share"),
-        };
-        (breaks, named(scenario).expect("the scenario is in the list"))
-    }
-    /// Returns its story: the rule as in Rails and as mended, and the shortest way to the failure of a machine in
-    /// which everything else is as mended.
-    pub fn story(self) -> String {
-        let (breaks, scenario) = self.shown();
-        let rules = [
-            format!("As in Rails 8.0.0: {}", self.is()),
-            format!("As mended:         {}", self.instead()),
-        ];
-        defect_story(&scenario.world(Rules::AS_MENDED.but(self)), &self.name(), breaks, rules)
-    }
 }
 
 /// How a machine differs from the mended one.

@@ -1,11 +1,9 @@
 //! The owners' small programs. Programs and interlock together are a machine that can be explored.
 
-use crate::checking::check::{Invariant, Liveness, Promises, StepProperty};
-use crate::checking::machine::{Counterexample, Machine};
+use crate::checking::machine::Machine;
 use crate::interlock::rules::Planted::LimitIgnoresHolder;
 use crate::interlock::rules::Rules;
 use crate::interlock::state::{Event, Interlock, Owner, OwnerId, Purpose, Refusal, Sleep};
-use crate::interlock::{properties, story};
 use std::collections::BTreeSet;
 
 /// One statement.
@@ -253,29 +251,5 @@ impl Machine for World {
     /// Returns whether no owner can move, although a program has not ended.
     fn stuck(&self, s: &Interlock, actions: &[Action]) -> bool {
         actions.is_empty() && (0..s.owners.len()).any(|o| self.next(s, o).is_some())
-    }
-}
-
-impl Promises for World {
-    const INVARIANTS: &'static [Invariant<World>] = properties::INVARIANTS;
-    const STEP_PROPERTIES: &'static [StepProperty<World>] = properties::STEP_PROPERTIES;
-    const LIVENESS: &'static [Liveness<World>] = properties::LIVENESS;
-
-    fn kind_and_class(_: &Interlock, action: &Action) -> (u8, u8) {
-        properties::kind_and_class(action)
-    }
-    fn describe(&self, counterexample: &Counterexample<Action>) -> String {
-        story::describe(self, counterexample)
-    }
-    /// Returns the refusals, once every program has ended.
-    fn ending(&self, s: &Interlock) -> Option<String> {
-        if !self.actions(s).is_empty() {
-            return None;
-        }
-        let refused = |(script, owner): (&Script, &Owner)| {
-            owner.refused.map(|why| format!("{}: {why:?}", script.name))
-        };
-        let refused: Vec<_> = self.scripts.iter().zip(&s.owners).filter_map(refused).collect();
-        Some(if refused.is_empty() { "all are served".into() } else { refused.join(", ") })
     }
 }

@@ -1,15 +1,13 @@
-//! Writes a counterexample as a story: each step as a sentence, with the owners drawn after it.
+//! The words of a story: the programs, each step as a sentence, and a drawing of the owners.
 
-use crate::checking::check::{Promises, write_steps};
-use crate::checking::machine::{Counterexample, Machine};
 use crate::interlock::script::{Action, Op, Step, World};
 use crate::interlock::state::{
     Event, Interlock, LOAD, OwnerId, Purpose, Refusal, SHARE, Sleep, UNLOAD,
 };
 use std::fmt::Write;
 
-/// Returns the story of a counterexample.
-pub fn describe(world: &World, counterexample: &Counterexample<Action>) -> String {
+/// Returns the programs, one in each line.
+pub fn opening(world: &World) -> String {
     let mut story = String::from("The programs:\n");
     let width = world.scripts.iter().map(|script| script.name.len()).max().unwrap_or_default();
     for script in &world.scripts {
@@ -17,14 +15,7 @@ pub fn describe(world: &World, counterexample: &Counterexample<Action>) -> Strin
         let limit = if script.limited { "within a time limit: " } else { "" };
         let _ = writeln!(story, "   {:width$}  {limit}{}", script.name, ops.join("; "));
     }
-    story.push('\n');
-    let mut state = world.initial();
-    write_steps(&mut story, counterexample, |action| {
-        state = world.step(&state, action);
-        format!("{}\n{}", sentence(world, action, &state), draw(world, &state))
-    });
-    let deadlock = "=> deadlock: an owner has not ended, and no owner can move.\n";
-    story + &World::verdict(counterexample.what).unwrap_or_else(|| deadlock.into())
+    story
 }
 
 /// Returns a statement of a program in words.

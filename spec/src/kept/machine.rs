@@ -25,8 +25,6 @@ pub enum May {
 /// A kept session to be explored.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its name.
-    pub name: &'static str,
     /// The behaviour that it explores.
     pub about: &'static str,
     /// The number of requests.

@@ -46,4 +46,5 @@ pub mod rules;
 pub mod server;
 pub mod state;
 pub mod story;
+pub mod system;
 pub mod walks;

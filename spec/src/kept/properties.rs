@@ -1,12 +1,8 @@
 //! The promises of a kept session.
 
-use crate::checking::check::{
-    Invariant, Liveness, Promises, StepProperty, invariants, step_properties,
-};
-use crate::checking::machine::{Counterexample, UNFAIR};
+use crate::checking::promises::{invariants, liveness, step_properties};
 use crate::kept::machine::{Action, Config};
-use crate::kept::state::{Client, KeptSession, Kind};
-use crate::kept::story;
+use crate::kept::state::{Client, Kind};
 
 invariants! {
     Config:
@@ -37,38 +33,11 @@ step_properties! {
         };
 }
 
-/// The properties that come about in the end.
-pub const LIVENESS: &[Liveness<Config>] = &[Liveness {
-    name: "PROP-KS-ENDS",
-    says: "each client gets its answer, or an error",
-    assumes: "the server and the loader go on, and the application ends each answer",
-    may: 0,
-    promised: true,
-    applies: |_| true,
-    subjects: |config| config.requests,
-    not_yet: |_, s, request| matches!(s.clients[request], Client::Waits { .. }),
-}];
-
-impl Promises for Config {
-    const INVARIANTS: &'static [Invariant<Self>] = INVARIANTS;
-    const STEP_PROPERTIES: &'static [StepProperty<Self>] = STEP_PROPERTIES;
-    const LIVENESS: &'static [Liveness<Self>] = LIVENESS;
-
-    /// The server, the loader and the end of each answer are fair. The other actions of the application are not.
-    fn kind_and_class(_: &KeptSession, action: &Action) -> (u8, u8) {
-        let class = match action {
-            Action::Connect | Action::Begin => 0,
-            Action::Send => 1,
-            Action::Receive => 2,
-            Action::NoticeEnd => 3,
-            Action::TakeHead | Action::Discard => 4,
-            Action::EndAnswer => 5,
-            _ => UNFAIR,
-        };
-        (0, class)
-    }
-
-    fn describe(&self, counterexample: &Counterexample<Action>) -> String {
-        story::describe(self, counterexample)
-    }
+liveness! {
+    Config:
+    "PROP-KS-ENDS" "each client gets its answer, or an error"
+        assumes "the server and the loader go on, and the application ends each answer"
+        promised true; applies |_| true; may 0; fair |_| true;
+        subjects |config| config.requests;
+        not_yet |_, s, request| matches!(s.clients[request], Client::Waits { .. });
 }

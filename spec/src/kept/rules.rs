@@ -1,6 +1,6 @@
 //! The rules as switches: the defects of the loaders as they were written, and the faults that the tests plant.
 
-use crate::checking::switches::{self, slug, switches};
+use crate::checking::switches::{self, switches};
 
 switches! {
     /// A defect of the loaders before the rules of this machine.
@@ -23,18 +23,6 @@ switches! {
     AwaitsNothing "the server ends a connection, and awaits an answer on it" "its client gets an error, or another attempt";
     TakesCutForWhole "the server takes the end of the connection for the end of the answer" "the answer is cut";
     EndWithoutNews "the loader ends the connection, and the server does not notice" "the server notices";
-}
-
-impl Defect {
-    /// Returns the defect of this [name](Defect::name).
-    pub fn named(name: &str) -> Option<Defect> {
-        Defect::ALL.iter().copied().find(|defect| defect.name().eq_ignore_ascii_case(name))
-    }
-
-    /// Returns the name on the command line and of the stored story, such as `kept-late-reader`.
-    pub fn name(self) -> String {
-        slug("kept", self)
-    }
 }
 
 /// How a machine differs from the one as ruled.

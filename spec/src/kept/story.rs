@@ -1,42 +1,26 @@
-//! Writes a counterexample as a story: each step as a sentence, with the connection drawn after it.
+//! The words of a story: each step as a sentence, and a drawing of the connection.
 
-use crate::checking::check::{Promises, write_steps};
-use crate::checking::machine::{Counterexample, Machine};
 use crate::kept::machine::{Action, Config};
 use crate::kept::state::{Child, Foreign, Item, KeptSession, Kind, Remnant, Request};
-use std::fmt::Write;
 
-/// Returns the story of a counterexample.
-pub fn describe(config: &Config, counterexample: &Counterexample<Action>) -> String {
-    let mut story =
-        format!("The session: {}. Clients: {}.\n\n", config.about, names(config.requests));
-    let mut state = config.initial();
-    write_steps(&mut story, counterexample, |action| {
-        let text = sentence(&state, *action);
-        state = config.step(&state, action);
-        format!("{text}\n{}", draw(&state))
-    });
-    match state.foreign {
+/// Describes the session in a line.
+pub fn opening(config: &Config) -> String {
+    format!("The session: {}. Clients: {}.\n", config.about, names(config.requests))
+}
+
+/// Says whose bytes came to the wrong place.
+pub fn foreign(s: &KeptSession) -> String {
+    match s.foreign {
         Some(Foreign::Read(reader, owner)) => {
-            let _ = writeln!(
-                story,
-                "The input of {}'s request has yielded bytes of {}'s.",
-                name(reader),
-                name(owner)
-            );
+            let [reader, owner] = [reader, owner].map(name);
+            format!("The input of {reader}'s request has yielded bytes of {owner}'s.\n")
         }
         Some(Foreign::Got(client, owner)) => {
-            let _ = writeln!(
-                story,
-                "The client {} has got bytes of {}'s answer.",
-                name(client),
-                name(owner)
-            );
+            let [client, owner] = [client, owner].map(name);
+            format!("The client {client} has got bytes of {owner}'s answer.\n")
         }
-        None => {}
+        None => String::new(),
     }
-    let deadlock = "=> deadlock: a client waits, and no actor can move.\n";
-    story + &Config::verdict(counterexample.what).unwrap_or_else(|| deadlock.into())
 }
 
 fn name(request: Request) -> &'static str {
@@ -132,7 +116,7 @@ fn answer(item: &Item) -> String {
 }
 
 /// Draws the connection: the items on their way, the next one first.
-fn draw(s: &KeptSession) -> String {
+pub fn draw(s: &KeptSession) -> String {
     let Some(connection) = &s.connection else { return "   no connection\n".into() };
     let list = |items: &[Item], text: fn(&Item) -> String| match items.is_empty() {
         true => "nothing".to_owned(),

@@ -15,7 +15,6 @@ const TRIES: usize = 4_000;
 /// The session that the walks go through.
 pub fn session() -> Config {
     Config {
-        name: "ks-walks",
         about: "everything that a driver can bring about in a real process",
         requests: 3,
         may: &[May::Abandon, May::Abort, May::Read, May::Write, May::Fork],

@@ -1,5 +1,6 @@
-//! The explored pools.
+//! The explored pools. The figures beside the name are the pinned numbers of states and steps, and the depth.
 
+use crate::checking::system::{self, Named};
 use crate::resource_pool::machine::{Config, May};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{Key, Limit, Limits, Options, WhenExhausted};
@@ -46,111 +47,117 @@ fn of_four() -> Vec<Vec<Key>> {
 }
 
 macro_rules! configurations {
-    ($($name:literal $about:literal $keys:literal, $clients:expr, $options:expr, $limits:expr, $resize:expr, [$($may:ident)*];)*) => {
+    ($($name:literal [$states:literal, $steps:literal, $depth:literal] $about:literal $keys:literal,
+       $clients:expr, $options:expr, $limits:expr, $resize:expr, [$($may:ident)*];)*) => {
         /// Returns all pools.
-        pub fn all() -> Vec<Config> {
-            vec![$(Config {
+        pub fn all() -> Vec<Named<Config>> {
+            vec![$(Named {
                 name: $name,
-                about: $about,
-                keys: $keys,
-                clients: $clients,
-                options: $options,
-                limits: $limits,
-                resize: $resize.to_vec(),
-                may: vec![$(May::$may),*],
-                rules: Rules::AS_MENDED,
+                about: $about.into(),
+                machine: Config {
+                    about: $about,
+                    keys: $keys,
+                    clients: $clients,
+                    options: $options,
+                    limits: $limits,
+                    resize: $resize.to_vec(),
+                    may: vec![$(May::$may),*],
+                    rules: Rules::AS_MENDED,
+                },
+                pinned: ($states, $steps, $depth),
+                ends: &[],
             }),*]
         }
     };
 }
 
 configurations! {
-    "rp-one" "max_total 1: idle resources fail, borrowers give up and die"
+    "rp-one" [108, 415, 8] "max_total 1: idle resources fail, borrowers give up and die"
         1, of_one(3), FAIR, total(1), [], [ActivateFail Invalidate Die GiveUp];
-    "rp-active" "max_active 2, no max_total: creations and idle resources fail, borrowers try and give up"
+    "rp-active" [1131, 7016, 12] "max_active 2, no max_total: creations and idle resources fail, borrowers try and give up"
         1, of_one(4), FAIR, active(2), [], [CreateFail ActivateFail Try GiveUp];
-    "rp-total" "max_total 2: resources are invalidated and detached, borrowers die and give up"
+    "rp-total" [1582, 10_300, 12] "max_total 2: resources are invalidated and detached, borrowers die and give up"
         1, of_one(4), FAIR, total(2), [], [FreshFail CreateFail ActivateFail Invalidate Detach Die GiveUp];
-    "rp-fifo" "the oldest is lent first; resources outlive their lifetimes, and are added"
+    "rp-fifo" [1718, 9466, 15] "the oldest is lent first; resources outlive their lifetimes, and are added"
         1, of_one(3), FIFO, active(2).and_total(3), [], [ActivateFail Invalidate GiveUp Expire Add];
-    "rp-fail" "max_active 1, max_total 2: borrowers are refused at the limit; resources are added"
+    "rp-fail" [58, 277, 8] "max_active 1, max_total 2: borrowers are refused at the limit; resources are added"
         1, of_one(3), FAIL, active(1).and_total(2), [], [CreateFail ActivateFail Invalidate Add];
-    "rp-grow" "max_active 1, but the pool grows to max_total 2, and then borrowers wait"
+    "rp-grow" [1582, 9436, 12] "max_active 1, but the pool grows to max_total 2, and then borrowers wait"
         1, of_one(4), GROW, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp];
-    "rp-barging" "newcomers may barge: max_active 1, max_total 2, creations fail, borrowers give up"
+    "rp-barging" [3501, 20_956, 12] "newcomers may barge: max_active 1, max_total 2, creations fail, borrowers give up"
         1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate Detach GiveUp];
-    "rp-barging-none" "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations"
+    "rp-barging-none" [4562, 25_801, 14] "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations"
         1, of_one(4), BARGING_TWICE, active(1).and_total(1).idle(0, 0), [], [CreateFail ActivateFail Invalidate GiveUp Cancel];
-    "rp-barging-all" "newcomers may barge: max_active 2, max_total 3, most other events"
+    "rp-barging-all" [56_432, 554_531, 21] "newcomers may barge: max_active 2, max_total 3, most other events"
         1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
         [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-all" "the same, but newcomers queue behind the waiters"
+    "rp-all" [20_031, 181_565, 18] "the same, but newcomers queue behind the waiters"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-cancel" "borrowers leave creations, which end, and creations fail"
+    "rp-cancel" [2713, 18_550, 15] "borrowers leave creations, which end, and creations fail"
         1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail ActivateFail Cancel GiveUp];
-    "rp-await" "borrowers that create take what comes back first; they leave creations, which end"
+    "rp-await" [1954, 13_233, 16] "borrowers that create take what comes back first; they leave creations, which end"
         1, of_one(3), FAIR, active(2).and_total(3), [], [CreateFail Invalidate Cancel GiveUp Await];
-    "rp-await-leave" "the same in max_total 2, and their creations go on"
+    "rp-await-leave" [949, 5113, 10] "the same in max_total 2, and their creations go on"
         1, of_one(3), FAIR, active(2).and_total(2), [], [GiveUp Leave Await Close];
-    "rp-await-barging" "the same, and newcomers may barge"
+    "rp-await-barging" [2827, 15_201, 18] "the same, and newcomers may barge"
         1, of_one(3), BARGING, active(2).and_total(2), [], [GiveUp Leave Await];
-    "rp-gives-way" "max_total 2: orphaned creations give way to waiters"
+    "rp-gives-way" [1950, 10_077, 15] "max_total 2: orphaned creations give way to waiters"
         1, of_one(3), FAIR, total(2), [], [GiveUp Leave ClearAll];
-    "rp-served-stays" "max_total 3: creations whose borrowers were served beside those that give way"
+    "rp-served-stays" [13_965, 97_547, 15] "max_total 3: creations whose borrowers were served beside those that give way"
         1, of_one(4), FAIR, total(3), [], [GiveUp Leave Await];
-    "rp-overdue" "max_total 2: orphaned creations become overdue, and all give way to waiters"
+    "rp-overdue" [501, 2381, 9] "max_total 2: orphaned creations become overdue, and all give way to waiters"
         1, of_one(3), FAIR, total(2), [], [GiveUp Leave Overdue];
-    "rp-overdue-served" "the same, and creations whose borrowers were served"
+    "rp-overdue-served" [1007, 5667, 10] "the same, and creations whose borrowers were served"
         1, of_one(3), FAIR, total(2), [], [GiveUp Leave Await Overdue Close];
-    "rp-overdue-refill" "min_idle 1, max_total 1: a refill becomes overdue, and gives way to waiters"
+    "rp-overdue-refill" [179, 933, 5] "min_idle 1, max_total 1: a refill becomes overdue, and gives way to waiters"
         1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Leave Add Overdue Close];
-    "rp-minimum" "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
+    "rp-minimum" [2157, 14_458, 12] "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp Add Age AgeHard];
-    "rp-left" "min_idle 1, max_total 1: borrowers and additions leave creations, and creations fail"
+    "rp-left" [140, 594, 5] "min_idle 1, max_total 1: borrowers and additions leave creations, and creations fail"
         1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Leave Add];
-    "rp-outlived" "idle resources expire before their eviction"
+    "rp-outlived" [898, 4195, 15] "idle resources expire before their eviction"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [ActivateFail GiveUp Add Outlive];
-    "rp-clear" "the pool is cleared and closed while others borrow, wait and add"
+    "rp-clear" [10_311, 74_033, 13] "the pool is cleared and closed while others borrow, wait and add"
         1, of_one(4), FAIR, active(2).and_total(2), [], [CreateFail Add GiveUp Clear ClearAll Close];
-    "rp-test" "idle resources are tested while others borrow, clear and close"
+    "rp-test" [8749, 67_429, 25] "idle resources are tested while others borrow, clear and close"
         1, of_one(3), FAIR, active(2).and_total(3), [], [ActivateFail GiveUp Test Clear ClearAll Close];
-    "rp-resize" "every limit is raised and lowered"
+    "rp-resize" [5030, 32_356, 18] "every limit is raised and lowered"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2),
         [active(1).and_total(3).idle(0, 1), active(2).and_total(1).idle(0, 1)], [Invalidate GiveUp Add Test];
-    "rp-keyed-one" "2 keys share max_total 1: idle resources are evicted for the other key"
+    "rp-keyed-one" [622, 3985, 10] "2 keys share max_total 1: idle resources are evicted for the other key"
         2, of_two(), FAIR, total(1), [], [FreshFail CreateFail ActivateFail Invalidate Detach Die GiveUp Cancel Clear ClearAll Close];
-    "rp-keyed-two" "2 keys share max_total 2, max_active 1: a full key blocks no other"
+    "rp-keyed-two" [4441, 26_223, 18] "2 keys share max_total 2, max_active 1: a full key blocks no other"
         2, of_four(), FAIR, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp];
-    "rp-keyed-per-key" "2 keys share max_total 2, each with at most 1; resources are added"
+    "rp-keyed-per-key" [3245, 18_517, 14] "2 keys share max_total 2, each with at most 1; resources are added"
         2, of_four(), FAIR, total(2).per_key(1), [], [ActivateFail Invalidate GiveUp Add];
-    "rp-keyed-grow" "2 keys share max_total 2, each with at most 1, and grow"
+    "rp-keyed-grow" [3332, 19_366, 21] "2 keys share max_total 2, each with at most 1, and grow"
         2, of_two(), GROW, active(1).and_total(3).per_key(2), [], [CreateFail Invalidate GiveUp Cancel];
-    "rp-keyed-barging" "2 keys share max_total 2, each with at most 1; newcomers may barge"
+    "rp-keyed-barging" [15_292, 91_650, 21] "2 keys share max_total 2, each with at most 1; newcomers may barge"
         2, of_four(), BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
-    "rp-keyed-cancel" "2 keys share max_total 2: borrowers leave creations, the pool is cleared and closed"
+    "rp-keyed-cancel" [4339, 29_239, 21] "2 keys share max_total 2: borrowers leave creations, the pool is cleared and closed"
         2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail ActivateFail Cancel GiveUp ClearAll Close];
-    "rp-keyed-await" "2 keys share max_total 2, each with at most 2: borrowers that create take what comes back first, and orphaned creations give way"
+    "rp-keyed-await" [3062, 15_712, 15] "2 keys share max_total 2, each with at most 2: borrowers that create take what comes back first, and orphaned creations give way"
         2, of_two(), FAIR, total(2).per_key(2), [], [GiveUp Leave Await];
-    "rp-keyed-test" "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
+    "rp-keyed-test" [5822, 31_272, 23] "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
         2, of_two(), FAIR, total(2).idle(1, 2), [], [GiveUp Invalidate Test Age];
-    "rp-keyed-outlived" "2 keys share max_total 2, each with at most 1: idle resources expire before their eviction"
+    "rp-keyed-outlived" [5653, 32_243, 16] "2 keys share max_total 2, each with at most 1: idle resources expire before their eviction"
         2, of_four(), FAIR, total(2).per_key(1), [], [GiveUp Add Outlive];
-    "rp-barging-outlived" "the same, and newcomers may barge"
+    "rp-barging-outlived" [7024, 38_208, 21] "the same, and newcomers may barge"
         2, of_two(), BARGING, total(2).per_key(1), [], [GiveUp Add Outlive];
-    "rp-keyed-resize" "2 keys share max_total 2, which is lowered to 1; so is max_total_per_key"
+    "rp-keyed-resize" [6124, 35_476, 14] "2 keys share max_total 2, which is lowered to 1; so is max_total_per_key"
         2, of_two(), FAIR, total(2).per_key(2), [total(1).per_key(1), total(2).per_key(1)], [Invalidate GiveUp Add];
-    "rp-keyed-all" "2 keys share max_total 2, max_active 1, most other events"
+    "rp-keyed-all" [10_641, 83_273, 13] "2 keys share max_total 2, max_active 1, most other events"
         2, of_two(), FAIR, active(1).and_total(2), [],
         [FreshFail CreateFail ActivateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-three-keys" "3 keys share max_total 2: the least recently used resource is evicted"
+    "rp-three-keys" [12_967, 70_908, 19] "3 keys share max_total 2: the least recently used resource is evicted"
         3, vec![vec![0], vec![1], vec![2], vec![0, 1, 2]], FAIR, active(1).and_total(2), [], [Invalidate GiveUp];
-    "rp-three-keys-one-each" "3 keys share max_total 2, each with at most 1: an eviction victim counts until its destruction"
+    "rp-three-keys-one-each" [2663, 16_480, 8] "3 keys share max_total 2, each with at most 1: an eviction victim counts until its destruction"
         3, vec![vec![0], vec![1], vec![0, 2]], FAIR, total(2).per_key(1), [], [CreateFail Invalidate GiveUp Add Clear Close];
-    "rp-three-keys-barging" "the same, and newcomers may barge"
+    "rp-three-keys-barging" [3648, 17_409, 30] "the same, and newcomers may barge"
         3, vec![vec![0], vec![1], vec![0, 2]], BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
 }
 
 /// Returns the pool of this name.
 pub fn named(name: &str) -> Option<Config> {
-    all().into_iter().find(|config| config.name == name)
+    system::named(all(), name).map(|named| named.machine)
 }

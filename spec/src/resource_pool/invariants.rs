@@ -1,8 +1,7 @@
 //! The invariants: name, sentence, formula.
 
-use crate::checking::check::invariants;
+use crate::checking::promises::invariants;
 use crate::resource_pool::machine::Config;
-use crate::resource_pool::properties::idle;
 use crate::resource_pool::state::{At, Idle, Key, ResourcePool, Test, WhenExhausted};
 
 invariants! {
@@ -90,6 +89,11 @@ fn is_of(at: &At, key: Key) -> bool {
 /// Returns whether an idle resource may be lent or evicted.
 pub(crate) fn takeable(idle: &&Idle) -> bool {
     idle.test == Test::No
+}
+
+/// Returns how many idle resources of a key are not under test, beyond those of called waiters.
+pub(crate) fn idle(s: &ResourcePool, key: Key) -> usize {
+    s.idle_of(key).filter(takeable).count().saturating_sub(s.called(|waiter| waiter.key == key))
 }
 
 /// Returns whether a borrower of the key could be served, computed independently of `serving`.

@@ -1,14 +1,12 @@
 //! The machine that is explored: a pool, its borrowers, and the possible actions.
 
-use crate::checking::check::{Invariant, Liveness, Promises, StepProperty};
-use crate::checking::machine::{Counterexample, Machine, UNFAIR};
+use crate::checking::machine::{Machine, UNFAIR};
 use crate::resource_pool::rules::Defect::ForgottenWaiter;
 use crate::resource_pool::rules::Planted::{DestroysForEver, NeverRefills};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, Limits, Options, ResourcePool, Slot, Test,
 };
-use crate::resource_pool::{invariants, properties, story};
 use std::collections::BTreeMap;
 
 /// An optional event, beside borrowing, creating, returning and destroying.
@@ -49,8 +47,6 @@ pub enum May {
 /// A pool to be explored.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Its name.
-    pub name: &'static str,
     /// The behaviour that it explores.
     pub about: &'static str,
     /// The number of keys.
@@ -500,18 +496,5 @@ impl Machine for Config {
         let waits = |at: &At| matches!(at, At::Waiting(_) | At::Called(_));
         s.clients.iter().any(waits)
             && !actions.iter().any(|action| action.kind_and_class(s).0 == kind::OWN)
-    }
-}
-
-impl Promises for Config {
-    const INVARIANTS: &'static [Invariant<Config>] = invariants::INVARIANTS;
-    const STEP_PROPERTIES: &'static [StepProperty<Config>] = properties::STEP_PROPERTIES;
-    const LIVENESS: &'static [Liveness<Config>] = properties::LIVENESS;
-
-    fn kind_and_class(s: &ResourcePool, action: &Action) -> (u8, u8) {
-        action.kind_and_class(s)
-    }
-    fn describe(&self, counterexample: &Counterexample<Action>) -> String {
-        story::describe(self, counterexample)
     }
 }

@@ -54,7 +54,7 @@
 //! # Reading it
 //! Start with [`state`], [`serving`], [`borrow`] and [`idle`] (about 700 lines). [`invariants`] and [`properties`]
 //! state what holds. [`machine`] defines the possible actions and fairness, and [`configurations`] the explored pools.
-//! [`check`](crate::checking::check) visits every state. [`defects`] finds each defect's shortest counterexample, and [`story`]
+//! [`check`](crate::checking::check) visits every state. [`system`] names the pool that shows each defect, and [`story`]
 //! writes it down.
 //!
 //! # As an oracle
@@ -65,7 +65,7 @@
 //! use cabrank_spec::resource_pool::configurations::named;
 //! use cabrank_spec::resource_pool::machine::Action;
 //! use cabrank_spec::resource_pool::state::Event;
-//! use crate::checking::machine::Machine;
+//! use cabrank_spec::checking::machine::Machine;
 //!
 //! let mut pool = named("rp-keyed-one").expect("two keys, one place").initial();
 //! let first = pool.apply(&Action::Borrow { client: 0, key: 0, waits: true });
@@ -94,7 +94,6 @@
 
 pub mod borrow;
 pub mod configurations;
-pub mod defects;
 pub mod idle;
 pub mod invariants;
 pub mod machine;
@@ -103,3 +102,4 @@ pub mod rules;
 pub mod serving;
 pub mod state;
 pub mod story;
+pub mod system;

@@ -1,7 +1,7 @@
 //! The properties of every step and of the end.
 
-use crate::checking::check::{Liveness, step_properties};
-use crate::resource_pool::invariants::{could_be_served, present, takeable};
+use crate::checking::promises::{liveness, step_properties};
+use crate::resource_pool::invariants::{could_be_served, idle, present, takeable};
 use crate::resource_pool::machine::{Action, Config, kind};
 use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, Limit, ResourcePool, Slot, SlotId, Test, Waiter, WhenExhausted,
@@ -254,11 +254,6 @@ fn served(before: &ResourcePool, after: &ResourcePool) -> Vec<(ClientId, SlotId)
     with.filter(|&(client, _)| new(client)).collect()
 }
 
-/// Returns how many idle resources of a key are not under test, beyond those of called waiters.
-pub(crate) fn idle(s: &ResourcePool, key: Key) -> usize {
-    s.idle_of(key).filter(takeable).count().saturating_sub(s.called(|waiter| waiter.key == key))
-}
-
 fn takeable_of(s: &ResourcePool, key: Option<Key>) -> impl Iterator<Item = &Idle> {
     s.idle.iter().filter(takeable).filter(move |idle| Some(idle.slot.key) == key)
 }
@@ -340,76 +335,46 @@ const ALL: u64 = 1 << kind::OWN
     | 1 << kind::OTHERS
     | 1 << kind::IDLE_FAILS;
 
-/// The properties of the end.
-pub const LIVENESS: &[Liveness<Config>] = &[
-    Liveness {
-        name: "PROP-RP-EVERY-BORROW-ENDS",
-        says: "every borrow ends, with a resource or an error",
-        assumes: "borrowed resources are returned or given up, and not all resources that become idle are broken for ever; other actions may go on and fail for ever",
-        may: ALL & !(1 << kind::IDLE_FAILS),
-        promised: true,
-        applies: |config| config.options.fair,
-        subjects: |config| config.clients.len(),
-        not_yet: borrows,
-    },
-    Liveness {
-        name: "PROP-RP-EVERY-DISCARD-ENDS",
-        says: "a borrower that takes broken resources again and again eventually gets another",
-        assumes: "borrowed resources are returned or given up; other actions may go on and fail for ever",
-        may: ALL,
-        promised: false,
-        applies: |_| true,
-        subjects: |config| config.clients.len(),
-        not_yet: borrows,
-    },
-    Liveness {
-        name: "PROP-RP-EVERY-BARGING-BORROW-ENDS",
-        says: "every borrow ends where newcomers may barge, also while they come for ever",
-        assumes: "as before; and other actions than borrowing eventually stop",
-        may: ALL & !(1 << kind::IDLE_FAILS | 1 << kind::OTHERS),
-        promised: true,
-        applies: |config| !config.options.fair,
-        subjects: |config| config.clients.len(),
-        not_yet: borrows,
-    },
-    Liveness {
-        name: "PROP-RP-REFILLED",
-        says: "a known key eventually has min_idle idle resources, where there is room that no waiter needs",
-        assumes: "additions do not fail for ever; borrowers and other actions eventually stop",
-        may: 1 << kind::OWN,
-        promised: true,
-        applies: |_| true,
-        subjects: |config| config.keys,
-        not_yet: |_, s, key| {
+liveness! {
+    Config:
+    "PROP-RP-EVERY-BORROW-ENDS" "every borrow ends, with a resource or an error"
+        assumes "borrowed resources are returned or given up, and not all resources that become idle are broken for ever; other actions may go on and fail for ever"
+        promised true; applies |config| config.options.fair;
+        may ALL & !(1 << kind::IDLE_FAILS); fair |_| true;
+        subjects |config| config.clients.len(); not_yet borrows;
+    "PROP-RP-EVERY-DISCARD-ENDS" "a borrower that takes broken resources again and again eventually gets another"
+        assumes "borrowed resources are returned or given up; other actions may go on and fail for ever"
+        promised false; applies |_| true;
+        may ALL; fair |_| true;
+        subjects |config| config.clients.len(); not_yet borrows;
+    "PROP-RP-EVERY-BARGING-BORROW-ENDS" "every borrow ends where newcomers may barge, also while they come for ever"
+        assumes "as before; and other actions than borrowing eventually stop"
+        promised true; applies |config| !config.options.fair;
+        may ALL & !(1 << kind::IDLE_FAILS | 1 << kind::OTHERS); fair |_| true;
+        subjects |config| config.clients.len(); not_yet borrows;
+    "PROP-RP-REFILLED" "a known key eventually has min_idle idle resources, where there is room that no waiter needs"
+        assumes "additions do not fail for ever; borrowers and other actions eventually stop"
+        promised true; applies |_| true;
+        may 1 << kind::OWN; fair |_| true;
+        subjects |config| config.keys; not_yet |_, s, key| {
             let room = s.has_room_to_add(key) || s.adding_of(key) > 0;
             let few = s.num_idle_of(key) < s.limits.min_idle;
             !s.closed && s.is_kept(key) && few && room && !s.keys().any(|key| s.is_eligible(key))
-        },
-    },
-    Liveness {
-        name: "PROP-RP-EVICTED",
-        says: "a due resource leaves or is lent while more than min_idle are idle",
-        assumes: "tests end; additions and other actions eventually stop",
-        may: 1 << kind::OWN | 1 << kind::FAILS | 1 << kind::IDLE_FAILS,
-        promised: true,
-        applies: |_| true,
-        subjects: |config| config.keys,
-        not_yet: |_, s, key| {
+        };
+    "PROP-RP-EVICTED" "a due resource leaves or is lent while more than min_idle are idle"
+        assumes "tests end; additions and other actions eventually stop"
+        promised true; applies |_| true;
+        may 1 << kind::OWN | 1 << kind::FAILS | 1 << kind::IDLE_FAILS; fair |_| true;
+        subjects |config| config.keys; not_yet |_, s, key| {
             let spare = s.num_idle_of(key) > s.limits.min_idle;
             s.idle_of(key).any(|idle| idle.due && spare)
-        },
-    },
-    Liveness {
-        name: "PROP-RP-CLOSE-ENDS",
-        says: "a closed pool is eventually empty",
-        assumes: "borrowed resources are returned, and operations end; borrowers may go on asking",
-        may: ALL,
-        promised: true,
-        applies: |_| true,
-        subjects: |config| config.keys,
-        not_yet: |_, s, key| s.closed && s.total[key] > 0,
-    },
-];
+        };
+    "PROP-RP-CLOSE-ENDS" "a closed pool is eventually empty"
+        assumes "borrowed resources are returned, and operations end; borrowers may go on asking"
+        promised true; applies |_| true;
+        may ALL; fair |_| true;
+        subjects |config| config.keys; not_yet |_, s, key| s.closed && s.total[key] > 0;
+}
 
 fn borrows(_: &Config, s: &ResourcePool, client: usize) -> bool {
     !matches!(s.clients[client], At::Out | At::Lent(_))

@@ -1,10 +1,10 @@
 //! The defects of the Elixir pool, and the faults that the tests plant.
 //!
-//! A machine with [`Rules::AS_MENDED`] has none of these defects. One with `Rules::AS_MENDED.but(ClearTakesBorrowed)`
+//! A machine with [`Rules::AS_MENDED`] has none of these defects. One with `Rules::AS_MENDED.but(&[ClearTakesBorrowed])`
 //! has one of them. A [`Planted`] fault belongs to no implementation: tests plant it to show that an exploration
 //! detects it.
 
-use crate::checking::switches::{self, slug, switches};
+use crate::checking::switches::{self, switches};
 
 switches! {
     /// A defect of the Elixir pool.
@@ -85,17 +85,6 @@ switches! {
     CloseLeavesWaiters "a close does not end the waits" "it ends them at once";
     CloseKeepsIdle "a closed pool keeps its idle list" "it destroys it at once";
     ReturnsToClosed "a resource that returns to a closed pool becomes idle" "it is destroyed";
-}
-
-impl Defect {
-    /// Returns the defect of this [name](Defect::name).
-    pub fn named(name: &str) -> Option<Defect> {
-        Defect::ALL.iter().copied().find(|defect| defect.name().eq_ignore_ascii_case(name))
-    }
-    /// Returns the name on the command line and of the stored story, such as `elixir-late-grant`.
-    pub fn name(self) -> String {
-        slug("elixir", self)
-    }
 }
 
 /// How a machine differs from the mended one.

@@ -1,32 +1,27 @@
-//! Writes a counterexample as a story: each step as a sentence, with the pool drawn after it.
+//! The words of a story: each step as a sentence, and a drawing of the pool.
 
-use crate::checking::check::{Promises, write_steps};
-use crate::checking::machine::{Counterexample, Machine};
 use crate::resource_pool::machine::{Action, Config};
 use crate::resource_pool::state::{
     At, ClientId, Event, Key, Limit, Limits, Refusal, ResourcePool, Slot, Test,
 };
 use std::fmt::Write;
 
-/// Returns the story of a counterexample.
-pub fn describe(config: &Config, counterexample: &Counterexample<Action>) -> String {
-    let mut story = format!("The pool: {} ({}).\n\n", config.about, limits(&config.limits));
-    let mut state = config.initial();
-    write_steps(&mut story, counterexample, |action| {
-        let did = sentence(&state, action);
-        state.apply(action);
-        format!("{did}{}.\n{}", state.events.iter().map(then).collect::<String>(), draw(&state))
-    });
-    let deadlock = "=> deadlock: a borrower waits, and no operation of the pool can help it.\n";
-    story + &Config::verdict(counterexample.what).unwrap_or_else(|| deadlock.into())
+/// Describes the pool in a line.
+pub fn opening(config: &Config) -> String {
+    format!("The pool: {} ({}).\n", config.about, limits(&config.limits))
+}
+
+/// Returns the sentence for a step, with its events.
+pub fn sentence(before: &ResourcePool, action: &Action, after: &ResourcePool) -> String {
+    format!("{}{}.", deed(before, action), after.events.iter().map(then).collect::<String>())
 }
 
 fn name(client: ClientId) -> char {
     (b'a' + client as u8) as char
 }
 
-/// Returns the sentence for a step.
-fn sentence(s: &ResourcePool, action: &Action) -> String {
+/// Returns the action in words.
+fn deed(s: &ResourcePool, action: &Action) -> String {
     let has = |client: ClientId| s.clients[client].slot().map_or(0, |slot| slot.id);
     let of = |key: Key| if s.total.len() == 1 { String::new() } else { format!(" of key {key}") };
     match *action {

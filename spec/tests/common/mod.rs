@@ -1,11 +1,14 @@
-//! Helpers of the tests of the load interlock and of the resource pool.
+//! Helpers of the tests of all machines.
+#![allow(dead_code, reason = "each test uses some of them")]
 
-use cabrank_spec::checking::check::{Promises, Report, check, counterexample};
+use cabrank_spec::checking::check::{Report, check, check_only};
+use cabrank_spec::checking::defects::{Defects, Shown};
+use cabrank_spec::checking::promises::Promises;
+use cabrank_spec::checking::story::story;
+use cabrank_spec::checking::switches::Switch;
+use cabrank_spec::checking::system::Named;
 use std::collections::BTreeMap;
 use std::io::Write;
-
-/// A name with its pinned numbers of states and steps, and its depth.
-pub(crate) type Pinned = (&'static str, usize, usize, usize);
 
 /// Prints a line past the test harness, which hides the output of tests that pass.
 pub(crate) fn note(line: &str) {
@@ -22,40 +25,53 @@ pub(crate) fn compare_story(name: &str, story: &str) {
     assert_eq!(story, stored, "the story of {name} has changed");
 }
 
-/// Checks that a defect breaks a property that holds as mended.
-pub(crate) fn assert_mended<M: Promises>(name: &str, breaks: &str, original: &M, mended: &M) {
-    assert!(counterexample(original, breaks).is_some(), "{name} does not break {breaks}");
-    assert!(counterexample(mended, breaks).is_none(), "{name} is not mended");
+/// Checks that a defect breaks a property that holds as mended, and that its story equals the stored one.
+pub(crate) fn assert_shown<D: Defects>() {
+    for &defect in D::ALL {
+        let (Shown { breaks, original, mended }, name) = (defect.shown(), defect.name());
+        compare_story(&name, &defect.story());
+        assert!(check_only(&original, breaks).is_err(), "{name} does not break {breaks}");
+        assert!(check_only(&mended, breaks).is_ok(), "{name} is not mended");
+    }
 }
 
-/// Checks every promise of a machine and prints its counts.
-pub(crate) fn checked<M: Promises>(
-    name: &'static str,
-    about: &str,
-    machine: &M,
-) -> (Pinned, Report) {
-    let found =
-        check(machine).unwrap_or_else(|broken| panic!("{name}\n{}", machine.describe(&broken)));
-    let Report { states, steps, depth, .. } = found;
-    note(&format!("{name}: {states} states, {steps} steps, depth {depth} ({about})"));
-    ((name, states, steps, depth), found)
+/// Checks that each planted fault is detected. `detected` returns where, and by which property.
+pub(crate) fn assert_detected<P: Switch>(
+    detected: impl Fn(P) -> Option<(&'static str, &'static str)>,
+) {
+    for &fault in P::ALL {
+        let (name, what) = detected(fault).unwrap_or_else(|| panic!("undetected: {}", fault.is()));
+        note(&format!("{fault:?}: detected in {name}: {what} ({})", fault.is()));
+    }
+}
+
+/// Checks every promise of a machine, its outcomes and the pinned counts, and prints them.
+pub(crate) fn checked<M: Promises>(named: &Named<M>) -> Report {
+    let Named { name, about, machine, pinned, ends } = named;
+    let found = check(machine).unwrap_or_else(|b| panic!("{name}\n{}", story(machine, &b)));
+    let (Report { states, steps, depth, .. }, time) = (&found, found.time.as_secs_f64());
+    note(&format!("{name}: {states} states, {steps} steps, depth {depth}, {time:.1} s ({about})"));
+    assert_eq!(found.ends, ends.iter().map(|end| end.to_string()).collect(), "{name}");
+    assert_eq!(found.counts(), *pinned, "{name}: the counts have changed");
+    found
+}
+
+/// Checks that each property applied somewhere, given how often it did in each exploration.
+pub(crate) fn assert_applied<M: Promises>(found: impl IntoIterator<Item = (&'static str, usize)>) {
+    let steps = M::STEP_PROPERTIES.iter().map(|p| p.name);
+    let ends = M::LIVENESS.iter().filter(|p| p.promised).map(|p| p.name);
+    let mut applied: BTreeMap<_, _> = steps.chain(ends).map(|name| (name, 0)).collect();
+    for (name, times) in found {
+        *applied.entry(name).or_default() += times;
+    }
+    for (name, times) in &applied {
+        note(&format!("{name} applied {times} times"));
+    }
+    let never: Vec<_> = applied.iter().filter(|(_, times)| **times == 0).collect();
+    assert!(never.is_empty(), "these properties hold only because they never apply: {never:?}");
 }
 
 /// Checks every promise of each machine, that each promise applies somewhere, and the pinned counts.
-#[allow(dead_code, reason = "the interlock's scenarios have outcomes of their own")]
-pub(crate) fn all_hold<M: Promises>(
-    machines: impl IntoIterator<Item = (&'static str, &'static str, M)>,
-    pinned: &[Pinned],
-) {
-    let (mut counts, mut applied) = (vec![], BTreeMap::<&str, usize>::new());
-    for (name, about, machine) in machines {
-        let (count, found) = checked(name, about, &machine);
-        counts.push(count);
-        for (name, times) in found.applied {
-            *applied.entry(name).or_default() += times;
-        }
-    }
-    let never: Vec<_> = applied.iter().filter(|(_, times)| **times == 0).collect();
-    assert!(never.is_empty(), "these properties never apply: {never:?}");
-    assert_eq!(counts, pinned, "the counts have changed");
+pub(crate) fn all_hold<M: Promises>(machines: Vec<Named<M>>) {
+    assert_applied::<M>(machines.iter().flat_map(|named| checked(named).applied));
 }
