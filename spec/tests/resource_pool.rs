@@ -9,8 +9,9 @@ use cabrank_spec::checking::check::{check, counterexample};
 use cabrank_spec::checking::machine::Machine;
 use cabrank_spec::checking::promises::Promises;
 use cabrank_spec::checking::system::Named;
+use cabrank_spec::resource_pool::action::Action;
 use cabrank_spec::resource_pool::configurations::{all, named};
-use cabrank_spec::resource_pool::machine::{Action, Config};
+use cabrank_spec::resource_pool::machine::Config;
 use cabrank_spec::resource_pool::rules::{Defect, Planted, Rules};
 use common::{all_hold, assert_detected, assert_shown};
 

@@ -9,7 +9,7 @@
 //!
 //! # The state
 //! There is one lock, no clock and no thread: a [`ResourcePool`](state::ResourcePool) is a value, and an
-//! [`Action`](machine::Action) is one critical section. Factory calls (create, activate, validate, passivate, destroy)
+//! [`Action`](action::Action) is one critical section. Factory calls (create, activate, validate, passivate, destroy)
 //! run between two actions. A *slot* is one resource, or the place that is reserved for it:
 //!
 //! | state of a slot | counts as active | next state |
@@ -53,9 +53,9 @@
 //!
 //! # Reading it
 //! Start with [`state`], [`serving`], [`borrow`] and [`idle`] (about 700 lines). [`invariants`] and [`properties`]
-//! state what holds. [`machine`] defines the possible actions and fairness, and [`configurations`] the explored pools.
-//! [`check`](crate::checking::check) visits every state. [`system`] names the pool that shows each defect, and [`story`]
-//! writes it down.
+//! state what holds. [`action`] lists the actions and their fairness, [`machine`] says which are possible, and
+//! [`configurations`] lists the explored pools. [`check`](crate::checking::check) visits every state. [`system`] names
+//! the pool that shows each defect, and [`story`] has the words for it.
 //!
 //! # As an oracle
 //! The machine is deterministic: [`apply`](state::ResourcePool::apply) carries an action out and returns its events.
@@ -63,7 +63,7 @@
 //!
 //! ```
 //! use cabrank_spec::resource_pool::configurations::named;
-//! use cabrank_spec::resource_pool::machine::Action;
+//! use cabrank_spec::resource_pool::action::Action;
 //! use cabrank_spec::resource_pool::state::Event;
 //! use cabrank_spec::checking::machine::Machine;
 //!
@@ -92,6 +92,7 @@
 //! The machine follows the description of a pool in Elixir, which has the interface of Apache Commons Pool. The
 //! published Elixir pool deviates from its own description, with the seven defects in [`rules`].
 
+pub mod action;
 pub mod borrow;
 pub mod configurations;
 pub mod idle;

@@ -1,8 +1,9 @@
 //! The properties of every step and of the end.
 
 use crate::checking::promises::{liveness, step_properties};
+use crate::resource_pool::action::{Action, kind};
 use crate::resource_pool::invariants::{could_be_served, idle, present, takeable};
-use crate::resource_pool::machine::{Action, Config, kind};
+use crate::resource_pool::machine::Config;
 use crate::resource_pool::state::{
     At, ClientId, Event, Idle, Key, Limit, ResourcePool, Slot, SlotId, Test, Waiter, WhenExhausted,
 };

@@ -1,6 +1,7 @@
 //! The words of a story: each step as a sentence, and a drawing of the pool.
 
-use crate::resource_pool::machine::{Action, Config};
+use crate::resource_pool::action::Action;
+use crate::resource_pool::machine::Config;
 use crate::resource_pool::state::{
     At, ClientId, Event, Key, Limit, Limits, Refusal, ResourcePool, Slot, Test,
 };

@@ -3,7 +3,8 @@
 use crate::checking::defects::{Defects, Shown};
 use crate::checking::promises::{Invariant, Liveness, Promises, StepProperty};
 use crate::checking::system::{self, Listed, Named, System};
-use crate::resource_pool::machine::{Action, Config};
+use crate::resource_pool::action::Action;
+use crate::resource_pool::machine::Config;
 use crate::resource_pool::rules::{Defect, Rules};
 use crate::resource_pool::state::ResourcePool;
 use crate::resource_pool::{configurations, invariants, properties, story};

@@ -2,7 +2,7 @@
 //! in each slot, and the factory's pending calls.
 
 use crate::refinement::history::{Bounds, End, Number, World};
-use cabrank_spec::resource_pool::machine::Action;
+use cabrank_spec::resource_pool::action::Action;
 use cabrank_spec::resource_pool::rules::Rules;
 use cabrank_spec::resource_pool::state::{
     At, ClientId, Event, Idle, Limit, Limits, Refusal, ResourcePool, SlotId,

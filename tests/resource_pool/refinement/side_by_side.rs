@@ -5,7 +5,7 @@ use crate::refinement::mirror::{Adding, Ended, Ends, Mirror, limits};
 use crate::refinement::real::{Added, Factory, Guard, Lent, Pool, Task};
 use cabrank::ManualClock;
 use cabrank::resource_pool::{AddError, BorrowError, Failure, ResourceState};
-use cabrank_spec::resource_pool::machine::Action;
+use cabrank_spec::resource_pool::action::Action;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll, Waker};
