@@ -82,7 +82,8 @@ class Connection(asyncio.Protocol):
     def resume_reading(self):
         if not self.is_reading and not self.transport.is_closing():
             self.is_reading = True
-            self.transport.resume_reading()
+            # The loop reads on in the context of this call, which may be that of a request.
+            self.server.run_clean(self.transport.resume_reading)
 
     def data_received(self, data):
         if not own[0]:

@@ -93,7 +93,8 @@ class Task:
         server = self.connection.server
         self.since = time.monotonic()
         server.running.add(self)
-        self.task = server.loop.create_task(self.run())
+        # The task copies the context. This call may come from the end of another request, with its context.
+        self.task = server.run_clean(server.loop.create_task, self.run())
 
     async def run(self):
         server = self.connection.server

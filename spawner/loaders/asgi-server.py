@@ -9,6 +9,7 @@ children that the application forks away from all of them.
 """
 
 import asyncio
+import contextvars
 import faulthandler
 import os
 import signal
@@ -82,6 +83,7 @@ class Server:
         self.application = application
         self.channel = channel
         self.loop = loop
+        self.context = contextvars.copy_context()  # of the application's modules: no request changes it
         self.root_path = channel.options.get("base_uri", "").rstrip("/")
         self.message_max = int(channel.options.get("max_websocket_message") or MESSAGE_MAX)
         self.state = {}
@@ -93,6 +95,10 @@ class Server:
         self.farewell = None  # the close code and reason of all WebSockets, once the server has asked for their end
         self.is_terminating = False
         self.idle = None  # a future, while the server waits for the end of all that runs
+
+    def run_clean(self, call, *args):
+        """Make a call that starts work of another request, without the context variables of the present one."""
+        return self.context.copy().run(call, *args)
 
     def remember_host(self, host, secure):
         """Return the address of the server as the client has named it."""

@@ -90,6 +90,44 @@ raise KeyError
             self.assertFalse(received.endswith(b"late"))
         self.assertEqual(self.lines(loader, 1), ["ClientGone"])
 
+    # Context variables
+
+    def test_context_variables_of_a_request_reach_no_other_request(self):
+        """They hold the user of a request, in many applications. The body and its rest stop the reading of the connection."""
+        loader = self.app(self.ANSWER + """
+        import contextvars
+        user, base = contextvars.ContextVar("user", default="nobody"), contextvars.ContextVar("base")
+        base.set("base")
+        async def app(scope, receive, send):
+            if scope["type"] == "lifespan":
+                user.set("lifespan")
+                return
+            seen = f"{user.get()} {base.get()}".encode()
+            user.set("alice")
+            path = scope["path"]
+            if path == "/read":
+                while (await receive())["more_body"]: await asyncio.sleep(0.001)
+            if path == "/early":  # the next request has come
+                await asyncio.sleep(0.1)
+            if path == "/long":
+                await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"3000011")]})
+                await send({"type": "http.response.body", "body": seen + bytes(3_000_000), "more_body": False})
+            else:
+                await answer(send, seen)
+        """)
+        for path in ("/none", "/read", "/unread", "/early", "/long"):
+            with self.subTest(path), loader.connect() as conn, conn.makefile("rb") as answers:
+                body = bytes(500_000 if "read" in path else 0)
+                first = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (path.encode(), len(body), body)
+                second = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+                conn.sendall(first + (second if path == "/early" else b""))
+                self.assertEqual(self.read(answers)[:13].rstrip(b"\0"), b"nobody base")
+                if path != "/early":
+                    conn.sendall(second)
+                self.assertEqual(self.read(answers), b"nobody base")
+                conn.sendall(second)
+                self.assertEqual(self.read(answers), b"nobody base")
+
     # The length of a body
 
     def test_a_body_that_does_not_fit_its_length(self):

@@ -360,6 +360,20 @@ class WsgiLate(WsgiLoader):
         self.asks(connection, "bob")
         self.assertEqual(self.reports(loader), ["rest: ([], True)"])
 
+    def test_the_state_of_a_thread_stays(self):
+        """Frameworks keep connections there: see docs/kept-sessions.md."""
+        loader, connection = self.late("""
+            import contextvars, sys, threading
+            variable, local = contextvars.ContextVar("variable", default="none"), threading.local()
+            def application(environ, start_response):
+                print(variable.get(), getattr(local, "value", "none"), file=sys.stderr, flush=True)
+                variable.set(environ["QUERY_STRING"])
+                local.value = environ["QUERY_STRING"]
+                return answer(environ, start_response)
+        """)
+        self.asks(connection, "alice", "bob")
+        self.assertEqual(loader.read_stderr(), "none none\nalice alice\n")
+
     def test_the_error_stream_stays(self):
         loader, connection = self.late("""
             kept = []
