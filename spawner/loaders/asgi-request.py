@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from http import HTTPStatus
+from threading import get_ident
 
 from cabrank.python_own import ClientGone, own
 
@@ -127,6 +128,11 @@ class Task:
         self.event.clear()
         await self.event.wait()
 
+    def check_thread(self):
+        """Refuse the calls of other threads: two of them would change one answer at once."""
+        if get_ident() != self.connection.server.thread:
+            raise RuntimeError("send and receive belong to the thread of the event loop: use asyncio.run_coroutine_threadsafe")
+
     async def write(self, data):
         connection = self.connection
         # The transport knows first, because it has failed to write. An application that only sends would never let the loop
@@ -147,6 +153,7 @@ class Task:
         if self.is_gone:
             is_child = self.connection.server.is_child
             raise ClientGone("this is a forked child, which has no client" if is_child else "the client has left")
+        self.check_thread()
 
 
 def comes_from_leaving(error):
@@ -207,6 +214,7 @@ class Request(Task):
                 check_process(self.connection.server)
             if self.is_gone or self.state == DONE:
                 return {"type": DISCONNECT}
+            self.check_thread()
             if self.body or not (self.has_more or self.is_given):
                 body, self.body = self.body, b""
                 self.is_given = not self.has_more
@@ -219,31 +227,38 @@ class Request(Task):
             await self.wait()
 
     async def send(self, message):
+        # Code of the application may make the parts of a message, such as a generator of headers, and may send meanwhile.
+        # So all parts are there before the state is looked at. From then on nothing else runs until the state has changed.
         kind = message["type"]
-        self.check_client()
-        if kind == "http.response.body" and self.state in (STARTED, BEGUN):
-            await self.send_body(message.get("body", b""), message.get("more_body", False))
-        elif kind == "http.response.start" and self.state == AWAITED:
+        if kind == "http.response.body":
+            body, more = message.get("body", b""), bool(message.get("more_body", False))
+            if type(body) is not bytes:
+                body = bytes(memoryview(body))  # the length of other buffers is not that of their bytes
+        elif kind == "http.response.start":
             status = message["status"]
             line = STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
             if not 200 <= status <= 999:
                 raise ValueError(f"invalid status: {status!r}")
-            fields, self.declared = encode_fields(message.get("headers", ()))
+            fields, declared = encode_fields(message.get("headers", ()))
+        elif kind == "http.response.early_hint":
+            fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
+        self.check_client()
+        if kind == "http.response.body" and self.state in (STARTED, BEGUN):
+            await self.send_body(body, more)
+        elif kind == "http.response.start" and self.state == AWAITED:
             self.head = line + fields
+            self.declared = declared
             self.is_bodyless = status in (204, 304) or self.is_head
             self.state = STARTED
         elif kind == "http.response.early_hint" and self.state == AWAITED:
-            fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
             await self.write(b"HTTP/1.1 103 Early Hints\r\n" + fields + b"\r\n")
         elif kind == "http.response.body" and self.state == COMPLETE:
-            await self.drop_body(message.get("body", b""), message.get("more_body", False))
+            await self.drop_body(body, more)
         else:
             raise RuntimeError(f"the application sent {kind} " + ("after the end of its answer" if self.state == DONE else
                                "before http.response.start" if self.state == AWAITED else "twice"))
 
     async def send_body(self, body, more):
-        if type(body) is not bytes:
-            body = bytes(memoryview(body))  # the length of other buffers is not that of their bytes
         size = len(body)
         first = self.state == STARTED
         sent = self.sent
@@ -263,7 +278,7 @@ class Request(Task):
         if self.connection.transport.is_closing():  # after `fail`, or because the client has left
             raise ClientGone("the client has left")
         if self.is_torn:
-            self.connection.transport.close()
+            self.hang_up()
             raise ClientGone("an exception has interrupted the answer")
         parts = [self.head, b"\r\n"] if first else []
         if size:
@@ -295,7 +310,7 @@ class Request(Task):
 
     async def drop_body(self, body, more):
         """Take a part of the body after the answer has become complete. The connection may carry another request."""
-        if memoryview(body).nbytes and not self.is_bodyless:
+        if body and not self.is_bodyless:
             raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
         if not more:
             self.state = DONE
@@ -309,6 +324,11 @@ class Request(Task):
             raise ClientGone("the client has its answer")
         await asyncio.sleep(0)  # let the loop run, as a stream does whose client is slow
 
+    def hang_up(self):
+        """End the connection, unless it carries another request."""
+        if self.connection.request is self:
+            self.connection.transport.close()
+
     def returned(self):
         if self.state < COMPLETE and not self.is_gone:
             print("asgi-server: the application returned before the end of its answer to "
@@ -321,7 +341,7 @@ class Request(Task):
             return
         connection = self.connection
         if self.state == BEGUN:
-            connection.transport.close()
+            self.hang_up()
             return
         body = b"The application failed to answer this request. The server's log has the details.\n"
         connection.transport.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n"

@@ -14,6 +14,7 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 
@@ -83,6 +84,7 @@ class Server:
         self.application = application
         self.channel = channel
         self.loop = loop
+        self.thread = threading.get_ident()
         self.context = contextvars.copy_context()  # of the application's modules: no request changes it
         self.root_path = channel.options.get("base_uri", "").rstrip("/")
         self.message_max = int(channel.options.get("max_websocket_message") or MESSAGE_MAX)

@@ -279,23 +279,30 @@ class WebSocket(Task):
             await self.wait()
 
     async def send(self, message):
+        # As in Request.send, all parts of a message are there before the state is looked at.
         kind = message["type"]
+        if kind == "websocket.send":
+            data, text = message.get("bytes"), message.get("text")
+            if data is None and text is None:
+                raise ValueError("websocket.send needs bytes or text")
+            data = frame(BINARY, data) if data is not None else frame(TEXT, text.encode())
+        elif kind == "websocket.accept":
+            data = self.encode_accept(message)
+        elif kind == "websocket.close":
+            code, reason = message.get("code", 1000), message.get("reason") or ""
         self.check_client()
         if self.state == CLOSED or self.state == CLOSING and self.connection.server.farewell is not None:
             raise ClientGone("the WebSocket is closed")
         if self.state == OPEN:
             if kind == "websocket.send":
-                data, text = message.get("bytes"), message.get("text")
-                if data is None and text is None:
-                    raise ValueError("websocket.send needs bytes or text")
-                await self.write(frame(BINARY, data) if data is not None else frame(TEXT, text.encode()))
+                await self.write(data)
                 return
             if kind == "websocket.close":
-                self.close(message.get("code", 1000), message.get("reason") or "")
+                self.close(code, reason)
                 return
         elif self.state == CONNECTING:
             if kind == "websocket.accept" and self.connection.request.state == AWAITED:
-                self.accept(message)
+                self.accept(data)
                 return
             if kind == "websocket.close":
                 kind, message = "websocket.http.response.body", {}
@@ -313,15 +320,19 @@ class WebSocket(Task):
             if denial.state == DONE:
                 self.end_of_connection()
 
-    def accept(self, message):
+    def encode_accept(self, message):
+        """Return the head that accepts the WebSocket."""
         subprotocol = message.get("subprotocol")
         headers = [(name, value) for name, value in message.get("headers", ()) if name.lower() != b"sec-websocket-protocol"]
         if subprotocol is not None:
             headers.append((b"sec-websocket-protocol", subprotocol.encode("latin-1")))
         fields, _ = encode_fields(headers)
         accept = base64.b64encode(hashlib.sha1(self.key + GUID).digest())
-        self.connection.transport.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                                        b"Sec-WebSocket-Accept: " + accept + b"\r\n" + fields + b"\r\n")
+        return (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                b"Sec-WebSocket-Accept: " + accept + b"\r\n" + fields + b"\r\n")
+
+    def accept(self, head):
+        self.connection.transport.write(head)
         self.connection.request = None
         self.state = OPEN
         self.set_timer(PING_INTERVAL, self.tick)

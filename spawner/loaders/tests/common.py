@@ -79,7 +79,7 @@ class AsgiAnswers(AsgiLoader):
     """Starts applications of a few lines that answer by `answer`."""
 
     ANSWER = """
-        import array, asyncio, multiprocessing, os, signal, sys, time
+        import array, asyncio, multiprocessing, os, signal, sys, threading, time
         kept = {}
         async def answer(send, body, **start):
             await send({"type": "http.response.start", "status": 200, **start})

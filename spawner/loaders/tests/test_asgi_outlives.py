@@ -128,6 +128,79 @@ raise KeyError
                 conn.sendall(second)
                 self.assertEqual(self.read(answers), b"nobody base")
 
+    # Other threads
+
+    def test_send_and_receive_on_another_thread_raise(self):
+        """Two threads would change one answer at once, also that of the next request."""
+        loader = self.outliving("""
+async def call():
+    def links():
+        kept["next"].wait()
+        yield b"</alice>"
+    def headers():
+        kept["next"].wait()
+        yield b"x-alice", b"1"
+    for message in ({"type": "http.response.early_hint", "links": links()},
+                    {"type": "http.response.start", "status": 200, "headers": headers()},
+                    {"type": "http.response.body", "body": b"alice", "more_body": True},
+                    {"type": "http.response.body", "body": b"alice"}):
+        try:
+            await send(message)
+            print("sent")
+        except RuntimeError as error: print(str(error)[:44])
+    print((await receive())["type"], flush=True)
+    kept["done"].set()
+if path == "/first":
+    kept.update(next=threading.Event(), done=threading.Event())
+    threading.Thread(target=lambda: asyncio.run(call())).start()
+    return await answer(send, b"first")
+if path == "/now":
+    def work():
+        for call in (lambda: send({"type": "http.response.start", "status": 201}), receive):
+            try: call().send(None)
+            except RuntimeError as error: print(str(error)[:44], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, work)
+    return await answer(send, (await receive())["body"])
+kept["next"].set()
+while not kept["done"].is_set(): await asyncio.sleep(0.001)
+await answer(send, b"bob")
+""")
+        conn = self.http(loader)
+        self.assertEqual(self.ask(conn, "/first"), (200, b"first"))
+        self.assertEqual(self.ask(conn, "/second", "POST", b"of the second"), (200, b"bob"))
+        refused = "send and receive belong to the thread of the"
+        self.assertEqual(self.lines(loader, 5), ["http.disconnect"] + [refused] * 4)
+        self.assertEqual(self.ask(conn, "/now", "POST", b"body"), (200, b"body"))
+        self.assertEqual(self.lines(loader, 2), [refused] * 2)
+        self.assertEqual(self.ask(conn, "/first"), (200, b"first"))
+        self.assertEqual(self.ask(conn, "/second"), (200, b"bob"))
+
+    def test_a_message_whose_parts_send_another_one(self):
+        """The parts come from code of the application. The answer that it sends meanwhile is not begun again."""
+        loader = self.outliving("""
+def end(result):
+    for message in ({"type": "http.response.start", "status": 200}, {"type": "http.response.body", "body": b"first"}):
+        try: send(message).send(None)
+        except StopIteration: pass
+    return result
+def parts(*values):
+    end(None)
+    yield from values
+class Body(dict):
+    def get(self, name, default=None): return end(b"alice") if name == "body" else default
+await {"/start": lambda: send({"type": "http.response.start", "status": 201, "headers": parts((b"x-alice", b"1"))}),
+       "/hint": lambda: send({"type": "http.response.early_hint", "links": parts(b"</alice>")}),
+       "/body": lambda: send(Body(type="http.response.body")),
+       "/next": lambda: answer(send, b"next")}[path]()
+""")
+        with loader.connect() as conn, conn.makefile("rb") as answers:
+            for path in (b"/start", b"/hint", b"/body"):
+                for target, body in ((path, b"first"), (b"/next", b"next")):
+                    conn.sendall(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target)
+                    self.assertEqual(answers.readline(), b"HTTP/1.1 200 OK\r\n")
+                    self.assertEqual(self.read(answers), body)
+        self.assertEqual(loader.read_stderr().count("RuntimeError: the application sent"), 3)
+
     # The length of a body
 
     def test_a_body_that_does_not_fit_its_length(self):
