@@ -112,6 +112,12 @@ impl Endpoint {
         self.has_exited.store(true, Ordering::Release);
     }
 
+    /// Returns whether the process's HTTP is not ours, so that its answers may not end where they say, and it may leave the
+    /// body of a request unread.
+    pub fn is_foreign(&self) -> bool {
+        self.idle_end == IdleEnd::Process
+    }
+
     /// Returns whether the process has ended.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
@@ -307,9 +313,9 @@ impl Lent {
         self.connection.as_ref().expect(PRESENT).has_served
     }
 
-    /// Returns whether the process's HTTP is not ours, so that its answers may not end where they say.
+    /// Returns whether the process's HTTP is not ours: see [`Endpoint::is_foreign`].
     pub fn is_foreign(&self) -> bool {
-        self.endpoint.idle_end == IdleEnd::Process
+        self.endpoint.is_foreign()
     }
 
     /// Returns the connection to the pool after a complete exchange, perhaps after a rest.

@@ -79,14 +79,16 @@ impl Http {
 
     /// Keeps the connection, unless the application closes it after this answer.
     ///
-    /// A careless program sends a body all the same with an answer that has none: to HEAD, and with 204 and 304.
-    pub(crate) fn give_back(self, reply: &ReplyHead) {
+    /// A careless program sends a body all the same with an answer that has none: to HEAD, and with 204 and 304. Another
+    /// one does not read the body of a request, and takes it for the next request: see [`push_head`].
+    pub(crate) fn give_back(self, reply: &ReplyHead, request: RequestFraming) {
         let has_end = match reply.framing() {
             ReplyFraming::Length(_) | ReplyFraming::Chunked => true,
             ReplyFraming::None => !self.lent.is_foreign(),
             ReplyFraming::UntilClose => false,
         };
-        if has_end && !reply.closes() {
+        let is_last = self.lent.is_foreign() && request.has_bytes();
+        if has_end && !is_last && !reply.closes() {
             self.lent.keep();
         }
     }
@@ -100,7 +102,11 @@ impl Http {
 ///
 /// The connection to the application stays open. An `Upgrade` of the client is passed on. The application
 /// sees the fields of proxies that [`origin`](crate::request::origin) allows.
-pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>) {
+///
+/// A program whose HTTP is not ours (`is_foreign`) may leave a body unread, and go on to parse it as a request. The client would
+/// choose such a request, and another client would get its answer. So a request with a body is the last of its connection,
+/// which the program learns, too. It then offers no upgrade, because that would go on after the body.
+pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, is_foreign: bool) {
     let Message { head, peer, origin, framing, underscores } = message;
     out.extend_from_slice(head.method().as_bytes());
     out.push(b' ');
@@ -143,7 +149,9 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>) {
         RequestFraming::Length(length) => put_length(out, length),
         RequestFraming::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
     }
-    if let Some(protocols) = head.upgrade() {
+    if is_foreign && framing.has_bytes() {
+        out.extend_from_slice(b"Connection: close\r\n");
+    } else if let Some(protocols) = head.upgrade() {
         out.extend_from_slice(b"Connection: upgrade\r\nUpgrade: ");
         out.extend_from_slice(protocols);
         out.extend_from_slice(b"\r\n");

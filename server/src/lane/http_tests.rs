@@ -7,7 +7,7 @@ use crate::request::origin::{Forwarded, Peer, Scheme};
 
 /// Encodes a request for an application, as it comes from this address, and returns its lines.
 fn requested(input: &str, from: &str, framing: RequestFraming) -> Vec<String> {
-    requested_with(input, from, framing, false)
+    requested_with(input, from, framing, false, false)
 }
 
 fn requested_with(
@@ -15,6 +15,7 @@ fn requested_with(
     from: &str,
     framing: RequestFraming,
     underscores: bool,
+    is_foreign: bool,
 ) -> Vec<String> {
     let (head, _) = parsed(input);
     let peer = Peer {
@@ -28,6 +29,7 @@ fn requested_with(
     push_head(
         &mut out,
         Message { head: &head, peer: &peer, origin: &origin, framing, underscores },
+        is_foreign,
     );
     let out = String::from_utf8(out).unwrap();
     out.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
@@ -93,8 +95,25 @@ fn an_upgrade_is_passed_on_only_if_the_client_asks_for_it() {
 fn names_with_underscores_are_passed_on_only_where_the_operator_wants_them() {
     let input = "GET / HTTP/1.1\r\nHost: a\r\nX_Key: 1\r\nX_Forwarded_Proto: https\r\nContent_Length: 5\r\n\r\n";
     let of = |underscores| {
-        let lines = requested_with(input, "10.0.0.9", RequestFraming::None, underscores);
+        let lines = requested_with(input, "10.0.0.9", RequestFraming::None, underscores, false);
         lines.into_iter().filter(|line| line.contains('_')).collect::<Vec<_>>()
     };
     assert_eq!((of(false), of(true)), (vec![], vec!["X_Key: 1".to_owned()]));
+}
+
+#[test]
+fn a_request_with_a_body_is_the_last_of_its_connection_to_a_foreign_program() {
+    let input = "POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
+    let connection = |framing, is_foreign| {
+        let lines = requested_with(input, "192.0.2.9", framing, false, is_foreign).into_iter();
+        lines.filter(|line| line.contains("pgrade") || line.contains("close")).collect::<Vec<_>>()
+    };
+    let keeps: Vec<String> = vec!["Connection: upgrade".into(), "Upgrade: x".into()];
+    for framing in [RequestFraming::Length(1), RequestFraming::Chunked] {
+        assert_eq!(connection(framing, true), ["Connection: close"]);
+        assert_eq!(connection(framing, false), keeps);
+    }
+    for framing in [RequestFraming::None, RequestFraming::Length(0)] {
+        assert_eq!(connection(framing, true), keeps);
+    }
 }

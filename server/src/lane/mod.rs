@@ -72,7 +72,7 @@ impl Lane {
                 pairs::session_pairs(out, message, password)
             }
             Protocol::HttpSession => {
-                http::push_head(out, message);
+                http::push_head(out, message, to.process.endpoint.is_foreign());
                 Ok(())
             }
         }
@@ -195,7 +195,7 @@ impl Lane {
     pub(crate) fn give_back(self, reply: &ReplyHead, is_clean: bool) {
         match self.wire {
             Wire::Kept(kept) if is_clean => kept.give_back(),
-            Wire::Http(http) if is_clean => http.give_back(reply),
+            Wire::Http(http) if is_clean => http.give_back(reply, self.framing),
             // The drop closes the connection.
             Wire::Session(_) | Wire::Kept(_) | Wire::Http(_) => {}
         }

@@ -46,7 +46,7 @@ pub fn request_head(input: &[u8]) {
 /// The application reads one request in HTTP, and the same one.
 fn as_http(message: Message<'_>) {
     let (head, mut out) = (message.head, Vec::new());
-    push_head(&mut out, message);
+    push_head(&mut out, message, false);
     let mut again = Head::default();
     let limits = Limits { size: 2 * LIMITS.size, ..LIMITS };
     let side = match Parser::default().parse(&mut again, &out, &limits) {

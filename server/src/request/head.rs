@@ -53,6 +53,13 @@ pub(crate) enum RequestFraming {
     Chunked,
 }
 
+impl RequestFraming {
+    /// Returns whether bytes of a body, or of its chunks, follow the head.
+    pub(crate) fn has_bytes(self) -> bool {
+        !matches!(self, RequestFraming::None | RequestFraming::Length(0))
+    }
+}
+
 /// The kind of request that a reply answers. A reply to `HEAD` has no body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerTo {

@@ -221,3 +221,24 @@ fn a_late_body_behind_an_answer_without_one_reaches_no_other_client() {
         }
     }
 }
+
+/// A program that does not read a body takes its bytes for the next request. A client hides one there, and no other client may
+/// get its answer.
+#[test]
+fn a_request_that_is_hidden_in_an_unread_body_is_not_served() {
+    let dir = server(
+        "Handler.do_POST = Handler.do_GET\nHandler.log_message = lambda self, *_: print('saw', self.path, flush=True)",
+    );
+    let options = ["--start-command", "python3 server.py", "--threads", "1"];
+    let server = Server::start(dir.path(), &options);
+    let hidden = b"GET /hidden HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n";
+    let (mut careless, mut other) = (server.client(), server.client());
+    for method in ["GET", "POST", "PUT"] {
+        for _ in 0..10 {
+            careless.request(method, "/unread", &[], hidden).unwrap();
+            assert_eq!(other.get("/next").unwrap().status, 200);
+        }
+    }
+    server.logs("saw /next");
+    assert!(!server.log().contains("/hidden"), "{}", server.log());
+}
