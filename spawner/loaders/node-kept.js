@@ -200,13 +200,21 @@ ServerResponse.prototype.end = function end(...args) {
   }
 };
 
+// Returns whether the head of an answer promises a body that Node does not send. A `writeHead` with 204 or 304 that throws takes
+// the body away from the answer that the application sends instead.
+function lacksBody(message) {
+  if (message._hasBody || !message._header || !message.req || message.req.method === 'HEAD') return false;
+  const status = message._header.slice(9, 12);
+  return status !== '204' && status !== '304';
+}
+
 ServerResponse.prototype._finish = function finish() {
   const { socket } = this;
   const declared = declaredOf(this);
   _finish.call(this);
   if (!socket || socket[KEPT] !== true) return;
   const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
-  if (socket[LAST] || this[LAST] || isShort) closeSoon(socket);
+  if (socket[LAST] || this[LAST] || isShort || lacksBody(this)) closeSoon(socket);
 };
 
 function close(socket, what) {

@@ -6,6 +6,34 @@ from common import NodeLoader
 
 
 class NodeEnds(NodeLoader):
+    def test_an_answer_that_promises_a_body_and_has_none(self):
+        """The client, and the process of a limited concurrency, would wait for ever."""
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/next') return s.end('next');
+              const status = Number(q.url.slice(1));
+              try {
+                if (q.headers['x-trailer']) s.writeHead(status, { Trailer: 'x-t' });
+                else s.writeHead(status, { ETag: '"\u20ac"' });
+              } catch {
+                s.statusCode = 500;
+                if (q.headers['x-length']) s.setHeader('Content-Length', 6);
+              }
+              s.end('failed');
+            }).listen(0);
+        """)
+        for path in ("/204", "/304"):
+            for fields in ({}, {"X-Length": "1"}, {"X-Trailer": "1", "X-Length": "1"}):
+                with self.subTest(path, **fields):
+                    conn, file = self.raw(loader)
+                    self.send(conn, path, **fields)
+                    self.assertIn("HTTP/1.1 500", self.head(file))
+                    self.assertEqual(file.read(), b"")
+        conn, file = self.raw(loader)
+        for _ in range(2):
+            self.send(conn, "/next")
+            self.assertEqual(self.read(file, 4), b"next")
+
     def test_an_answer_that_its_head_completes_before_the_end(self):
         loader = self.app("""
             require('http').createServer((q, s) => {
