@@ -51,6 +51,9 @@ class Connection(asyncio.Protocol):
             check_process(self.server)
         self.transport = transport
         self.server.connections.add(self)
+        descriptor = transport.get_extra_info("socket").fileno()
+        if descriptor <= 2:  # uvloop does not call `accept` of the listener
+            self.server.restore_stream(transport, descriptor)
 
     def connection_lost(self, _):
         self.server.connections.discard(self)

@@ -102,6 +102,15 @@ class Server:
         """Make a call that starts work of another request, without the context variables of the present one."""
         return self.context.copy().run(call, *args)
 
+    def restore_stream(self, transport, descriptor):
+        """End a connection that has the number of a standard stream, which the null device gets: see `Listener`."""
+        def restore():
+            with open(os.devnull, "r+b", buffering=0) as null:
+                os.dup2(null.fileno(), descriptor)
+
+        transport.abort()
+        self.loop.call_later(0.01, restore)  # the loop has given it up by then, and uvloop closes none of these numbers
+
     def remember_host(self, host, secure):
         """Return the address of the server as the client has named it."""
         name, colon, port = host.decode("latin-1").rpartition(":")

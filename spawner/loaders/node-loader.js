@@ -267,6 +267,8 @@ function noteRequests(server) {
       first.socket[LATEST] = first;
       first.socket[SINCE] = Date.now();
     } else if (event === 'connection') {
+      const descriptor = first._handle ? first._handle.fd : -1;
+      if (descriptor >= 0 && descriptor <= 2) return restoreStream(first, descriptor);
       connections.add(first);
       Object.defineProperties(first, CLIENT);
       first.once('close', () => connections.delete(first));
@@ -278,6 +280,17 @@ function noteRequests(server) {
     }
     return emit.call(this, event, first, ...rest);
   };
+}
+
+// Ends a connection that has the number of a standard stream, because the application has closed that. `console.log` would
+// write to a client. The null device gets the number. Node itself never closes one of these numbers.
+function restoreStream(socket, descriptor) {
+  socket.once('close', () => {
+    fs.closeSync(descriptor);
+    fs.openSync('/dev/null', 'r+'); // gets the lowest free number
+  });
+  socket.destroy();
+  return true;
 }
 
 function clientOf(request) {

@@ -17,6 +17,7 @@ wsgi-server.py or asgi-server.py with its parts, which lie beside this file. The
 """
 
 import faulthandler
+import fcntl
 import hmac
 import importlib
 import importlib.machinery
@@ -124,6 +125,20 @@ def register_fork_hooks():
 # --- The server ---------------------------------------------------------------------------------------------------------
 
 
+class Listener(socket.socket):
+    """A socket whose connections never stand in for the standard streams.
+
+    An application may close one of these. The next connection would get its number, and `print` would write to a client.
+    """
+
+    def accept(self):
+        conn, address = super().accept()
+        if conn.fileno() <= 2:
+            with conn:
+                conn = socket.socket(fileno=fcntl.fcntl(conn, fcntl.F_DUPFD_CLOEXEC, 3))
+        return conn, address
+
+
 class Channel:
     """The channel to the server, for the loader and its servers: options, sockets, `Ready`, and the request to leave."""
 
@@ -187,7 +202,7 @@ class Channel:
         if len(os.fsencode(path)) > SOCKET_PATH_MAX:
             raise LoadError(f"The path {path} is longer than a Unix socket allows ({SOCKET_PATH_MAX} bytes). "
                             "Set XDG_RUNTIME_DIR to a shorter directory.")
-        listener = socket.socket(socket.AF_UNIX)
+        listener = Listener(socket.AF_UNIX)
         try:
             # With fchmod before bind, Linux creates the file with this mode. Changing the umask instead would affect every
             # thread of the application.

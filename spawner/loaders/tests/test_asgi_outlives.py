@@ -201,6 +201,45 @@ await {"/start": lambda: send({"type": "http.response.start", "status": 201, "he
                     self.assertEqual(self.read(answers), body)
         self.assertEqual(loader.read_stderr().count("RuntimeError: the application sent"), 3)
 
+    # The standard streams
+
+    def test_no_connection_stands_in_for_a_stream_that_was_closed(self):
+        loader = self.outliving("""
+for number in range(3):
+    if path == "/close": os.close(number)
+    elif path == "/write":
+        try: os.write(number, b"of alice")
+        except OSError: pass
+await answer(send, path.encode())
+""")
+        conns = []
+
+        def asks(path):
+            """Ask on a new connection. Return whether it is answered: the loader may end it, under uvloop, until the streams are back."""
+            conn = loader.connect()
+            answers = conn.makefile("rb")
+            self.addCleanup(conn.close)
+            self.addCleanup(answers.close)
+            conns.append((conn, answers))
+            return asks_again(conn, answers, path)
+
+        def asks_again(conn, answers, path):
+            try:
+                conn.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n" % path)
+                line = answers.readline()
+            except OSError:
+                line = b""
+            if line:
+                self.assertEqual((line, self.read(answers)), (b"HTTP/1.1 200 OK\r\n", path))
+            return line != b""
+
+        self.assertTrue(asks(b"/close"))
+        for _ in range(4):
+            self.eventually(lambda: asks(b"/write"))
+        for conn, answers in conns:
+            asks_again(conn, answers, b"/next")
+        self.assertTrue(asks(b"/write"))
+
     # The length of a body
 
     def test_a_body_that_does_not_fit_its_length(self):

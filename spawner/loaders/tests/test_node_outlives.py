@@ -55,6 +55,40 @@ class NodeOutlives(NodeLoader):
             self.send(conn, "/whole")
             self.assertEqual(self.read(file, 10), b"0123456789")
 
+    def test_no_connection_stands_in_for_a_stream_that_was_closed(self):
+        loader = self.app("""
+            const fs = require('fs');
+            require('http').createServer((q, s) => {
+              if (q.url === '/close') for (const number of [1, 2]) fs.closeSync(number);
+              if (q.url === '/write') console.log('of alice');
+              s.end(q.url);
+            }).listen(0);
+            console.log('the stream is open');
+        """)
+        conns = []
+
+        def asks(path):
+            """Ask on a new connection. Return whether it is answered: the loader ends it until the streams are back."""
+            conns.append(self.raw(loader))
+            return asks_again(*conns[-1], path)
+
+        def asks_again(conn, file, path):
+            try:
+                self.send(conn, path)
+                line = file.readline()
+            except OSError:
+                line = b""
+            if line:
+                self.assertEqual((line, self.read(file, len(path))), (b"HTTP/1.1 200 OK\r\n", path.encode()))
+            return line != b""
+
+        self.assertTrue(asks("/close"))
+        for _ in range(4):
+            self.eventually(lambda: asks("/write"))
+        for conn, file in conns:
+            asks_again(conn, file, "/next")
+        self.assertTrue(asks("/write"))
+
     def test_a_write_to_the_socket_ends_the_connection(self):
         loader = self.app("""
             let kept;

@@ -269,6 +269,25 @@ class LateWrites(Late):
         self.ask(connection, b"body")
         self.assertEqual(loader.read_stderr(), "late words\n")
 
+    def test_no_connection_stands_in_for_a_stream_that_was_closed(self):
+        """Ruby itself keeps the descriptors of the standard streams open."""
+        loader = self.late_app("""
+            run(lambda do |env|
+              if env["PATH_INFO"] == "/close"
+                3.times { |number| IO.for_fd(number).close }
+                [STDIN, STDOUT, STDERR].each(&:close)
+              end
+              3.times { |number| IO.for_fd(number, "w", autoclose: false).syswrite("of alice\n") rescue nil } if env["PATH_INFO"] == "/write"
+              [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]]
+            end)
+        """)
+        self.ask(self.connect(loader), PATH_INFO="/close")
+        others = [self.connect(loader) for _ in range(4)]
+        for other in others:
+            self.ask(other, PATH_INFO="/write")
+        for other in others:
+            self.ask(other, b"body")
+
     def test_a_body_that_changes(self):
         loader = self.late_app("""
             # Ruby switches threads where `bytesize` or `dup` was called: each of the two is a chance.

@@ -374,6 +374,30 @@ class WsgiLate(WsgiLoader):
         self.asks(connection, "alice", "bob")
         self.assertEqual(loader.read_stderr(), "none none\nalice alice\n")
 
+    def test_no_connection_stands_in_for_a_stream_that_was_closed(self):
+        source = """
+            import os
+            def application(environ, start_response):
+                for number in range(3):
+                    if environ["PATH_INFO"] == "/close":
+                        os.close(number)
+                    elif environ["PATH_INFO"] == "/write":
+                        try: os.write(number, b"of alice")
+                        except OSError: pass
+                return answer(environ, start_response)
+        """
+        for threads in ("1", "2"):
+            loader, connection = self.late(source, app_threads=threads)
+            connection.send(PATH_INFO="/close", QUERY_STRING="closed")
+            self.assertEqual(connection.answer().body, b"closed")
+            others = [KeptConnection(loader) for _ in range(4)]
+            for other in others:
+                self.addCleanup(other.close)
+                other.send(PATH_INFO="/write", QUERY_STRING="wrote")
+                self.assertEqual(other.answer().body, b"wrote")
+            for other in others:
+                self.asks(other, "bob")
+
     def test_the_error_stream_stays(self):
         loader, connection = self.late("""
             kept = []
