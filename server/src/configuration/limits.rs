@@ -59,7 +59,7 @@ pub(crate) struct Timeouts {
     pub(crate) header: Duration,
     /// For a pause of a client that sends or receives a body.
     pub(crate) client: Duration,
-    /// For an upgraded connection whose process leaves.
+    /// For an upgraded connection whose process leaves, and for its pause once one side has ended its output.
     pub(crate) upgraded: Duration,
 }
 

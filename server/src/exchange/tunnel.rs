@@ -4,6 +4,9 @@
 //! process to end its WebSockets, which the loader of ASGI does at once (close codes 1001 and 1012). It also gives the
 //! session up, so that the pool asks the process to leave as soon as its other requests have ended. The tunnel goes on:
 //! the application may say farewell. So a tunnel ends with its process at the latest, within the process's own time to leave.
+//!
+//! A side may end its output and still take bytes. It may also be gone, or read no further, and the other side would wait for
+//! it for ever. So a tunnel in which one side has ended its output ends when no byte has moved for the same time.
 
 use crate::connection::core::Bytes;
 use crate::connection::input::Input;
@@ -24,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 /// Copies bytes both ways until both sides have closed, or the process has ended. The record counts them.
 ///
-/// `limit` is its time after the pool has detached its process.
+/// `limit` is its time after the pool has detached its process, and the longest pause once one side has ended its output.
 pub(crate) async fn run(
     client: &mut Connection,
     bytes: &mut Bytes,
@@ -36,7 +39,7 @@ pub(crate) async fn run(
     let Some(app) = lane.into_stream() else { return };
     client.counts_as_request = None;
     let (up, down) = Default::default();
-    let mut tunnel = Tunnel { app, hold, process, limit, drains: None, up, down };
+    let mut tunnel = Tunnel { app, hold, process, limit, drains: None, rests: None, up, down };
     // The head of the answer.
     let begun = client.stream.write_all(&bytes.to_client).await;
     let ended = match begun {
@@ -60,6 +63,8 @@ struct Tunnel {
     limit: Duration,
     /// The beginning of the limit.
     drains: Option<Tick>,
+    /// The beginning of a pause after one side has ended its output, and the bytes that had moved before.
+    rests: Option<(Tick, u64)>,
     /// From the client to the application.
     up: Way,
     /// From the application to the client.
@@ -114,7 +119,8 @@ impl Tunnel {
                 Ok(()) => break,
             }
         }
-        match self.down.is_done && (self.up.is_done || is_gone) {
+        let is_done = self.down.is_done && (self.up.is_done || is_gone);
+        match is_done || self.is_stuck(client, *received + *sent) {
             true => Poll::Ready(Ok(())),
             false => Poll::Pending,
         }
@@ -122,6 +128,19 @@ impl Tunnel {
 }
 
 impl Tunnel {
+    /// Returns whether one side has ended its output, and no byte has moved for too long. `moved` counts the bytes.
+    fn is_stuck(&mut self, client: &Connection, moved: u64) -> bool {
+        if !self.up.has_ended && !self.down.has_ended {
+            return false;
+        }
+        let since = match self.rests {
+            Some((since, before)) if before == moved => since,
+            _ => client.watch.now(),
+        };
+        self.rests = Some((since, moved));
+        client.watch.has_passed(self.limit, since)
+    }
+
     /// Returns whether the process has been leaving for too long.
     fn is_overdue(&mut self, client: &Connection) -> bool {
         let endpoint = &self.process.endpoint;

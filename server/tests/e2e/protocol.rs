@@ -219,6 +219,28 @@ fn an_upgrade_passes_through_both_ways() {
     assert!(server.ended().success());
 }
 
+/// The application ends its output, and reads nothing. Nothing else would end the session.
+#[test]
+fn an_upgraded_connection_ends_if_one_side_has_ended_and_the_other_is_stuck() {
+    let dir = node(
+        "const server = http.createServer((q, s) => s.end('plain'));\n\
+         server.on('upgrade', (q, socket) => {\n\
+           socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: x\\r\\n' +\n\
+             'Connection: Upgrade\\r\\n\\r\\n');\n\
+           setTimeout(() => socket.end('x'), 500); });\nserver.listen(0);",
+    );
+    let one = "--force-max-concurrent-requests-per-process";
+    let options = ["--max-pool-size", "1", one, "1", "--drain-timeout", "1"];
+    let server = Server::start(dir.path(), &options);
+    let mut client = server.client();
+    let upgrade = [("Connection", "Upgrade"), ("Upgrade", "x")];
+    assert_eq!(client.request("GET", "/", &upgrade, b"").unwrap().status, 101);
+    client.stream.get_mut().write_all(&vec![0; 1 << 20]).unwrap();
+    let mut last = [0];
+    client.stream.read_exact(&mut last).unwrap();
+    assert_eq!(server.get("/"), "plain");
+}
+
 #[test]
 fn the_output_of_the_application_becomes_log_lines() {
     let dir = wsgi(
