@@ -24,6 +24,7 @@
 
 const net = require('net');
 const { IncomingMessage, OutgoingMessage, ServerResponse } = require('http');
+const { began, ended, note, noteListener } = require('./node-traces.js');
 
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
@@ -104,7 +105,9 @@ ServerResponse.prototype.assignSocket = function assignOnce(socket) {
 
 ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
   detachSocket.call(this, socket);
-  if (socket[KEPT] === true) settle(socket);
+  if (socket[KEPT] !== true) return;
+  settle(socket);
+  ended(socket, this);
 };
 
 // Takes back the timeouts that a request has set, and gives back the listeners that it has removed.
@@ -362,14 +365,17 @@ function guard(socket) {
   for (const name of ['on', 'addListener', 'prependListener']) {
     const add = socket[name];
     socket[name] = function addAndNote(event, listener) {
+      noteListener(this, event, listener);
       if ((event === 'data' || event === 'readable') && this[KEPT] === true) endWithAnswer(this);
       return add.call(this, event, listener);
     };
   }
+  note(socket);
 }
 
 // Begins a request, whose socket an earlier one may have kept.
 function begin({ socket }, response) {
+  if (socket[KEPT] === true) began(socket, response);
   if (socket[KEPT] === true && socket._httpMessage === response) settle(socket);
 }
 

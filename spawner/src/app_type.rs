@@ -222,6 +222,7 @@ pub const REGISTRY: [AppType; 8] = [
             files: &[
                 ("node-loader.js", include_str!("../loaders/node-loader.js")),
                 ("node-kept.js", include_str!("../loaders/node-kept.js")),
+                ("node-traces.js", include_str!("../loaders/node-traces.js")),
             ],
             preloader: None,
             interpreter: Interpreter::Node,

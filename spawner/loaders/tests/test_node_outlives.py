@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 
 from common import NodeLoader
@@ -54,6 +55,68 @@ class NodeOutlives(NodeLoader):
             self.read(file, 0)
             self.send(conn, "/whole")
             self.assertEqual(self.read(file, 10), b"0123456789")
+
+    def test_properties_and_listeners_of_the_socket_end_with_the_answer(self):
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => {
+              const { socket } = q;
+              const seen = [socket.user, socket.mark, socket.listenerCount('close'), socket.listenerCount('lookup')].join(' ');
+              if (q.url === '/alice') {
+                socket.user = 'alice';
+                socket.on('close', () => console.log('close'));
+                socket.once('close', () => console.log('close once'));
+                socket.on('end', () => console.log('end'));
+                socket.on('lookup', () => {});
+                const done = () => console.log('never');
+                socket.on('close', done);
+                s.on('finish', () => socket.removeListener('close', done));
+                setTimeout(() => { socket.late = 1; socket.on('lookup', () => {}); }, 5);
+              }
+              if (q.url === '/keys') return s.end(String(socket.late) + seen);
+              setTimeout(() => s.end(seen), q.url === '/slow' ? 20 : 0);
+            });
+            server.on('connection', (socket) => { socket.mark = 'mark'; socket.on('close', () => {}); });
+            server.listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/first")
+        size = len(b" mark 2 0")
+        first = self.read(file, size)
+        for path in ("/alice", "/bob", "/slow", "/alice", "/bob"):
+            self.send(conn, path)
+            self.assertEqual(self.read(file, size), first)
+        self.assertEqual([loader.lines.readline() for _ in range(4)], [b"close\n", b"close once\n"] * 2)
+        time.sleep(0.02)
+        self.send(conn, "/keys")
+        self.assertEqual(self.read(file, size + 9), b"undefined" + first)
+        self.assertEqual(loader.read_stderr(), "")
+
+    def test_a_store_of_a_request_is_not_that_of_the_next(self):
+        loader = self.app("""
+            const { AsyncLocalStorage } = require('async_hooks');
+            const als = new AsyncLocalStorage();
+            let later;
+            require('http').createServer((q, s) => {
+              const seen = [als.getStore(), later && later.getStore()];
+              if (q.url !== '/plain') als.enterWith('alice');
+              if (q.url === '/later') { later = later || new AsyncLocalStorage(); later.enterWith('alice'); }
+              const end = () => s.end(JSON.stringify([...seen, als.getStore()]));
+              if (q.url === '/data') { q.on('data', () => als.enterWith('data')); q.on('end', end); }
+              else if (q.url === '/end') { q.resume(); q.on('end', () => { als.enterWith('end'); end(); }); }
+              else if (q.url === '/async') setTimeout(end, 2);
+              else end();
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/plain", "/now", "/async", "/data", "/end", "/later", "/later"):
+            self.send(conn, path, b"body")
+            size = int(re.search(r"Content-Length: (\d+)", self.head(file))[1])
+            before, of_later, after = json.loads(file.read(size))
+            self.assertEqual((before, of_later), (None, None), path)
+            if path in ("/now", "/later"):
+                self.assertEqual(after, "alice")
+            self.send(conn, "/plain")
+            self.assertEqual(self.read(file, len("[null,null,null]")), b"[null,null,null]")
 
     def test_no_connection_stands_in_for_a_stream_that_was_closed(self):
         loader = self.app("""

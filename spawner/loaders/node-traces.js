@@ -1,0 +1,97 @@
+'use strict';
+
+// What a request leaves on its connection, which carries the next client's request afterwards: properties and listeners of the
+// socket, and the stores of AsyncLocalStorage.
+//
+// Applications keep a client's data there: the user that a connection has authenticated, or the context of a request
+// (`enterWith`). All of it ends with the answer, or at the latest before the next request begins. A property or store that
+// was there when the connection was made stays. Listeners of 'close' are called, as if the connection had ended.
+
+const { executionAsyncResource } = require('async_hooks');
+
+const KEYS = Symbol('the properties of the connection');
+const COUNT = Symbol('their number, with those of Node');
+const HAS_MORE = Symbol('may have more listeners');
+const RESPONSE = Symbol('the response to the latest request');
+const LISTENERS = Symbol('the listeners of the connection');
+const STORES = Symbol('the stores of the connection');
+// Node adds these to a socket as it needs them.
+const KEYS_OF_NODE = new Set(['timeout', 'parser', 'server', '_server', '_httpMessage', '_paused', '_parent', '_peername', '_sockname',
+  '_pendingData', '_pendingEncoding', '_idleTimeout', '_idleNext', '_idlePrev', '_idleStart', '_onTimeout', '_repeat', '_destroyed']);
+const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$|onServerResponseClose$)/; // names of listeners
+
+// Notes what a connection has before its first request.
+function note(socket) {
+  const listeners = new Map();
+  for (const event of socket.eventNames()) listeners.set(event, socket.rawListeners(event));
+  socket[LISTENERS] = listeners;
+  socket[HAS_MORE] = false;
+  socket[KEYS] = new Set(Object.keys(socket));
+  socket[COUNT] = socket[KEYS].size;
+}
+
+// Notes that a listener is added to a socket.
+function noteListener(socket, event, listener) {
+  if (event !== 'close' || typeof listener !== 'function' || listener.name !== 'onServerResponseClose') socket[HAS_MORE] = true;
+}
+
+// Begins a request, whose socket an earlier one has used.
+function began(socket, response) {
+  forgetStores(socket);
+  forget(socket);
+  socket[RESPONSE] = response;
+}
+
+// Ends an answer. The next request can have begun before, because the client of a long answer has it all a moment earlier.
+function ended(socket, response) {
+  // Listeners of the response, which run now, may still remove those of the socket.
+  if (socket[HAS_MORE] === true && socket[RESPONSE] === response) process.nextTick(forget, socket);
+}
+
+// Takes away what a request has left on its socket. A connection that is about to close needs its listeners.
+function forget(socket) {
+  if (socket.writableEnded) return;
+  const keys = Object.keys(socket);
+  if (keys.length !== socket[COUNT]) {
+    const foreign = keys.filter((key) => !socket[KEYS].has(key) && !KEYS_OF_NODE.has(key));
+    for (const key of foreign) delete socket[key];
+    socket[COUNT] = keys.length - foreign.length;
+  }
+  if (!socket[HAS_MORE]) return;
+  socket[HAS_MORE] = false;
+  for (const event of socket.eventNames()) {
+    if (event !== 'timeout') forgetListeners(socket, event, socket[LISTENERS].get(event) || []);
+  }
+}
+
+function forgetListeners(socket, event, lasting) {
+  for (const listener of socket.rawListeners(event)) {
+    if (lasting.includes(listener) || OF_NODE.test(listener.name) || OF_NODE.test((listener.listener || listener).name)) continue;
+    socket.removeListener(event, listener);
+    if (event === 'close') process.nextTick(call, listener, socket);
+  }
+}
+
+function call(listener, socket) {
+  listener.call(socket, false);
+}
+
+// Gives the stores of AsyncLocalStorage the values that they had before the first request of the connection. Up to Node 23 they
+// are properties of the resource of the connection's parser, in which all of its requests begin.
+function forgetStores(socket) {
+  const resource = executionAsyncResource();
+  const symbols = Object.getOwnPropertySymbols(resource);
+  const noted = socket[STORES];
+  if (noted === undefined || noted.resource !== resource) {
+    const values = new Map();
+    for (const symbol of symbols) values.set(symbol, resource[symbol]);
+    socket[STORES] = { resource, values };
+    return;
+  }
+  for (const symbol of symbols) {
+    const before = noted.values.get(symbol);
+    if (resource[symbol] !== before) resource[symbol] = before;
+  }
+}
+
+module.exports = { began, ended, note, noteListener };
