@@ -379,9 +379,15 @@ function begin({ socket }, response) {
   if (socket[KEPT] === true && socket._httpMessage === response) settle(socket);
 }
 
-// Gives a socket to the application, because of this event.
-function release(event, socket) {
-  if (OWN.has(event) && socket) socket[KEPT] = false;
+// Returns whether Node has emitted this event. An application may emit it, too, for a request that was answered long ago.
+function isGenuine(event, subject, socket) {
+  if (event !== 'clientError') return subject.upgrade === true && !socket.parser;
+  return !socket.listeners('error').some((listener) => listener.name === 'socketOnError'); // Node removes it first
+}
+
+// Gives a socket to the application, because of this event and its subject, a request or an error.
+function release(event, subject, socket) {
+  if (OWN.has(event) && socket && socket[KEPT] === true && isGenuine(event, subject, socket)) socket[KEPT] = false;
 }
 
 module.exports = { begin, guard, release };

@@ -262,7 +262,7 @@ function noteRequests(server) {
   const { emit } = server;
   server.emit = function emitAndNote(event, first, ...rest) {
     if (first instanceof http.IncomingMessage) {
-      release(event, first.socket);
+      release(event, first, first.socket);
       begin(first, rest[0]);
       first.socket[LATEST] = first;
       first.socket[SINCE] = Date.now();
@@ -276,7 +276,7 @@ function noteRequests(server) {
       guard(first);
       return result;
     } else if (event === 'clientError') {
-      release(event, rest[0]);
+      release(event, first, rest[0]);
     }
     return emit.call(this, event, first, ...rest);
   };

@@ -118,6 +118,29 @@ class NodeOutlives(NodeLoader):
             self.send(conn, "/plain")
             self.assertEqual(self.read(file, len("[null,null,null]")), b"[null,null,null]")
 
+    def test_a_late_event_of_the_server_gives_no_socket_to_the_application(self):
+        loader = self.app("""
+            const forged = 'HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nforged';
+            let kept;
+            const server = require('http').createServer((q, s) => {
+              if (q.url === '/keep') { kept = q; return s.end('kept'); }
+              if (q.url === '/next') {
+                server.emit(q.headers['x-event'], q.headers['x-event'] === 'clientError' ? new Error() : kept, kept.socket, Buffer.alloc(0));
+                kept.socket.write(forged);
+                setTimeout(() => s.end('next'), 20);
+              }
+            });
+            server.on('upgrade', () => {}).on('clientError', () => {}).on('connect', () => {});
+            server.listen(0);
+        """)
+        for event in ("upgrade", "connect", "clientError"):
+            with self.subTest(event):
+                conn, file = self.raw(loader)
+                self.send(conn, "/keep")
+                self.assertEqual(self.read(file, 4), b"kept")
+                self.send(conn, "/next", **{"X-Event": event})
+                self.assertEqual(file.read(), b"")
+
     def test_no_connection_stands_in_for_a_stream_that_was_closed(self):
         loader = self.app("""
             const fs = require('fs');
