@@ -460,8 +460,8 @@ module Cabrank
       end
     end
 
-    # Takes a connection back whose answer has outlived the call of the application, or whose thread was killed, which
-    # stands in place of `is_free` then. Any thread may call it.
+    # Takes a connection back whose answer has outlived the call of the application, or no connection and a thread that the
+    # application has ended. Any thread may call it.
     def take_back(connection, is_free)
       @returned << [connection, is_free]
       @waker.write_nonblock(".", exception: false)
@@ -473,14 +473,11 @@ module Cabrank
 
     private
 
-    # Starts a thread that serves requests. An error on it ends the process, as it does on the main thread.
+    # Starts a thread that serves requests. An error of its first callbacks ends the process, as it does on the main thread.
     def start_thread(number)
       thread = Thread.new do
         PhusionPassenger.call_event(:starting_request_handler_thread)
-        buffer = String.new(capacity: BUFFER)
-        while (connection = @requests.pop)
-          serve_away(connection, buffer)
-        end
+        work
       end
       thread.name = "request thread #{number}"
       thread.report_on_exception = false
@@ -488,21 +485,41 @@ module Cabrank
       thread
     end
 
+    # Serves requests until the process leaves. Code of the application may raise an error in this thread or kill it, also
+    # between two requests: a watchdog that is late. Another thread takes this one's place then.
+    def work
+      has_finished = false
+      buffer = String.new(capacity: BUFFER)
+      while (connection = @requests.pop)
+        serve_away(connection, buffer)
+      end
+      has_finished = true
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      Cabrank.leave(e) if FORKS.count != @generation
+      log(e)
+    ensure
+      take_back(nil, Thread.current) unless has_finished
+    end
+
     # Serves the request of a connection, and further ones that follow at once.
     def serve_away(connection, buffer)
       has_returned = false
+      is_free = nil
       if connection.is_a?(Session)
         serve_session(connection)
       else
         is_free = serve_kept(connection, buffer)
         # Under load the next request comes at once, and mostly by the connection that the server used last.
         is_free = serve_kept(connection, buffer) while is_free == true && @requests.empty? && connection.io.wait_readable(LINGER)
-        take_back(connection, is_free) unless is_free == :away
       end
-      has_returned = true
+      # An error of another thread waits meanwhile: a connection that comes back twice would be closed while it is in use.
+      Thread.handle_interrupt(Object => :never) do
+        take_back(connection, is_free) if is_free == true || is_free == false
+        has_returned = true
+      end
     ensure
-      # Code of the application has killed this thread. The answer never ends, and another thread takes this one's place.
-      take_back(connection, Thread.current) unless has_returned
+      # Code of the application has ended this thread. The answer never ends.
+      take_back(connection, false) unless has_returned
     end
 
     # Gives a connection with a request to the other threads.
@@ -550,13 +567,14 @@ module Cabrank
       @wake.read_nonblock(BUFFER, exception: false)
       until @returned.empty?
         connection, is_free = @returned.pop
-        replace(is_free) if is_free.is_a?(Thread)
+        next replace(is_free) if connection.nil?
+
         is_free = is_free == true && connection.is_a?(Kept) && leave(connection)
         is_free ? keep(connection) : connection.close
       end
     end
 
-    # Starts a thread for one that the application has killed.
+    # Starts a thread for one that the application has ended.
     def replace(worker)
       index = @workers.index(worker)
       @workers[index] = start_thread(index + 1)

@@ -396,6 +396,44 @@ class CutWrites(Late):
             data = self.check_cut(loader, self.connect(loader), PATH_INFO="/kill")
             self.assertEqual(data.strip(b"x"), b"")
 
+    def test_after_the_answer_in_a_thread_that_waits(self):
+        """A watchdog that is late ends no process, and takes no thread for ever."""
+        loader = self.late_app("""
+            require "timeout"
+            at_once = Thread::Queue.new
+            run(lambda do |env|
+              case env["PATH_INFO"]
+              when "/late"
+                request = Thread.current
+                Thread.new do
+                  Thread.pass until request.stop?
+                  sleep 0.01
+                  case env["QUERY_STRING"]
+                  when "kill" then request.kill
+                  when "error" then request.raise("late error")
+                  when "timeout" then request.raise(Timeout::Error)
+                  else request.raise(Exception, "late exception")
+                  end
+                  puts "late"
+                end
+              when "/both" # needs both threads
+                at_once << 1
+                Thread.pass until at_once.size == 2
+              end
+              [200, {}, ["#{env["HTTP_COOKIE"]} "]]
+            end)
+        """, threads=2)
+        for kind in ("kill", "error", "timeout", "exception") * 2:
+            self.ask(self.connect(loader), PATH_INFO="/late", QUERY_STRING=kind)
+            self.assertEqual(self.line(loader), "late")
+        pair = self.connect(loader), self.connect(loader)
+        for connection in pair:
+            connection.send(HTTP_COOKIE="secret=bob", PATH_INFO="/both")
+        for connection in pair:
+            self.assertEqual(connection.answer().body, b"secret=bob ")
+        self.assertIsNone(loader.process.poll())
+        self.assertEqual(loader.read_stderr().count("late error"), 2)
+
     def test_a_file_that_becomes_shorter(self):
         for size in (700_000, 2_500_000):
             loader = self.late_app(self.APP)
