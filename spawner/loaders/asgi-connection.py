@@ -27,6 +27,10 @@ class BadRequest(Exception):
     """The bytes are not a request."""
 
 
+class BadHandshake(BadRequest):
+    """The fields of a WebSocket are wrong. The server passes on what its client has sent there."""
+
+
 NO_BODY, LENGTH, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER = range(6)
 
 
@@ -101,6 +105,8 @@ class Connection(asyncio.Protocol):
             self.parse(data)
         except BadRequest as error:
             print(f"asgi-server: refused a request: {error}", file=sys.stderr)
+            if isinstance(error, BadHandshake):
+                self.refuse(b"400 Bad Request", f"{error}\n".encode())
             self.transport.close()
 
     def parse(self, data):
@@ -175,7 +181,7 @@ class Connection(asyncio.Protocol):
             headers.append((name, value))
             if name in SPECIAL:
                 if name in special and name != b"sec-websocket-protocol":
-                    raise BadRequest(f"repeated header: {name!r}")
+                    raise (BadHandshake if name.startswith(b"sec-") else BadRequest)(f"repeated header: {name!r}")
                 special[name] = special[name] + b"," + value if name in special else value
         get = special.get
         path, _, query = target.partition(b"?")
@@ -219,14 +225,17 @@ class Connection(asyncio.Protocol):
         request.start()
         return False
 
+    def refuse(self, status, text):
+        """Answer in place of the application."""
+        self.transport.write(b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" %
+                             (status, len(text), text))
+
     def begin_websocket(self, scope, special):
         if b"content-length" in special or b"transfer-encoding" in special:
-            raise BadRequest("a WebSocket with a body")
+            raise BadHandshake("a WebSocket with a body")
         key = special.get(b"sec-websocket-key", b"")
         if special.get(b"sec-websocket-version") != b"13" or not key:
-            body = b"This is not a WebSocket handshake of version 13.\n"
-            self.transport.write(b"HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nContent-Type: text/plain\r\n"
-                                 b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            self.refuse(b"426 Upgrade Required\r\nSec-WebSocket-Version: 13", b"This is not a WebSocket handshake of version 13.\n")
             self.transport.close()
             return False
         # A response that denies the WebSocket is an ordinary answer to this request.

@@ -105,6 +105,12 @@ class AsgiWebSockets(AsgiLoader):
         self.assertEqual(self.socket(loader, "/deny").file.read(5), b"later")
         conn = self.http(loader)
         self.assertEqual(self.ask(conn, Upgrade="websocket", Connection="upgrade")[0], 426)
+        repeated = b"Sec-WebSocket-Key: a\r\nSec-WebSocket-Key: b\r\n"
+        for fields in (repeated, b"Upgrade: websocket\r\n" + repeated, b"Upgrade: websocket\r\nContent-Length: 1\r\n"):
+            with loader.connect() as conn, conn.makefile("rb") as answers:
+                conn.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n%s\r\n" % fields)
+                self.assertEqual(answers.readline(), b"HTTP/1.1 400 Bad Request\r\n")
+                self.assertIn(b"\r\nConnection: close\r\n", answers.read())  # to its end
 
     def test_a_peer_that_breaks_the_websocket_protocol(self):
         loader = self.app(self.ECHO)
