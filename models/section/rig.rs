@@ -2,7 +2,7 @@
 
 use crate::kernel::clock::{Clock, ClockListener, Deadline, ManualClock};
 use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
-use crate::kernel::effects::{self, Effects, OnWaiter, Turn};
+use crate::kernel::effects::{self, Effects, OnWaiter, Round};
 use crate::kernel::section::{Guarded, Invariant, Lock, Patience, Wait, invariants, now};
 use crate::models::rig::{Counter, Reentry};
 use std::sync::{Arc, Weak};
@@ -29,10 +29,10 @@ pub(super) enum Effect {
 }
 
 impl effects::Effect for Effect {
-    fn turn(&self) -> Turn {
+    fn round(&self) -> Round {
         match self {
-            Effect::OnWaiter(effect) => effect.turn(),
-            Effect::Callback => Turn::UserCode,
+            Effect::OnWaiter(effect) => effect.round(),
+            Effect::Callback => Round::UserCode,
         }
     }
 }

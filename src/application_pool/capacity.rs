@@ -21,7 +21,7 @@
 
 use super::effects::{Effect, Effects};
 use super::event::DetachReason;
-use super::group::{End, Group, Want, Wanting};
+use super::group::{Edge, Group, Want, Wanting};
 use super::spawn_order::Kind;
 use super::spawner::Spawner;
 use super::state::{Outcome, State};
@@ -273,6 +273,6 @@ impl<S: Spawner> State<S> {
         let processes = &mut self.groups[self.processes[key].group].processes;
         processes.remove(&mut self.processes, key);
         self.processes[key].marked = marked;
-        processes.insert(&mut self.processes, key, End::Back);
+        processes.insert(&mut self.processes, key, Edge::Back);
     }
 }

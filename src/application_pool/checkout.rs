@@ -5,7 +5,7 @@ use super::ending::{Ending, Found};
 use super::entry::Entry;
 use super::error::GetError;
 use super::event::DetachReason;
-use super::group::End;
+use super::group::Edge;
 use super::options::PoolOptions;
 use super::restart_files::{LastSeen, Look};
 use super::spawn_order::Kind;
@@ -31,7 +31,7 @@ pub(crate) enum Checkout<S: Spawner> {
 
 /// The state that a get keeps from one attempt to the next.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turn {
+pub(crate) struct Attempts {
     /// The order of arrival; absent before the first attempt.
     pub(crate) ticket: Option<u64>,
     /// Whether the get has waited. It counts once, however often it waits.
@@ -49,13 +49,13 @@ impl<S: Spawner> State<S> {
         &mut self,
         options: &PoolOptions,
         look: Option<&Look>,
-        turn: &mut Turn,
+        attempts: &mut Attempts,
         patience: Patience,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
-        let first_attempt = turn.ticket.is_none();
+        let first_attempt = attempts.ticket.is_none();
         if first_attempt {
-            turn.ticket = Some(self.waiters.new_ticket());
+            attempts.ticket = Some(self.waiters.new_ticket());
         }
         if self.closed {
             return Checkout::Fail(GetError::Closed);
@@ -76,7 +76,7 @@ impl<S: Spawner> State<S> {
         // This overtakes no waiter (erratum E17: PROP-NO-OVERTAKING): while a get waits, no process of
         // its group has room (INV-EXACT-WAKE-UP).
         let Some(process) = self.select_process(key) else {
-            return self.wait(key, turn, first_attempt, patience, fx);
+            return self.wait(key, attempts, first_attempt, patience, fx);
         };
         // Otherwise the group grows when a get finds no room, and waits (erratum E35: PROP-GROWTH).
         if self.process(process).sessions > 0 && self.group(key).options.eager_growth() {
@@ -102,7 +102,7 @@ impl<S: Spawner> State<S> {
         refused: &Entry<S>,
         options: &PoolOptions,
         look: Option<&Look>,
-        turn: &mut Turn,
+        attempts: &mut Attempts,
         patience: Patience,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
@@ -111,7 +111,7 @@ impl<S: Spawner> State<S> {
             self.group_of(options, look, fx);
         }
         let found = self.end_session(refused, Ending::Refused, fx);
-        let checkout = self.checkout_without_lock(options, look, turn, patience, fx);
+        let checkout = self.checkout_without_lock(options, look, attempts, patience, fx);
         if found == Found::Live {
             let group = self.group_of(options, look, fx);
             self.settle(group, fx);
@@ -146,7 +146,7 @@ impl<S: Spawner> State<S> {
     fn wait(
         &mut self,
         key: GroupKey,
-        turn: &mut Turn,
+        attempts: &mut Attempts,
         first_attempt: bool,
         patience: Patience,
         fx: &mut Effects<S>,
@@ -172,19 +172,19 @@ impl<S: Spawner> State<S> {
         }
         let queue = &mut self.groups[key].queue;
         let is_thread = !matches!(patience, Patience::Task);
-        let waiter = match turn.ticket.filter(|_| !first_attempt) {
+        let waiter = match attempts.ticket.filter(|_| !first_attempt) {
             // It keeps its turn: it waits before all gets that came later (erratum E38: PROP-KEEPS-TURN).
             Some(ticket) => self.waiters.requeue(queue, is_thread, ticket),
             None => self.waiters.enqueue_caller(queue, is_thread),
         };
         if let Some(max) = self.group(key).options.max_queue_time() {
-            let until = *turn.queued_until.get_or_insert_with(|| self.clock.now().plus(max));
+            let until = *attempts.queued_until.get_or_insert_with(|| self.clock.now().plus(max));
             self.waiters.set_limit(waiter, until, key);
             self.is_due(until, fx);
         }
         self.waiting += 1;
-        self.totals.waited += u64::from(!turn.waited);
-        turn.waited = true;
+        self.totals.waited += u64::from(!attempts.waited);
+        attempts.waited = true;
         self.settle(key, fx);
         Checkout::Wait { group: key, waiter }
     }
@@ -239,7 +239,7 @@ impl<S: Spawner> State<S> {
             self.active += 1;
         }
         // The pseudocode's move_to_back.
-        group.processes.insert(&mut self.processes, key, End::Back);
+        group.processes.insert(&mut self.processes, key, Edge::Back);
         if self.processes[key].is_exhausted() {
             // It drains: its last session may last long, and holds no place (erratum E36: PROP-LAST-SESSION).
             self.detach_process(key, DetachReason::MaxRequests, fx);

@@ -6,7 +6,7 @@
 //! processes of other groups make room. A restart or a `detach` ends a disabled process as any other.
 
 use super::effects::Effects;
-use super::group::End;
+use super::group::Edge;
 use super::spawner::{Identifier, Spawner};
 use super::state::State;
 
@@ -35,7 +35,7 @@ impl<S: Spawner> State<S> {
         group.processes.insert(
             &mut self.processes,
             key,
-            if unused { End::Front } else { End::Back },
+            if unused { Edge::Front } else { Edge::Back },
         );
         if unused && enabled {
             group.idle += 1;

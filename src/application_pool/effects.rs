@@ -7,7 +7,7 @@ use super::spawn_order::SpawnOrder;
 use super::spawner::{CancelToken, ShutDown, Spawner};
 use super::table_keys::GroupKey;
 use crate::kernel::collections::wait_queue::Wake;
-use crate::kernel::effects::{self, Turn};
+use crate::kernel::effects::{self, Round};
 use crate::kernel::sync::Arc;
 use crate::kernel::user_code::SlowDrop;
 use std::path::Path;
@@ -40,11 +40,11 @@ pub(crate) enum Effect<S: Spawner> {
 }
 
 impl<S: Spawner> effects::Effect for Effect<S> {
-    fn turn(&self) -> Turn {
+    fn round(&self) -> Round {
         match self {
-            Effect::Wake(_) => Turn::WakeUp,
-            Effect::Spawn(_) | Effect::Look(_) | Effect::WakeCleaner => Turn::Upkeep,
-            _ => Turn::UserCode,
+            Effect::Wake(_) => Round::WakeUp,
+            Effect::Spawn(_) | Effect::Look(_) | Effect::WakeCleaner => Round::Upkeep,
+            _ => Round::UserCode,
         }
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! 1. Look at the restart files, without the lock (`looking.rs`).
 //! 2. One critical section serves the caller, makes it wait, or refuses it.
-//! 3. A caller that waits gets its outcome by a [`Turn`](crate::kernel::section::Turn).
+//! 3. A caller that waits gets its outcome by a [`Attempts`](crate::kernel::section::Turn).
 //! 4. Connect to the process, without the lock. If the process is at fault, one section detaches it and looks for
 //!    another.
 
-use super::checkout::{Checkout, Turn};
+use super::checkout::{Attempts, Checkout};
 use super::effects::Effects;
 use super::ending::Ending;
 use super::error::{ConnectError, GetError};
@@ -221,9 +221,9 @@ impl<S: Spawner> Inner<S> {
             None => None,
         };
         let (mut attempt, mut waits_since) = (1, None);
-        let mut turn = Turn::default();
+        let mut attempts = Attempts::default();
         let mut begun = self.begin(|state, fx| {
-            state.checkout_first(options, look.as_ref(), &mut turn, patience, fx)
+            state.checkout_first(options, look.as_ref(), &mut attempts, patience, fx)
         });
         loop {
             let lease = match begun {
@@ -248,7 +248,7 @@ impl<S: Spawner> Inner<S> {
             begun = self.begin(|state, fx| {
                 match state.look_of(options, look.as_ref(), fx) {
                     Ok(look) => {
-                        state.checkout_again(&refused, options, look, &mut turn, patience, fx)
+                        state.checkout_again(&refused, options, look, &mut attempts, patience, fx)
                     }
                     // The group was detached by name meanwhile, and has forgotten its last look.
                     Err(error) => {
@@ -271,9 +271,9 @@ impl<S: Spawner> Inner<S> {
             Some(files) => Some(self.look(files, options, patience).await?),
             None => None,
         };
-        let mut turn = Turn::default();
+        let mut attempts = Attempts::default();
         let begun = self.begin(|state, fx| {
-            state.checkout_first(options, look.as_ref(), &mut turn, patience, fx)
+            state.checkout_first(options, look.as_ref(), &mut attempts, patience, fx)
         });
         let mut waits_since = None;
         let lease = match begun {
@@ -358,12 +358,12 @@ impl<S: Spawner> State<S> {
         &mut self,
         options: &PoolOptions,
         looked: Option<&Looked>,
-        turn: &mut Turn,
+        attempts: &mut Attempts,
         patience: Patience,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
         match self.look_of(options, looked, fx) {
-            Ok(look) => self.checkout_without_lock(options, look, turn, patience, fx),
+            Ok(look) => self.checkout_without_lock(options, look, attempts, patience, fx),
             Err(error) => Checkout::Fail(error),
         }
     }

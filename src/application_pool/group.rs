@@ -41,7 +41,7 @@ pub(crate) struct Processes {
 
 /// Where a process goes among its equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum Edge {
     /// The pseudocode's `move_to_front`: most recently freed first.
     Front,
     /// The pseudocode's `move_to_back`: most recently chosen last.
@@ -62,7 +62,7 @@ impl Processes {
     pub(crate) fn first_with_room(&self) -> Option<ProcessKey> {
         self.open.first().or_else(|| self.marked.front())
     }
-    /// Returns the longest idle process. A process that becomes idle comes before all others ([`End::Front`]).
+    /// Returns the longest idle process. A process that becomes idle comes before all others ([`Edge::Front`]).
     #[inline]
     pub(crate) fn longest_idle(&self) -> Option<ProcessKey> {
         self.open.last_of(0)
@@ -77,7 +77,7 @@ impl Processes {
         &mut self,
         arena: &mut Arena<ProcessInfo<E>, ProcessInfos>,
         key: ProcessKey,
-        end: End,
+        end: Edge,
     ) {
         // A process is removed before its numbers change, and inserted by the new ones (INV-GROUP-SORTED).
         let place = arena[key].right_place();
@@ -89,8 +89,8 @@ impl Processes {
             Place::Disabled => return self.disabled.push_back(arena, key),
         };
         match end {
-            End::Front => ranked.push_front(arena, key, rank),
-            End::Back => ranked.push_back(arena, key, rank),
+            Edge::Front => ranked.push_front(arena, key, rank),
+            Edge::Back => ranked.push_back(arena, key, rank),
         }
     }
     #[inline(always)] // As above.

@@ -3,7 +3,7 @@
 //! Each break takes a pool in which all invariants hold (checked first) and spoils it in the way that its
 //! invariant notices. A break may spoil others, too; its own must be reported.
 
-use super::group::{End, Want};
+use super::group::{Edge, Want};
 use super::process_info::Place;
 use super::standing::Standing;
 use super::state::Info;
@@ -111,7 +111,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             let group = &mut s.groups[of];
             group.processes.remove(&mut s.processes, key);
             s.processes[key].sessions = 0;
-            group.processes.insert(&mut s.processes, key, End::Front);
+            group.processes.insert(&mut s.processes, key, Edge::Front);
             s.processes[key].sessions = 1;
         }),
         ("INV-INACTIVE-ORDER", |s| {

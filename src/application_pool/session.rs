@@ -11,7 +11,7 @@ use super::effects::Effects;
 use super::ending::{Ending, Found};
 use super::entry::Entry;
 use super::event::DetachReason;
-use super::group::End;
+use super::group::Edge;
 use super::spawner::{Identifier, Process, ShutDown, Spawner};
 use super::state::State;
 use super::table_keys::GroupKey;
@@ -70,8 +70,8 @@ impl<S: Spawner> State<S> {
         let group = &mut self.groups[group_key];
         group.processes.remove(&mut self.processes, key);
         // The pseudocode's move_to_front, if the process is idle; otherwise it goes behind its equals.
-        let end = if idle { End::Front } else { End::Back };
-        group.processes.insert(&mut self.processes, key, end);
+        let edge = if idle { Edge::Front } else { Edge::Back };
+        group.processes.insert(&mut self.processes, key, edge);
         if idle {
             group.idle += 1;
             self.becomes_idle(key);

@@ -10,7 +10,7 @@ use super::effects::{Effect, Effects};
 use super::entry::Entry;
 use super::error::SpawnError;
 use super::event::{DetachReason, Event};
-use super::group::{End, Group, Spawning};
+use super::group::{Edge, Group, Spawning};
 use super::inner::Inner;
 use super::process_info::{Place, ProcessInfo};
 use super::spawn_order::{Kind, SpawnOrder};
@@ -192,7 +192,7 @@ impl<S: Spawner> State<S> {
             leaving: Links::default(),
         });
         self.by_identifier.insert(order.ticket, key);
-        group.processes.insert(&mut self.processes, key, End::Front);
+        group.processes.insert(&mut self.processes, key, Edge::Front);
         group.by_age.push_back(&mut self.processes, key);
         group.size += 1;
         group.idle += 1;

@@ -5,11 +5,11 @@ use crate::kernel::user_code::{contain, drop_contained};
 use std::mem::take;
 use std::task::Waker;
 
-/// The turn of an effect among the others of its section.
+/// The round of an effect among the others of its section.
 ///
 /// User code may take its time, or hang. It comes last, so that it delays no waiter and no work of the library's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Turn {
+pub(crate) enum Round {
     /// It wakes a waiter.
     WakeUp,
     /// It wakes or starts the library's own work.
@@ -19,7 +19,7 @@ pub(crate) enum Turn {
 }
 
 pub(crate) trait Effect {
-    fn turn(&self) -> Turn;
+    fn round(&self) -> Round;
 }
 
 /// The effects of one section. The first one needs no allocation: most sections have at most one.
@@ -52,7 +52,7 @@ impl<E: Effect> Effects<E> {
         }
         self.rest.iter().position(is_it).map(|at| self.rest.remove(at))
     }
-    /// Runs all effects by their turns; those of one turn, in the order in which they were pushed. If one panics, the
+    /// Runs all effects by their rounds; those of one round, in the order in which they were pushed. If one panics, the
     /// others still run. Leaves the list empty, without memory.
     #[cold]
     pub(crate) fn run(&mut self, mut run: impl FnMut(E)) {
@@ -65,7 +65,7 @@ impl<E: Effect> Effects<E> {
             }
             rest.insert(0, first);
         }
-        rest.sort_by_key(Effect::turn);
+        rest.sort_by_key(Effect::round);
         for effect in rest {
             let _ = contain(|| run(effect));
         }
@@ -82,10 +82,10 @@ pub(crate) enum OnWaiter {
 }
 
 impl Effect for OnWaiter {
-    fn turn(&self) -> Turn {
+    fn round(&self) -> Round {
         match self {
-            OnWaiter::Wake(_) => Turn::WakeUp,
-            OnWaiter::Drop(_) => Turn::UserCode,
+            OnWaiter::Wake(_) => Round::WakeUp,
+            OnWaiter::Drop(_) => Round::UserCode,
         }
     }
 }
@@ -103,19 +103,19 @@ impl OnWaiter {
 mod tests {
     use super::*;
 
-    impl Effect for (Turn, u32) {
-        fn turn(&self) -> Turn {
+    impl Effect for (Round, u32) {
+        fn round(&self) -> Round {
             self.0
         }
     }
-    use Turn::{Upkeep, UserCode, WakeUp};
+    use Round::{Upkeep, UserCode, WakeUp};
 
-    fn list(effects: impl IntoIterator<Item = (Turn, u32)>) -> Effects<(Turn, u32)> {
+    fn list(effects: impl IntoIterator<Item = (Round, u32)>) -> Effects<(Round, u32)> {
         let mut fx = Effects::new();
         effects.into_iter().for_each(|effect| fx.push(effect));
         fx
     }
-    fn order(mut fx: Effects<(Turn, u32)>) -> Vec<u32> {
+    fn order(mut fx: Effects<(Round, u32)>) -> Vec<u32> {
         let mut order = Vec::new();
         fx.run(|(_, number)| order.push(number));
         assert!(fx.is_empty());

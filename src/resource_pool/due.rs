@@ -16,7 +16,7 @@ use crate::kernel::collections::list::List;
 use std::time::Duration;
 
 /// A maintenance task that is late by more than this is woken again.
-const OVERDUE: Duration = Duration::from_millis(500);
+const LATE: Duration = Duration::from_millis(500);
 
 /// One eviction pass. It handles what was due at `now`, and evicts at most `evictions` idle resources.
 pub(super) struct Pass {
@@ -86,7 +86,7 @@ impl<F: Form> State<F> {
     ) {
         if let Some(at) = at {
             let alarm = &mut self.alarms[task as usize];
-            let is_overdue = alarm.is_overdue(OVERDUE, now);
+            let is_overdue = alarm.is_overdue(LATE, now);
             if is_overdue {
                 alarm.clear();
             }

@@ -5,7 +5,7 @@ use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{Content, Meta, SlotKey};
 use crate::kernel::collections::wait_queue::Wake;
-use crate::kernel::effects::{self, Turn};
+use crate::kernel::effects::{self, Round};
 use std::task::Waker;
 
 /// A resource that has left the pool.
@@ -31,11 +31,11 @@ pub(crate) enum Effect<F: Form> {
 }
 
 impl<F: Form> effects::Effect for Effect<F> {
-    fn turn(&self) -> Turn {
+    fn round(&self) -> Round {
         match self {
-            Effect::Wake(_) => Turn::WakeUp,
-            Effect::WakeMaintenance(..) | Effect::StopMaintenance => Turn::Upkeep,
-            _ => Turn::UserCode,
+            Effect::Wake(_) => Round::WakeUp,
+            Effect::WakeMaintenance(..) | Effect::StopMaintenance => Round::Upkeep,
+            _ => Round::UserCode,
         }
     }
 }

@@ -27,8 +27,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<E> {
-    /// A creation failed: for the idle list, or one that a borrower took over from another. That borrower then
-    /// creates a resource itself.
+    /// A creation failed that no borrower waits for: a refill, or one that its borrower has left.
     CreateFailed(Failure<E>),
     /// A resource could not be activated, and is destroyed. Its borrower gets another one.
     ActivateFailed(Failure<E>),

@@ -118,8 +118,11 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
 
     /// Creates a resource.
     ///
-    /// If the caller that borrows or adds is cancelled, the pool keeps the future for the next borrower that finds
-    /// no finished resource. The pool drops it if that borrower is cancelled as well.
+    /// If the caller that borrows or adds is cancelled, the pool drops the future at once; with a runtime it may drive it
+    /// on: see [creations](super#creations).
+    ///
+    /// # Errors
+    /// The borrower gets the error as [`BorrowError::Create`](super::BorrowError::Create).
     fn create(
         &self,
         metadata: &Self::Metadata,

@@ -227,8 +227,7 @@ impl<F: Form, K> Pool<F, K> {
     /// that was built without a runtime is maintained by this call alone.
     ///
     /// # Cancel safety
-    /// A creation in flight is kept, as that of a cancelled [`add_async`](ResourcePool::add_async) is. A resource that
-    /// is being tested or passivated is destroyed.
+    /// As [`add_async`](ResourcePool::add_async): the dropped call may have been creating, testing or passivating.
     pub async fn maintain_async(&self) -> Option<Duration> {
         self.inner().maintain().await;
         self.inner().due_in()

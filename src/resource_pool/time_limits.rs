@@ -9,7 +9,7 @@ use super::factory::{Creation, Form};
 use super::inner::Inner;
 use super::options::CREATE_TIMEOUT;
 use super::state::State;
-use super::timer::{Ended, Timer};
+use super::timer::{Timer, TimerEnd};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::Ordering::SeqCst;
@@ -29,7 +29,7 @@ macro_rules! limited {
 pub(super) use limited;
 
 /// The part of `create_timeout` after which a creation without its borrower is overdue (`orphans.rs`).
-const OVERDUE: u32 = 10;
+const OVERDUE_PART: u32 = 10;
 
 /// The end of a call's time.
 pub(super) struct Limit {
@@ -47,8 +47,8 @@ impl Limit {
         };
         let timer = self.timer.get_or_insert_with(|| Timer::new(runtime, self.at));
         match std::task::ready!(timer.poll(cx)) {
-            Ended::InTime => Poll::Ready(()),
-            Ended::WithoutRuntime => {
+            TimerEnd::InTime => Poll::Ready(()),
+            TimerEnd::WithoutRuntime => {
                 self.is_lost = true;
                 pool.report_runtime_end();
                 Poll::Pending
@@ -81,7 +81,7 @@ impl<F: Form> Inner<F> {
     /// Returns when an orphaned creation that begins now is overdue.
     pub(super) fn overdue_limit(&self) -> Option<Limit> {
         let time = self.options.create_timeout.unwrap_or(CREATE_TIMEOUT);
-        self.limit(Some(time / OVERDUE))
+        self.limit(Some(time / OVERDUE_PART))
     }
 
     /// Begins a creation. With a runtime, its time is limited.

@@ -24,7 +24,7 @@ enum Phase {
     Left,
 }
 
-struct Shared {
+struct Rendezvous {
     phase: Phase,
     owner: Option<Waker>,
     task: Option<Waker>,
@@ -32,17 +32,17 @@ struct Shared {
 
 /// How a timer ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum TimerEnd {
     InTime,
     WithoutRuntime,
 }
 
 /// Ends at its time. Its drop ends its task.
-pub(super) struct Timer(Arc<Mutex<Shared>>);
+pub(super) struct Timer(Arc<Mutex<Rendezvous>>);
 
 impl Timer {
     pub(super) fn new(runtime: &Drives, at: Instant) -> Self {
-        let shared = Shared { phase: Phase::Running, owner: None, task: None };
+        let shared = Rendezvous { phase: Phase::Running, owner: None, task: None };
         let shared = Arc::new(Mutex::new(shared));
         let ringing = Ringing { shared: shared.clone(), has_ended: runtime.has_ended.clone() };
         let sleep = runtime.sleep.clone();
@@ -53,13 +53,13 @@ impl Timer {
         Timer(shared)
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<TimerEnd> {
         let waker = cx.waker().clone();
         let mut shared = self.0.lock();
         let ended = match shared.phase {
             Phase::Running | Phase::Left => Poll::Pending,
-            Phase::Rang => Poll::Ready(Ended::InTime),
-            Phase::Lost => Poll::Ready(Ended::WithoutRuntime),
+            Phase::Rang => Poll::Ready(TimerEnd::InTime),
+            Phase::Lost => Poll::Ready(TimerEnd::WithoutRuntime),
         };
         let former = shared.owner.replace(waker);
         drop(shared);
@@ -75,7 +75,7 @@ impl Drop for Timer {
 }
 
 /// Ends the timer, and returns whether it was running. The other side is woken without the lock.
-fn end(shared: &Mutex<Shared>, phase: Phase) -> bool {
+fn end(shared: &Mutex<Rendezvous>, phase: Phase) -> bool {
     let mut shared = shared.lock();
     let ends = shared.phase == Phase::Running;
     if ends {
@@ -94,7 +94,7 @@ fn end(shared: &Mutex<Shared>, phase: Phase) -> bool {
 
 /// The task of a timer.
 struct Ringing {
-    shared: Arc<Mutex<Shared>>,
+    shared: Arc<Mutex<Rendezvous>>,
     has_ended: Arc<AtomicBool>,
 }
 

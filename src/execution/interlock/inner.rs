@@ -3,7 +3,7 @@
 use super::caller::{Caller, OwnerId};
 use super::dump::Dump;
 use super::error::{AcquireError, Blocked};
-use super::modes::{Refused, Step};
+use super::modes::{Step, Why};
 use super::reload_state::ReloadState;
 use super::state::State;
 use crate::kernel::clock::{Clock, ClockListener, Deadline};
@@ -101,7 +101,7 @@ impl Inner {
         self: &Arc<Self>,
         id: OwnerId,
         caller: Caller,
-        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
+        step: impl FnOnce(&mut State) -> Result<Step, Why>,
     ) -> Result<(), AcquireError> {
         let stepped = self.critical(|state, _| {
             let stepped = step(state);
@@ -153,7 +153,7 @@ impl Inner {
     pub(super) fn deadlock(
         &self,
         victim: OwnerId,
-        why: Refused,
+        why: Why,
         at: &'static Location<'static>,
     ) -> AcquireError {
         AcquireError::Deadlock(Box::new(Blocked { victim, at, why, dump: self.dump() }))

@@ -69,7 +69,7 @@ pub(crate) enum Step {
 }
 
 /// Why a call would never end.
-pub(super) type Refused = &'static str;
+pub(super) type Why = &'static str;
 
 #[derive(Debug)]
 pub(super) struct Owner {

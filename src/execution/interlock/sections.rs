@@ -3,7 +3,7 @@
 use super::caller::{Caller, OwnerId};
 use super::error::AcquireError;
 use super::inner::Inner;
-use super::modes::{Purpose, Refused, Step};
+use super::modes::{Purpose, Step, Why};
 use super::running::Running;
 use super::state::State;
 use crate::execution::ambient::{self, Frame, Kind};
@@ -148,7 +148,7 @@ impl Running<'_> {
         &mut self,
         kind: Kind,
         caller: Caller,
-        step: impl FnOnce(&mut State) -> Result<Step, Refused>,
+        step: impl FnOnce(&mut State) -> Result<Step, Why>,
     ) -> Result<Held<'_>, AcquireError> {
         let (home, id, thread) = (&self.home, self.id, ambient::thread());
         if !home.quiet.load(Relaxed) {

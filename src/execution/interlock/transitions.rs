@@ -5,20 +5,19 @@
 
 use super::caller::{Caller, OwnerId};
 use super::modes::Purpose::{self, Load, Unload};
-use super::modes::{Mode, Refused, Step};
+use super::modes::{Mode, Step, Why};
 use super::state::{Holder, State};
 use crate::kernel::clock::Time;
 use crate::kernel::effects::{Effects, OnWaiter};
 use std::thread::ThreadId;
 
-pub(super) const BRANCH: Refused =
-    "a concurrent branch of the same execution waits, holds or permits";
-pub(super) const IN_LOAD: Refused = "an unload inside a load or another unload never begins";
-pub(super) const NESTED: Refused = "an unload waits until the executions around it, or concurrent with it in the same task, have ended";
-pub(super) const NO_PERMIT: Refused = "an execution that loads or unloads cannot let others load";
-pub(super) const MISSING: Refused =
+pub(super) const BRANCH: Why = "a concurrent branch of the same execution waits, holds or permits";
+pub(super) const IN_LOAD: Why = "an unload inside a load or another unload never begins";
+pub(super) const NESTED: Why = "an unload waits until the executions around it, or concurrent with it in the same task, have ended";
+pub(super) const NO_PERMIT: Why = "an execution that loads or unloads cannot let others load";
+pub(super) const MISSING: Why =
     "the share of this task is missing, and its thread may be needed to bring it back";
-pub(super) const OTHER_THREAD: Refused =
+pub(super) const OTHER_THREAD: Why =
     "this execution belongs to another thread, which may wait for this one";
 
 impl State {
@@ -89,7 +88,7 @@ impl State {
     }
 
     /// Refuses a request on another thread than the execution's, such as that of a future that has moved.
-    pub(super) fn belongs_to(&self, id: OwnerId, thread: ThreadId) -> Result<(), Refused> {
+    pub(super) fn belongs_to(&self, id: OwnerId, thread: ThreadId) -> Result<(), Why> {
         let owner = self.owner(id).thread.as_ref();
         owner.is_none_or(|owner| owner.id() == thread).then_some(()).ok_or(OTHER_THREAD)
     }
@@ -102,7 +101,7 @@ impl State {
         id: OwnerId,
         purpose: Purpose,
         inside_section: bool,
-    ) -> Result<Step, Refused> {
+    ) -> Result<Step, Why> {
         let owner = self.owner(id);
         if owner.waiter.is_some() {
             return Err(BRANCH);
@@ -164,7 +163,7 @@ impl State {
     }
 
     /// Running → Yielded, for a permit block. A second block leaves the mode as it is.
-    pub(super) fn permit(&mut self, id: OwnerId) -> Result<Step, Refused> {
+    pub(super) fn permit(&mut self, id: OwnerId) -> Result<Step, Why> {
         let owner = self.owner(id);
         let permits = owner.permits + 1;
         match owner.mode {
@@ -199,7 +198,7 @@ impl State {
     /// Returns whether the owner has to wait for its share, after the wait for which it released the share was dropped.
     ///
     /// A thread does not wait for the share of a task.
-    pub(super) fn regain(&self, id: OwnerId, is_task: bool) -> Result<Step, Refused> {
+    pub(super) fn regain(&self, id: OwnerId, is_task: bool) -> Result<Step, Why> {
         let owner = self.owner(id);
         if owner.mode != Mode::Resuming || owner.waiter.is_some() {
             return Ok(Step::Done);
