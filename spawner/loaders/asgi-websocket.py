@@ -265,6 +265,7 @@ class WebSocket(Task):
     # From the application
 
     async def receive(self):
+        self.check_thread()
         while True:
             if not own[0]:
                 check_process(self.connection.server)

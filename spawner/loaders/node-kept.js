@@ -24,7 +24,7 @@
 
 const net = require('net');
 const { IncomingMessage, OutgoingMessage, ServerResponse } = require('http');
-const { began, ended, note, noteListener } = require('./node-traces.js');
+const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
@@ -330,7 +330,7 @@ function guardListeners(socket) {
 }
 
 // Guards a connection to the server. Node has prepared the socket for HTTP, and the application may have wrapped its methods.
-function guard(socket) {
+function guard(socket, before) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
   socket[KEPT] = true;
   socket[TIMEOUT] = socket.timeout || 0;
@@ -370,7 +370,19 @@ function guard(socket) {
       return add.call(this, event, listener);
     };
   }
-  note(socket);
+  note(socket, before);
+  guardParser(socket);
+}
+
+// Lets nothing that an earlier request has left reach the code that runs for the next one.
+function guardParser(socket) {
+  const { parser } = socket;
+  if (!parser || typeof parser.onIncoming !== 'function') return;
+  const { onIncoming } = parser;
+  parser.onIncoming = function beginRequest(...args) {
+    if (socket[KEPT] === true) begins(socket);
+    return onIncoming.apply(this, args);
+  };
 }
 
 // Begins a request, whose socket an earlier one may have kept.

@@ -272,8 +272,9 @@ function noteRequests(server) {
       connections.add(first);
       Object.defineProperties(first, CLIENT);
       first.once('close', () => connections.delete(first));
+      const before = new Set(Object.getOwnPropertyNames(first));
       const result = emit.call(this, event, first, ...rest);
-      guard(first);
+      guard(first, before);
       return result;
     } else if (event === 'clientError') {
       release(event, first, rest[0]);

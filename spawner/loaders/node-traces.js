@@ -11,6 +11,7 @@ const { executionAsyncResource } = require('async_hooks');
 
 const KEYS = Symbol('the properties of the connection');
 const COUNT = Symbol('their number, with those of Node');
+const ADDED = Symbol('the properties that the application gave it, with their values');
 const HAS_MORE = Symbol('may have more listeners');
 const RESPONSE = Symbol('the response to the latest request');
 const LISTENERS = Symbol('the listeners of the connection');
@@ -20,14 +21,17 @@ const KEYS_OF_NODE = new Set(['timeout', 'parser', 'server', '_server', '_httpMe
   '_pendingData', '_pendingEncoding', '_idleTimeout', '_idleNext', '_idlePrev', '_idleStart', '_onTimeout', '_repeat', '_destroyed']);
 const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$|onServerResponseClose$)/; // names of listeners
 
-// Notes what a connection has before its first request.
-function note(socket) {
+// Notes what a connection has before its first request. `before` are the names of its properties before the application saw it.
+function note(socket, before) {
   const listeners = new Map();
   for (const event of socket.eventNames()) listeners.set(event, socket.rawListeners(event));
   socket[LISTENERS] = listeners;
   socket[HAS_MORE] = false;
   socket[KEYS] = new Set(Object.keys(socket));
   socket[COUNT] = socket[KEYS].size;
+  const isOfApplication = (key) => !before.has(key) && !KEYS_OF_NODE.has(key) && typeof socket[key] !== 'function';
+  const added = Object.getOwnPropertyNames(socket).filter(isOfApplication);
+  socket[ADDED] = added.map((key) => [key, Object.getOwnPropertyDescriptor(socket, key)]);
 }
 
 // Notes that a listener is added to a socket.
@@ -35,10 +39,15 @@ function noteListener(socket, event, listener) {
   if (event !== 'close' || typeof listener !== 'function' || listener.name !== 'onServerResponseClose') socket[HAS_MORE] = true;
 }
 
-// Begins a request, whose socket an earlier one has used.
-function began(socket, response) {
+// Takes away what earlier requests have left, before any code of the application runs for the next one: tracers set its stores
+// before its event.
+function begins(socket) {
   forgetStores(socket);
   forget(socket);
+}
+
+// Notes the response to the request that begins.
+function began(socket, response) {
   socket[RESPONSE] = response;
 }
 
@@ -51,10 +60,16 @@ function ended(socket, response) {
 // Takes away what a request has left on its socket. A connection that is about to close needs its listeners.
 function forget(socket) {
   if (socket.writableEnded) return;
+  // First: otherwise one that was deleted would make up for one that was added.
+  for (const [key, noted] of socket[ADDED]) {
+    const now = Object.getOwnPropertyDescriptor(socket, key);
+    if ((now === undefined || now.value !== noted.value) && !Reflect.defineProperty(socket, key, noted)) socket.destroySoon();
+  }
   const keys = Object.keys(socket);
   if (keys.length !== socket[COUNT]) {
     const foreign = keys.filter((key) => !socket[KEYS].has(key) && !KEYS_OF_NODE.has(key));
-    for (const key of foreign) delete socket[key];
+    // A property that cannot be deleted would be there for the next client: the connection ends with what it is sending.
+    for (const key of foreign) if (!Reflect.deleteProperty(socket, key)) socket.destroySoon();
     socket[COUNT] = keys.length - foreign.length;
   }
   if (!socket[HAS_MORE]) return;
@@ -94,4 +109,4 @@ function forgetStores(socket) {
   }
 }
 
-module.exports = { began, ended, note, noteListener };
+module.exports = { began, begins, ended, note, noteListener };

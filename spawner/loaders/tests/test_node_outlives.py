@@ -118,6 +118,65 @@ class NodeOutlives(NodeLoader):
             self.send(conn, "/plain")
             self.assertEqual(self.read(file, len("[null,null,null]")), b"[null,null,null]")
 
+    def test_a_tracer_sets_the_store_of_each_request(self):
+        loader = self.app("""
+            const { AsyncLocalStorage } = require('async_hooks');
+            const [run, entered] = [new AsyncLocalStorage(), new AsyncLocalStorage()];
+            require('diagnostics_channel').subscribe('http.server.request.start', ({ request }) => {
+              entered.enterWith(request.url);
+              request.socket.traced = request.url;
+            });
+            const server = require('http').createServer((q, s) => {
+              s.end(JSON.stringify([run.getStore(), entered.getStore(), q.socket.traced]));
+            });
+            server.listen(0);
+            const { emit } = server;
+            server.emit = function (event, first, ...rest) {
+              return event === 'request' ? run.run(first.url, () => emit.call(this, event, first, ...rest)) : emit.call(this, event, first, ...rest);
+            };
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/alice", "/bobby", "/carol"):
+            self.send(conn, path)
+            size = int(re.search(r"Content-Length: (\d+)", self.head(file))[1])
+            self.assertEqual(json.loads(file.read(size)), [path] * 3)
+
+    def test_a_property_of_the_connection_gets_its_first_value_back(self):
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => {
+              const seen = [q.socket.user, q.socket.other, q.socket.swapped];
+              if (q.url === '/alice') { q.socket.user = 'alice'; delete q.socket.other; q.socket.swapped = 'alice'; }
+              s.end(JSON.stringify(seen));
+            });
+            server.on('connection', (socket) => { socket.user = null; socket.other = 1; });
+            server.listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/alice", "/bobby", "/alice", "/carol"):
+            self.send(conn, path)
+            size = int(re.search(r"Content-Length: (\d+)", self.head(file))[1])
+            self.assertEqual(json.loads(file.read(size)), [None, 1, None], path)
+
+    def test_a_property_that_cannot_be_deleted_ends_the_connection_and_not_the_process(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              const seen = q.socket.encrypted;
+              if (q.url === '/lock') Object.defineProperty(q.socket, 'encrypted', { get: () => true, enumerable: true });
+              s.end(JSON.stringify([seen === undefined]));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/lock")
+        self.read(file, len("[true]"))
+        try:
+            self.send(conn, "/next")
+            self.assertEqual(file.read(), b"")
+        except ConnectionError:
+            pass
+        conn, file = self.raw(loader)
+        self.send(conn, "/next")
+        self.assertEqual(self.read(file, len("[true]")), b"[true]")
+
     def test_a_late_event_of_the_server_gives_no_socket_to_the_application(self):
         loader = self.app("""
             const forged = 'HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nforged';
