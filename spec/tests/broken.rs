@@ -280,6 +280,33 @@ fn grows() -> Pool {
         one(Options::new("a"), 2, 2).with(|env| (env.spawns_fail, env.time) = (true, true));
     after(config, &[get(0, A), ready(1), get(1, A)])
 }
+/// Returns a full pool after more actions. Client 0 has a session with the only process of group a, whose successor is
+/// being spawned. Another client waits for one more process of group b, which starves after two ticks.
+fn rolls_beside(more: &[Action]) -> Pool {
+    let groups = vec![Options::new("a").rolling(), Options::new("b")];
+    let config = touching(Config::new(groups, 2, 3));
+    let config = config.with(|env| (env.spawns_fail, env.time) = (true, true));
+    let serve = [get(0, A), ready(1), get(1, B), ready(2), get(2, B), close(0)];
+    let restart = [Action::Touch { dir: 0 }, get(0, A)];
+    after(config, &[&serve[..], &restart, more].concat())
+}
+/// Returns the same with an idle process. Group b starves.
+fn starves_beside() -> Pool {
+    rolls_beside(&[close(0), Action::Tick, Action::Tick])
+}
+/// Returns a pool in which group b starves. Group a has an idle process, and a spawn in flight that holds a place.
+fn grows_beside() -> Pool {
+    let groups = vec![Options::new("a"), Options::new("b")];
+    let config = Config::new(groups, 3, 3);
+    let config = config.with(|env| (env.spawns_fail, env.time) = (true, true));
+    let serve = [get(0, A), ready(1), get(1, B), ready(2), get(2, A), close(0)];
+    let starve = [get(0, B), close(2), Action::Tick, Action::Tick];
+    after(config, &[&serve[..], &starve].concat())
+}
+/// A process of group a is evicted for group b.
+fn taken(process: usize) -> Event {
+    detached(process, A, Reason::Evicted(Some(B)))
+}
 /// Returns a pool with an idle process, a punctual cleaner, and a `MAX_IDLE_TIME` of 2.
 fn punctual() -> Pool {
     let config = one(Options::new("a"), 1, 1).but(|config| config.max_idle_time = 2);
@@ -350,6 +377,13 @@ steps! {
     "PROP-DISABLED": disabled(), get(1, A),
         |s| s.events.push(Event::Served { client: 1, process: 1 });
     "PROP-HEALTHY-STAY": grows(), fails(2), |s| s.events.push(detached(1, A, Reason::SpawnFailed));
+    // Group b does not starve yet, the process has a session, or it leaves for no other group.
+    "PROP-HEALTHY-STAY": rolls_beside(&[close(0), Action::Tick]), fails(3), |s| s.events.push(taken(1));
+    "PROP-HEALTHY-STAY": rolls_beside(&[Action::Tick, Action::Tick]), fails(3), |s| s.events.push(taken(1));
+    "PROP-HEALTHY-STAY": starves_beside(), fails(3), |s| s.events.push(detached(1, A, Reason::Evicted(Some(A))));
+    "PROP-HEALTHY-STAY": starves_beside(), fails(3), |s| s.events.push(detached(1, A, Reason::Evicted(None)));
+    // The place of the failed spawn suffices for group b.
+    "PROP-HEALTHY-STAY": grows_beside(), fails(3), |s| s.events.push(taken(1));
     "PROP-EARLY-DEATH": unproved(), Action::ProcessFails { process: 1 }, |s| s.groups[A].failures = 0;
     "PROP-BACK-OFF-SPARES": well_formed(), close(3),
         |s| s.events.push(detached(IDLE, A, Reason::Evicted(Some(C))));

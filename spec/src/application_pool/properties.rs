@@ -6,7 +6,9 @@
 use crate::application_pool::configuration::{
     ClientId, Config, GroupId, Options, ProcessId, RestartMode,
 };
-use crate::application_pool::pool::{Action, At, Event, Failure, Lock, Pool, Reason, SpawnResult};
+use crate::application_pool::pool::{
+    Action, At, Event, Failure, Lock, Pool, Reason, SpawnResult, Want,
+};
 use crate::checking::promises::step_properties;
 
 step_properties! {
@@ -105,14 +107,8 @@ step_properties! {
             let here = before.processes.iter().any(|process| is_disabled(process.identifier));
             here.then(|| after.events.iter().all(right))
         };
-    "PROP-HEALTHY-STAY" "a failed spawn detaches no process of its group (E26)"
-        |_, before, action, after| match action {
-            Action::SpawnEnds { ticket, result } if *result != SpawnResult::Process => {
-                let of = before.spawns.iter().find(|spawn| spawn.ticket == *ticket)?.group;
-                (before.groups[of].size > 0).then(|| detached(after).all(|(_, group, _)| group != of))
-            }
-            _ => None,
-        };
+    "PROP-HEALTHY-STAY" "a failed spawn detaches no process of its group (E26), unless the pool stays full, another group starved before, and the process is idle (E37)"
+        healthy_stay;
     "PROP-EARLY-DEATH" "a process that fails before it has lived for the longest back-off or, with a session, for the first counts as a failed spawn; its group backs off, unless it is the first failure in a row (E26)"
         |_, before, _, after| {
             let failed = detached(after).filter(|(_, _, reason)| *reason == Reason::Failed);
@@ -214,7 +210,7 @@ step_properties! {
             };
             each((0..s.groups.len()).filter(unasked), |id| {
                 let g = &s.groups[id];
-                let quiet = g.spawning.is_none() && g.want == crate::application_pool::pool::Want::Nothing;
+                let quiet = g.spawning.is_none() && g.want == Want::Nothing;
                 g.size == 0 && quiet && (g.forgotten || !g.known)
             })
         };
@@ -364,6 +360,29 @@ fn choice(_: &Config, before: &Pool, action: &Action, after: &Pool) -> Option<bo
         has_room && other.identifier != chosen.identifier
     });
     each(others, |other| chosen.sessions <= other.sessions)
+}
+
+/// Judges a spawn that fails: its group keeps its processes. Only another group that starved before may take one, if the
+/// process is idle and the place of the spawn does not suffice. The failure is not the cause: the next grant of
+/// capacity takes the same process, whether or not the spawn has ended.
+fn healthy_stay(_: &Config, before: &Pool, action: &Action, after: &Pool) -> Option<bool> {
+    let Action::SpawnEnds { ticket, result } = *action else { return None };
+    let spawn = before.spawns.iter().find(|spawn| spawn.ticket == ticket)?;
+    if result == SpawnResult::Process || before.groups[spawn.group].size == 0 {
+        return None;
+    }
+    let places = before.count + before.reserved - usize::from(!spawn.replaces);
+    let stays_full = places >= before.max || before.live() > before.live_limit();
+    let starved = |id: GroupId| {
+        let group = &before.groups[id];
+        id != spawn.group && group.want == Want::More && before.now >= group.room_due
+    };
+    let makes_room = |process: ProcessId, reason: Reason| {
+        let idle = before.inactive_apps.contains(&process);
+        stays_full && idle && matches!(reason, Reason::Evicted(Some(group)) if starved(group))
+    };
+    let mut lost = detached(after).filter(|(_, group, _)| *group == spawn.group);
+    Some(lost.all(|(process, _, reason)| makes_room(process, reason)))
 }
 
 /// Judges each eviction of a step by the idle processes and group sizes of that moment.
