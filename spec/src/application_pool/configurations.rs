@@ -120,15 +120,15 @@ configurations! {
     // Two groups, max 2, three clients unless the row says otherwise.
     "two-global" [309_758, 2_246_488, 29]: two(global(2)), failures, detaches, lowered, idle;
     "two-private" [328_810, 2_403_080, 31]: two(private(2)), failures, detaches, lowered, idle;
-    "two-global-deep" [1_669_689, 16_159_659, 36]: two(global(2)),
+    "two-global-deep" [1_732_305, 16_742_343, 36]: two(global(2)),
         failures, detaches, giving_up, limits, idle;
-    "two-private-deep" [1_868_367, 17_877_483, 39]: two(private(2)),
+    "two-private-deep" [1_880_949, 17_987_295, 39]: two(private(2)),
         failures, detaches, giving_up, limits, idle;
     "two-minimum" [139_979, 922_175, 27]: two(first_min(global(2), 1)), failures, detaches, idle;
     "two-restarts" [49_918, 285_050, 25]: two(private(2)), restarts, spawns_fail;
-    "two-restarts-deep" [3_249_830, 26_450_011, 33]: two(private(2)), failures, restarts, deletes;
+    "two-restarts-deep" [3_269_738, 26_623_821, 33]: two(private(2)), failures, restarts, deletes;
     "two-rolling" [695_090, 4_276_495, 39]: two(rolling(global(2))), restarts, deletes;
-    "two-rolling-deep" [3_885_766, 32_634_584, 44]: two(rolling_first(global(2))), failures, restarts;
+    "two-rolling-deep" [5_339_662, 44_774_018, 45]: two(rolling_first(global(2))), failures, restarts;
     "two-groups-detached" [506_059, 4_660_541, 28]: two(global(2)), failures, endings;
     "two-rolling-forgotten" [70_372, 561_532, 31]: pool(rolling(first_min(global(2), 1)), 2, 2),
         restarts, endings;
@@ -147,8 +147,8 @@ configurations! {
         restarts, detaches, giving_up, limits;
     "two-rolling-detached" [80_912, 532_436, 31]: pool(rolling(global(2)), 2, 2),
         restarts, detaches, giving_up;
-    "two-everything-global-deep" [420_380, 3_201_164, 36]: pool(global(2), 2, 2), everything, idle;
-    "two-everything-private-deep" [432_660, 3_284_876, 36]: pool(private(2), 2, 2), everything, idle;
+    "two-everything-global-deep" [489_956, 3_648_884, 38]: pool(global(2), 2, 2), everything, idle;
+    "two-everything-private-deep" [497_788, 3_703_692, 38]: pool(private(2), 2, 2), everything, idle;
     "two-rolling-private" [203_590, 1_168_618, 42]: two(rolling(private(2))), restarts;
     "two-endless-global" [65_233, 323_691, 35]: pool(global(2), 2, 4), endless, time;
     "two-endless-private" [64_857, 370_837, 30]: pool(private(2), 2, 3), endless, time, failures;
@@ -202,9 +202,9 @@ configurations! {
     "two-disabled-private" [7_995, 47_549, 21]: pool(private(2), 2, 3), disables, time, short_drains;
     // Three groups, max 2, three clients.
     "three-global" [27_026, 151_193, 22]: three(global(3)), time, idle, short_drains;
-    "three-global-deep" [1_012_090, 6_631_465, 32]: three(global(3)), failures, idle, short_drains;
+    "three-global-deep" [1_109_722, 7_244_401, 38]: three(global(3)), failures, idle, short_drains;
     "three-private" [23_786, 138_617, 22]: three(private(3)), time, idle, short_drains;
-    "three-private-deep" [978_919, 6_685_516, 33]: three(private(3)), failures, idle, short_drains;
+    "three-private-deep" [1_011_655, 6_924_598, 33]: three(private(3)), failures, idle, short_drains;
     "three-detached" [136_539, 1_190_088, 22]: three(private(3)), detaches, giving_up, limits;
     "three-minimum" [101_869, 679_150, 20]: three(first_min(global(3), 1)), time, detaches, idle;
     "three-restarts" [323_726, 1_506_908, 25]: three(global(3)), restarts;
