@@ -82,6 +82,22 @@ fn an_application_sees_the_fields_of_proxies_only_from_proxies() {
 }
 
 #[test]
+fn an_upgrade_to_a_protocol_of_requests_is_not_passed_on() {
+    for protocols in ["h2c", "H2C", "websocket, h2c", "HTTP/2.0", "TLS/1.2", "h2c ,x"] {
+        let input = format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n\
+             Upgrade: {protocols}\r\n\r\n"
+        );
+        let lines = requested(&input, "192.0.2.9", RequestFraming::None);
+        let named = |name: &str| lines.iter().any(|line| line.to_lowercase().starts_with(name));
+        assert!(
+            !named("connection:") && !named("upgrade:") && !named("http2-settings:"),
+            "{lines:?}"
+        );
+    }
+}
+
+#[test]
 fn an_upgrade_is_passed_on_only_if_the_client_asks_for_it() {
     let ask = "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n";
     let lines = requested(ask, "192.0.2.9", RequestFraming::None);

@@ -3,6 +3,13 @@
 //! A [`Head`] keeps its buffers between requests, so that a connection in its steady state allocates nothing. The
 //! protocols of [`client`](crate::client) write it, and those of [`lane`](crate::lane) read it.
 
+/// Returns whether a client could send requests within a connection that is upgraded to this protocol. They would name their
+/// own origin, and pass all limits.
+fn carries_requests(protocol: &[u8]) -> bool {
+    let name = protocol.split(|byte| *byte == b'/').next().unwrap_or_default();
+    ["h2c", "h2", "http", "tls"].iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
 #[cfg(test)]
 use crate::request::fields::tokens;
 use crate::request::fields::{self, Field, Name, Span};
@@ -165,7 +172,9 @@ impl Head {
 
     /// Returns the protocols that the client asks to switch to, if it does.
     pub(crate) fn upgrade(&self) -> Option<&[u8]> {
-        Some(self.upgrade.get(&self.bytes)).filter(|protocols| !protocols.is_empty())
+        let protocols = self.upgrade.get(&self.bytes);
+        let mut names = protocols.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        (!protocols.is_empty() && !names.any(carries_requests)).then_some(protocols)
     }
 
     /// Returns the host, with its port if the client named one. Empty: the client named none.
