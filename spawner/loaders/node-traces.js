@@ -1,7 +1,7 @@
 'use strict';
 
-// What a request leaves on its connection, which carries the next client's request afterwards: properties and listeners of the
-// socket, and the stores of AsyncLocalStorage.
+// The traces that a request leaves on its connection, which carries the next client's request afterwards: properties and
+// listeners of the socket, and the stores of AsyncLocalStorage.
 //
 // Applications keep a client's data there: the user that a connection has authenticated, or the context of a request
 // (`enterWith`). All of it ends with the answer, or at the latest before the next request begins. A property or store that
@@ -27,7 +27,7 @@ function note(socket, before) {
   for (const event of socket.eventNames()) listeners.set(event, socket.rawListeners(event));
   socket[LISTENERS] = listeners;
   socket[HAS_MORE] = false;
-  socket[KEYS] = new Set(Object.keys(socket));
+  socket[KEYS] = new Set(Object.getOwnPropertyNames(socket));
   socket[COUNT] = socket[KEYS].size;
   const isOfApplication = (key) => !before.has(key) && !KEYS_OF_NODE.has(key) && typeof socket[key] !== 'function';
   const added = Object.getOwnPropertyNames(socket).filter(isOfApplication);
@@ -65,7 +65,7 @@ function forget(socket) {
     const now = Object.getOwnPropertyDescriptor(socket, key);
     if ((now === undefined || now.value !== noted.value) && !Reflect.defineProperty(socket, key, noted)) socket.destroySoon();
   }
-  const keys = Object.keys(socket);
+  const keys = Object.getOwnPropertyNames(socket);
   if (keys.length !== socket[COUNT]) {
     const foreign = keys.filter((key) => !socket[KEYS].has(key) && !KEYS_OF_NODE.has(key));
     // A property that cannot be deleted would be there for the next client: the connection ends with what it is sending.

@@ -1,4 +1,5 @@
-//! What the systems are built from: the interlock, the executors and both pools use it, and it uses none of them.
+//! The parts of which all systems are built: the interlock, the executors and both pools use them, and they use none of
+//! these.
 //!
 //! - [`section`]: critical sections, and waits by which no wake-up is lost.
 //! - [`effects`]: what a section leaves to be run without the lock.

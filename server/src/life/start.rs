@@ -40,7 +40,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 const UNUSED: Duration = Duration::from_secs(5);
 /// The longest wait for the removal of the instance directory, within the deadline.
 const REMOVAL: Duration = Duration::from_secs(5);
-/// How long the server waits for the removal of the instance directory after the deadline, and for clients of upgraded connections, at least, after the processes have ended.
+/// How long the server waits, after the deadline, for the removal of the instance directory. It also waits at least as long
+/// for clients of upgraded connections, once the processes have ended.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Runs a server until a request to stop.

@@ -98,6 +98,22 @@ class AsgiWebSockets(AsgiLoader):
             ws.send(8, code[:2])
             self.assertIsNone(ws.frame())
 
+    def test_receive_and_send_on_another_thread_raise(self):
+        loader = self.app("""
+            import asyncio
+            async def app(scope, receive, send):
+                await receive()
+                await send({"type": "websocket.accept"})
+                def refused(call):
+                    try: call.send(None)
+                    except RuntimeError: return "refused"
+                def work():
+                    return " ".join(str(refused(call)) for call in (receive(), send({"type": "websocket.send", "text": "x"})))
+                said = await asyncio.get_running_loop().run_in_executor(None, work)
+                await send({"type": "websocket.send", "text": said})
+        """)
+        self.assertEqual(self.socket(loader).frame(), (1, b"refused refused"))
+
     def test_websockets_that_are_refused(self):
         loader = self.app(self.ECHO)
         for path, status in (("/403", "403"), ("/deny", "429"), ("/raise", "500")):

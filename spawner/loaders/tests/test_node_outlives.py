@@ -60,9 +60,10 @@ class NodeOutlives(NodeLoader):
         loader = self.app("""
             const server = require('http').createServer((q, s) => {
               const { socket } = q;
-              const seen = [socket.user, socket.mark, socket.listenerCount('close'), socket.listenerCount('lookup')].join(' ');
+              const seen = [socket.user, socket.hidden, socket.mark, socket.listenerCount('close'), socket.listenerCount('lookup')].join(' ');
               if (q.url === '/alice') {
                 socket.user = 'alice';
+                Object.defineProperty(socket, 'hidden', { value: 'alice', configurable: true });
                 socket.on('close', () => console.log('close'));
                 socket.once('close', () => console.log('close once'));
                 socket.on('end', () => console.log('end'));
@@ -80,7 +81,7 @@ class NodeOutlives(NodeLoader):
         """)
         conn, file = self.raw(loader)
         self.send(conn, "/first")
-        size = len(b" mark 2 0")
+        size = len(b"  mark 2 0")
         first = self.read(file, size)
         for path in ("/alice", "/bob", "/slow", "/alice", "/bob"):
             self.send(conn, path)

@@ -69,8 +69,13 @@ pub(super) fn safe(dir: &Path, user: Option<&User>) -> io::Result<PathBuf> {
         // In a sticky directory a user may rename only files of its own. The bits of the group also are the mask of an access
         // control list, which may name other users, so they count for the group of root, too.
         let is_shared = facts.mode() & 0o022 != 0 && facts.mode() & STICKY == 0;
-        if facts.uid() != 0 || is_shared {
-            return problem("users other than root may rename directories in");
+        if is_shared {
+            return problem(
+                "without the sticky bit (chmod +t), users other than root may rename directories in",
+            );
+        }
+        if facts.uid() != 0 {
+            return problem("its owner may rename directories in");
         }
     }
     Ok(real)

@@ -110,7 +110,7 @@ pub trait Promises: Machine + Sized {
     const STEP_PROPERTIES: &'static [StepProperty<Self>];
     /// Come about in the end.
     const LIVENESS: &'static [Liveness<Self>];
-    /// What is wrong in a deadlock.
+    /// Says why a deadlock is an error.
     const DEADLOCK: &'static str;
 
     /// Returns the kind of an action and its fairness class ([`UNFAIR`](crate::checking::machine::UNFAIR): none).

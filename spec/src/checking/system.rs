@@ -38,7 +38,7 @@ pub fn named<M>(all: Vec<Named<M>>, name: &str) -> Option<Named<M>> {
 pub struct Listed {
     /// Its name.
     pub name: String,
-    /// What it breaks.
+    /// The promise that it breaks.
     pub effect: String,
     /// The error in words.
     pub is: &'static str,
@@ -52,7 +52,7 @@ pub trait System {
     const WORD: &'static str;
     /// Its name.
     const TITLE: &'static str;
-    /// What its errors are.
+    /// Describes its errors.
     const ERRORS: &'static str;
 
     /// Returns its configurations, in order.
@@ -78,7 +78,7 @@ pub fn defect_story<D: Defects>(name: &str) -> Option<String> {
     D::ALL.iter().find(|defect| defect.name().eq_ignore_ascii_case(name)).map(|d| d.story())
 }
 
-/// What the command line does with a system, whatever its machine is.
+/// The operations of the command line on a system of any machine.
 pub trait Commands {
     /// Returns the word for its configurations.
     fn word(&self) -> &'static str;
