@@ -16,7 +16,7 @@
 //! With `--user`, application processes must reach their loader and their sockets. The directories then
 //! let every user through but list nothing. `backends` belongs to that user, and lets no other user through.
 //!
-//! A server of root uses no directory in which another user may rename; see [`base`].
+//! A server of root uses no directory in which another user may rename.
 //!
 //! Each mode is set on the open file or directory, because the umask of the server may take rights away.
 

@@ -108,7 +108,7 @@ impl Supervisor {
         self.children.kill_all();
     }
 
-    /// Lets the [reaper](crate::reaper) remove the directory, and waits until it is gone.
+    /// Lets the reaper remove the directory, and waits until it is gone.
     ///
     /// The directory may have many files, and its file system may hang. The reaper goes on if the caller drops the future or
     /// if the program ends.
