@@ -194,7 +194,7 @@ const STEPS: &[Step] = &[
     Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
     Step {
         name: "shipped",
-        about: "the library's tests, and the server's allocations, as users run them: optimised, without debug assertions",
+        about: "the library's tests, and the server's allocations, as users run them: without debug assertions",
         is_deep: false,
         lines: "
             timeout 1200 cargo test -p cabrank --profile shipped --lib --tests

@@ -184,8 +184,9 @@ fn a_panic_in_any_call_to_a_spawner_or_process_is_contained() {
             }
         });
         make_every_call(&rig);
-        assert!(times.load(Ordering::SeqCst) > 0, "{during:?} was called");
-        assert_eq!((rig.pool.counts().active, rig.pool.counts().draining), (0, 0), "{during:?}");
+        // Another thread may hold the last reference to a process, and drop it later.
+        before_long(|| times.load(Ordering::SeqCst) > 0);
+        rig.eventually(|counts| (counts.active, counts.draining) == (0, 0));
         assert_usable(&rig);
     }
 }
