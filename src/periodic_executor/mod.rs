@@ -67,7 +67,7 @@
 // - `exit.rs`: the threads of runs that have ended.
 // - `periodic.rs`: the handles, and the calls that are the same for both flavours.
 // - `thread.rs` and `task.rs`: the two flavours. They differ in how they start, call and sleep.
-// - `run_task.rs`, `runtime.rs`: the task of a run, and the runtime that polls it.
+// - `run_task.rs`: the task of a run, which a runtime polls.
 // - `on_tokio.rs`: tokio as that runtime (feature `tokio`).
 // - `task_waker.rs`: a runtime's waker, as those that wake a task see it.
 // - `registry.rs`: the open executors, and the shutdown of all.
@@ -85,13 +85,13 @@ mod periodic;
 mod registry;
 mod run;
 mod run_task;
-mod runtime;
 mod signal;
 mod task;
 mod task_waker;
 mod thread;
 mod weak;
 
+pub use crate::kernel::runtime::{BoxFuture, Runtime};
 pub use at_exit::ShutdownAtExit;
 pub use builder::Builder;
 #[cfg(feature = "tokio")]
@@ -100,7 +100,5 @@ pub(crate) use outcome::Verdict;
 pub use outcome::{Flow, JoinError, Joined, OpenError, Phase};
 pub use periodic::{CloseOnDrop, Flavour, Periodic};
 pub use registry::{Registry, ShutdownError, shutdown_all};
-pub(crate) use runtime::EARLY;
-pub use runtime::{BoxFuture, Runtime};
 pub use task::{AsyncPeriodicExecutor, OnRuntime};
 pub use thread::{OnThread, PeriodicExecutor};

@@ -1,6 +1,6 @@
 //! tokio as the runtime of executors and pools (feature `tokio`).
 
-use super::runtime::{BoxFuture, Runtime};
+use crate::kernel::runtime::{BoxFuture, Runtime};
 use std::time::Instant;
 use tokio::runtime::{Handle, TryCurrentError};
 

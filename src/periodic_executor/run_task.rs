@@ -5,16 +5,14 @@
 use super::core::{After, Pause};
 use super::outcome::{Ended, Joined, Verdict};
 use super::run::{PendingRun, Run};
-use super::runtime::{BoxFuture, EARLY, Runtime, Timer, poll_timer};
 use super::task_waker::ShownWaker;
 use crate::kernel::at_work::AtWork;
 use crate::kernel::clock::Deadline;
+use crate::kernel::runtime::{BoxFuture, Rang, Runtime, SafeRuntime, Sleep};
 use crate::kernel::user_code::{UserValue, contain};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 pub(super) type Call = BoxFuture<Verdict>;
 
@@ -25,8 +23,8 @@ pub struct TaskTarget(pub(super) Box<dyn FnMut() -> Call + Send>);
 pub(super) struct Task<R: Runtime> {
     stage: Stage,
     /// The only timer.
-    sleep: Option<Timer<R>>,
-    runtime: Arc<UserValue<R>>,
+    sleep: Option<Sleep<R>>,
+    runtime: SafeRuntime<R>,
     shown: ShownWaker,
     pending: PendingRun<TaskTarget>,
     /// `None` before it begins, and once it has ended.
@@ -51,7 +49,7 @@ impl<R: Runtime> Drop for Task<R> {
 }
 
 impl<R: Runtime> Task<R> {
-    pub(super) fn new(pending: PendingRun<TaskTarget>, runtime: Arc<UserValue<R>>) -> Self {
+    pub(super) fn new(pending: PendingRun<TaskTarget>, runtime: SafeRuntime<R>) -> Self {
         let (stage, sleep, shown) = (Stage::Begin, None, ShownWaker::default());
         Task { stage, sleep, runtime, shown, pending, run: None }
     }
@@ -106,14 +104,13 @@ impl<R: Runtime> Task<R> {
                         }
                         Ok(Some(Deadline::Never | Deadline::Manual(_))) => return Poll::Pending,
                         Ok(Some(Deadline::Real(at))) => {
-                            let timer = contain(|| poll_timer(sleep, &***runtime, at, cx));
-                            match timer {
-                                Ok(Poll::Pending) => return Poll::Pending,
-                                Ok(Poll::Ready(())) => {
+                            match runtime.poll_sleep(sleep, at, cx) {
+                                Poll::Pending => return Poll::Pending,
+                                Poll::Ready(Ok(rang)) => {
                                     *sleep = None;
                                     // A timer may be a little early: check the clock again. Under a paused time it is
                                     // far too early, again and again: there the runtime's time counts.
-                                    if Instant::now() + EARLY < at {
+                                    if rang == Rang::FarTooEarly {
                                         *stage = Stage::Begin;
                                         if has_called {
                                             return yields(cx);
@@ -121,7 +118,7 @@ impl<R: Runtime> Task<R> {
                                     }
                                     continue;
                                 }
-                                Err(message) => Err(message),
+                                Poll::Ready(Err(message)) => Err(message),
                             }
                         }
                     }

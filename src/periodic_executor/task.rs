@@ -7,10 +7,9 @@ use super::builder::Builder;
 use super::outcome::{Flow, JoinError, Joined, OpenError, Verdict};
 use super::periodic::{Flavour, Periodic};
 use super::run_task::{Call, Task, TaskTarget};
-use super::runtime::{Runtime, poll_timer};
 use super::weak::WeakRef;
+use crate::kernel::runtime::{Runtime, SafeRuntime};
 use crate::kernel::section::Patience;
-use crate::kernel::user_code::{UserValue, contain};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -67,7 +66,7 @@ use std::time::{Duration, Instant};
 pub type AsyncPeriodicExecutor<R> = Periodic<OnRuntime<R>>;
 
 /// The flavour of [`AsyncPeriodicExecutor`], for its [`Builder`].
-pub struct OnRuntime<R>(Arc<UserValue<R>>);
+pub struct OnRuntime<R>(SafeRuntime<R>);
 
 impl<R> Clone for OnRuntime<R> {
     fn clone(&self) -> Self {
@@ -153,7 +152,7 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
     ///
     /// With `None` each pause lasts until a wake.
     pub fn builder(interval: impl Into<Option<Duration>>, runtime: R) -> Builder<OnRuntime<R>> {
-        Builder::new(interval.into(), OnRuntime(Arc::new(UserValue::new(runtime))))
+        Builder::new(interval.into(), OnRuntime(SafeRuntime::new(runtime)))
     }
 
     /// Opens the executor: spawns a task that calls the target at once, and then periodically.
@@ -168,7 +167,7 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         let OnRuntime(runtime) = self.flavour();
         self.core().open(|pending| {
             let task = Task::new(pending, runtime.clone());
-            Ok(contain(|| runtime.spawn(Box::pin(task)))?)
+            Ok(runtime.spawn(Box::pin(task))?)
         })
     }
 
@@ -195,10 +194,10 @@ impl<R: Runtime> AsyncPeriodicExecutor<R> {
         let mut join = pin!(self.core().join(Patience::Task));
         let (OnRuntime(runtime), mut sleep) = (self.flavour(), None);
         poll_fn(|cx| match join.as_mut().poll(cx) {
-            Poll::Pending => match contain(|| poll_timer(&mut sleep, &***runtime, at, cx)) {
-                Ok(poll) => poll.map(|()| Err(JoinError::TimedOut)),
-                Err(message) => Poll::Ready(Err(JoinError::NoTimer(message))),
-            },
+            Poll::Pending => runtime.poll_sleep(&mut sleep, at, cx).map(|rang| match rang {
+                Ok(_) => Err(JoinError::TimedOut),
+                Err(message) => Err(JoinError::NoTimer(message)),
+            }),
             ended => ended,
         })
         .await

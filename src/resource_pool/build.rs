@@ -1,7 +1,6 @@
 //! Builds a pool from its options, with or without maintenance.
 
 use super::builder::Builder;
-use super::drives::Drives;
 use super::factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 use super::inner::Inner;
 use super::keys::THE_KEY;
@@ -10,14 +9,15 @@ use super::pool::Pool;
 use super::slot::{Shared, Sub};
 use super::state::{CLASSES, State};
 use crate::kernel::alarm::Alarm;
+use crate::kernel::any_runtime::AnyRuntime;
 use crate::kernel::clock::{ClockListener, Span};
 use crate::kernel::collections::arena::Arena;
 use crate::kernel::collections::indexed_heap::IndexedHeap;
 use crate::kernel::collections::list::List;
 use crate::kernel::collections::wait_queue::{Queue, Waiters};
+use crate::kernel::runtime::{Runtime, SafeRuntime};
 use crate::kernel::section::{Guarded, Lock};
 use crate::kernel::user_code::UserValue;
-use crate::periodic_executor::Runtime;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -202,8 +202,8 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
         self.options.with_runtime();
         let has_work = self.work().is_some();
         let inner = self.inner()?;
-        let runtime = Arc::new(UserValue::new(runtime));
-        inner.runtime.get_or_init(|| Drives::new(runtime.clone()));
+        let runtime = SafeRuntime::new(runtime);
+        inner.runtime.get_or_init(|| AnyRuntime::new(runtime.clone()));
         inner.maintain_by_task(runtime);
         open_maintenance(inner, has_work)
     }

@@ -9,11 +9,10 @@ use super::time_limits::Limit;
 use super::waiting::WaitToGiveWay;
 use crate::kernel::section::{Guarded, Patience};
 use crate::kernel::sync::has_failed;
-use crate::kernel::user_code::{contain, drop_contained};
+use crate::kernel::user_code::drop_contained;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 use std::task::Poll;
 
 /// An orphaned creation, until its task begins. The runtime may drop the task before that.
@@ -39,7 +38,7 @@ impl<F: Form> Drop for Orphan<F> {
     fn drop(&mut self) {
         let Some(slot) = self.slot.take().filter(|_| !has_failed()) else { return };
         if let Some(runtime) = self.pool.runtime.get() {
-            runtime.has_ended.store(true, SeqCst);
+            runtime.end();
         }
         // The creation goes before its place: until then it still occupies it.
         drop_contained(self.creation.take());
@@ -50,7 +49,7 @@ impl<F: Form> Drop for Orphan<F> {
 impl<F: Form> Inner<F> {
     /// Returns whether the pool drives orphaned creations on.
     pub(super) fn drives(&self) -> bool {
-        self.runtime.get().is_some_and(|runtime| !runtime.has_ended.load(SeqCst))
+        self.runtime.get().is_some_and(|runtime| !runtime.has_ended())
     }
 
     /// Spawns a task for an orphaned creation. If there can be none, the creation is dropped.
@@ -65,7 +64,7 @@ impl<F: Form> Inner<F> {
             unreachable!("a borrower has the pool, and the state was asked whether it drives")
         };
         let orphan = Orphan { pool, slot: Some(slot), meta, creation: Some(creation), overdue };
-        let _ = contain(|| (runtime.spawn)(Box::pin(orphan.run())));
+        runtime.spawn(Box::pin(orphan.run()));
     }
 
     /// Completes an orphaned creation, unless it gives way.

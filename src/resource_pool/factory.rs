@@ -3,8 +3,8 @@
 //! The pool's own code is written once, for [`Form`].
 
 use super::error::Failure;
+use crate::kernel::runtime::BoxFuture;
 use crate::kernel::user_code::{UserValue, contain, drop_contained};
-use crate::periodic_executor::BoxFuture;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;

@@ -1,6 +1,5 @@
 //! The part that all handles of one pool share: its state, and the user's values that serve it.
 
-use super::drives::Drives;
 use super::effects::{Dead, Effects};
 use super::event::Event;
 use super::factory::Form;
@@ -9,6 +8,7 @@ use super::observed::Observed;
 use super::options::Options;
 use super::slot::{Content, Meta};
 use super::state::State;
+use crate::kernel::any_runtime::AnyRuntime;
 use crate::kernel::clock::{Clock, ClockListener};
 use crate::kernel::handle::Close;
 #[cfg(any(test, debug_assertions))]
@@ -32,7 +32,7 @@ pub(crate) struct Inner<F: Form> {
     pub(super) hasher: foldhash::fast::RandomState,
     pub(super) maintenance: OnceLock<Maintenance>,
     /// The runtime that the pool was built with.
-    pub(super) runtime: OnceLock<Drives>,
+    pub(super) runtime: OnceLock<AnyRuntime>,
     /// For a loan that outlives the reference it was borrowed by.
     pub(super) me: Weak<Self>,
 }

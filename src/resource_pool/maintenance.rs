@@ -26,15 +26,12 @@ use super::maintenance_task::{Maintainer, MaintenanceTask};
 use super::slot::Meta;
 use crate::kernel::at_work::AtWork;
 use crate::kernel::clock::Time;
+use crate::kernel::runtime::{BoxFuture, Rang, Runtime, SafeRuntime};
 use crate::kernel::section::{Guarded, now};
-use crate::kernel::user_code::{UserValue, contain};
-use crate::periodic_executor::{
-    AsyncPeriodicExecutor, BoxFuture, EARLY, Flow, OpenError, PeriodicExecutor, Runtime, Verdict,
-};
-use std::future::{Future, pending, poll_fn};
+use crate::periodic_executor::{AsyncPeriodicExecutor, Flow, OpenError, PeriodicExecutor, Verdict};
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 impl<F: Form> Inner<F> {
@@ -164,7 +161,7 @@ impl<F: Form> Inner<F> {
     }
 
     /// Runs the maintenance in tasks of `runtime`.
-    pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: Arc<UserValue<R>>) {
+    pub(super) fn maintain_by_task<R: Runtime>(self: &Arc<Self>, runtime: SafeRuntime<R>) {
         let maintainer = |task| {
             let (runtime, pool) = (runtime.clone(), Arc::downgrade(self));
             let timed = Arc::new(Timed { runtime, pool, task, reported: AtomicBool::new(false) });
@@ -190,7 +187,7 @@ impl<F: Form> Inner<F> {
 /// The runtime as an executor uses it. If its timer panics, the listener is notified, and the executor sleeps
 /// without limit. The next due work wakes it as usual; an executor that ended instead could miss that wake-up.
 struct Timed<R, F: Form> {
-    runtime: Arc<UserValue<R>>,
+    runtime: SafeRuntime<R>,
     pool: Weak<Inner<F>>,
     task: MaintenanceTask,
     /// The last timer panicked. Reported once: a listener that uses the pool would be notified for ever.
@@ -200,40 +197,31 @@ struct Timed<R, F: Form> {
 impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
     type Sleep = BoxFuture<()>;
     fn spawn(&self, task: BoxFuture<()>) {
-        self.runtime.spawn(task);
+        // The executor contains its panic.
+        self.runtime.uncontained().spawn(task);
     }
     fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
         let this = self.clone();
         Box::pin(async move {
-            match this.sleeps(at).await {
+            let rang = this.runtime.sleep_until(at).await;
+            if rang.is_ok() {
+                this.reported.store(false, SeqCst);
+            }
+            match rang {
                 Err(message) => {
                     this.has_panicked(message);
                     pending().await
                 }
                 // Under a paused time, the timer of a time that has not come would end again and again. The next due
                 // work wakes the executor.
-                Ok(()) if Instant::now() + EARLY < at => pending().await,
-                Ok(()) => {}
+                Ok(Rang::FarTooEarly) => pending().await,
+                Ok(Rang::InTime) => {}
             }
         })
     }
 }
 
 impl<R: Runtime, F: Form> Timed<R, F> {
-    async fn sleeps(&self, at: Instant) -> Result<(), String> {
-        let sleep = contain(|| Box::pin(self.runtime.sleep_until(at)))?;
-        let mut sleep = UserValue::new(sleep);
-        poll_fn(|cx| match contain(|| sleep.as_mut().poll(cx)) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(())) => {
-                self.reported.store(false, SeqCst);
-                Poll::Ready(Ok(()))
-            }
-            Err(message) => Poll::Ready(Err(message)),
-        })
-        .await
-    }
-
     fn has_panicked(&self, message: String) {
         let Some(pool) = self.pool.upgrade() else { return };
         let concerned = pool.state.amend(|state| {

@@ -136,7 +136,6 @@ mod borrow;
 mod build;
 mod builder;
 mod creation;
-mod drives;
 mod driving;
 mod due;
 mod effects;
@@ -179,7 +178,6 @@ mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;
 mod time_limits;
-mod timer;
 #[cfg(feature = "metrics")]
 mod to_metrics;
 #[cfg(feature = "tracing")]

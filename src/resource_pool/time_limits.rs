@@ -9,10 +9,9 @@ use super::factory::{Creation, Form};
 use super::inner::Inner;
 use super::options::CREATE_TIMEOUT;
 use super::state::State;
-use super::timer::{Timer, TimerEnd};
+use crate::kernel::any_runtime::{Timer, TimerEnd};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::Ordering::SeqCst;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -69,7 +68,7 @@ impl<F: Form> Inner<F> {
     #[cold]
     fn report_runtime_end(&self) {
         let Some(runtime) = self.runtime.get() else { return };
-        if !runtime.reported.swap(true, SeqCst) {
+        if runtime.reports() {
             let a_key =
                 |state: &State<F>| state.subs.iter().next().map(|(_, sub)| sub.metadata.clone());
             if let Some(meta) = self.state.look(a_key) {

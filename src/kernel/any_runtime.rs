@@ -1,18 +1,57 @@
-//! A timer that is polled anywhere, while a task of the pool's runtime polls the runtime's own timer.
+//! A runtime without its type, and its timers.
 //!
-//! A runtime's timer may end with its runtime: tokio's then panics when it is polled. But a borrower may run on another
-//! runtime, which goes on. So only a task of the pool's runtime polls that timer. A runtime that ends drops the task, and
-//! [`Timer`] says so.
+//! A runtime's own timer may end with its runtime: tokio's then panics when it is polled. But the owner of a timer may run
+//! on another runtime, which goes on. So only a task of the timer's runtime polls that timer. A runtime that ends drops the
+//! task, and [`Timer`] says so.
 
-use super::drives::Drives;
+use crate::kernel::runtime::{BoxFuture, Runtime, SafeRuntime};
 use crate::kernel::sync::Mutex;
-use crate::kernel::user_code::{UserValue, contain, drop_contained};
-use crate::periodic_executor::BoxFuture;
-use std::future::poll_fn;
+use crate::kernel::user_code::{contain, drop_contained};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
+
+/// A runtime without its type.
+pub(crate) struct AnyRuntime {
+    spawn: Box<dyn Fn(BoxFuture<()>) + Send + Sync>,
+    ring: Box<dyn Fn(Ringing, Instant) + Send + Sync>,
+    has_ended: Arc<AtomicBool>,
+    reported: AtomicBool,
+}
+
+impl AnyRuntime {
+    pub(crate) fn new<R: Runtime>(runtime: SafeRuntime<R>) -> Self {
+        // The task is dropped if it cannot be spawned, and the drop says so to its owner.
+        let (spawns, rings) = (runtime.clone(), runtime);
+        AnyRuntime {
+            spawn: Box::new(move |task| drop(spawns.spawn(task))),
+            ring: Box::new(move |ringing, at| {
+                drop(rings.spawn(Box::pin(ringing.run(rings.clone(), at))));
+            }),
+            has_ended: Arc::default(),
+            reported: AtomicBool::new(false),
+        }
+    }
+    /// Spawns the task, or drops it.
+    pub(crate) fn spawn(&self, task: BoxFuture<()>) {
+        (self.spawn)(task);
+    }
+    /// Returns whether it dropped a task, or its timer panicked. From then on its owner does without it.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(SeqCst)
+    }
+    /// The runtime dropped a task of its owner's.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, SeqCst);
+    }
+    /// Returns whether the caller is the first to report the end.
+    pub(crate) fn reports(&self) -> bool {
+        !self.reported.swap(true, SeqCst)
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -32,28 +71,24 @@ struct Rendezvous {
 
 /// How a timer ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TimerEnd {
+pub(crate) enum TimerEnd {
     InTime,
     WithoutRuntime,
 }
 
 /// Ends at its time. Its drop ends its task.
-pub(super) struct Timer(Arc<Mutex<Rendezvous>>);
+pub(crate) struct Timer(Arc<Mutex<Rendezvous>>);
 
 impl Timer {
-    pub(super) fn new(runtime: &Drives, at: Instant) -> Self {
+    pub(crate) fn new(runtime: &AnyRuntime, at: Instant) -> Self {
         let shared = Rendezvous { phase: Phase::Running, owner: None, task: None };
         let shared = Arc::new(Mutex::new(shared));
         let ringing = Ringing { shared: shared.clone(), has_ended: runtime.has_ended.clone() };
-        let sleep = runtime.sleep.clone();
-        // The task is dropped if it cannot be spawned.
-        let _ = contain(|| {
-            (runtime.spawn)(Box::pin(async move { ringing.run(&*sleep, at).await }));
-        });
+        (runtime.ring)(ringing, at);
         Timer(shared)
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<TimerEnd> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<TimerEnd> {
         let waker = cx.waker().clone();
         let mut shared = self.0.lock();
         let ended = match shared.phase {
@@ -99,15 +134,11 @@ struct Ringing {
 }
 
 impl Ringing {
-    async fn run(self, sleep: &(dyn Fn(Instant) -> BoxFuture<()> + Send + Sync), at: Instant) {
-        let Ok(sleep) = contain(|| sleep(at)) else { return };
-        let mut sleep = UserValue::new(sleep);
-        let rang = poll_fn(|cx| {
-            if self.is_left(cx) {
-                return Poll::Ready(false);
-            }
-            let rang = contain(|| sleep.as_mut().poll(cx));
-            rang.map_or(Poll::Ready(false), |rang| rang.map(|()| true))
+    async fn run<R: Runtime>(self, runtime: SafeRuntime<R>, at: Instant) {
+        let mut sleep = pin!(runtime.sleep_until(at));
+        let rang = poll_fn(|cx| match self.is_left(cx) {
+            true => Poll::Ready(false),
+            false => sleep.as_mut().poll(cx).map(|rang| rang.is_ok()),
         });
         if rang.await {
             end(&self.shared, Phase::Rang);
