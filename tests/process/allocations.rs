@@ -2,12 +2,13 @@
 //! its handles and close-on-drop guards. So must loans of the resource pool. (The models show that
 //! these calls take no lock.)
 
+use crate::common::before_long;
 use allocation_counter::{AllocationInfo, measure};
 use cabrank::periodic_executor::{BoxFuture, Phase, Runtime};
 use cabrank::{AsyncPeriodicExecutor, PeriodicExecutor};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn asleep() -> PeriodicExecutor {
     let executor = PeriodicExecutor::builder(None).unregistered().build(|| ());
@@ -17,11 +18,7 @@ fn asleep() -> PeriodicExecutor {
 }
 
 fn until_asleep(executor: &PeriodicExecutor) {
-    let begun = Instant::now();
-    while executor.phase() != Phase::Asleep {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not go to sleep");
-        std::thread::yield_now();
-    }
+    before_long(|| executor.phase() == Phase::Asleep);
 }
 
 /// Counts the allocations of this thread.

@@ -1,7 +1,7 @@
 //! Carries out each operation on both sides.
 
-use crate::common::limit;
 use crate::common::task::Task;
+use crate::common::{limit, look_until};
 use crate::refinement::history::{Connect, How, LeaseEnd, Operation, SpawnEnd};
 use crate::refinement::limits::{Limits, World};
 use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specification};
@@ -10,11 +10,10 @@ use cabrank::application_pool::{GetError, Identifier, Lease, RestartMode, WeakPo
 use cabrank::{ManualClock, PoolOptions, Session};
 use cabrank_spec::application_pool::configuration;
 use cabrank_spec::application_pool::pool::{self, Action, At, Event, Failure, SpawnResult};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::task::Poll;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The state of one client of the real pool.
 enum Client {
@@ -52,12 +51,6 @@ pub(crate) struct SideBySide {
     /// The first difference in how a get ended.
     wrong: Option<String>,
 }
-
-/// A spawn ends on its own thread; only a failing test waits this long for it.
-const SOON: Duration = Duration::from_secs(15);
-/// After the first difference, shrinking would otherwise wait this long for each history.
-const SOON_ENOUGH: Duration = Duration::from_secs(1);
-static FOUND: AtomicBool = AtomicBool::new(false);
 
 impl SideBySide {
     pub(crate) fn new(world: &World) -> SideBySide {
@@ -295,7 +288,7 @@ impl SideBySide {
                 let ended = self.spec.closed && self.spec.live() == 0;
                 let pool = &self.pool;
                 // The last shut-down may still be under way.
-                let says = soon(|| pool.wait_closed(Duration::ZERO), |says| *says == ended);
+                let says = look_until(|| pool.wait_closed(Duration::ZERO), |says| *says == ended);
                 if says != ended {
                     self.wrong.get_or_insert(format!("whether it has come to its end: {says}"));
                 }
@@ -475,7 +468,7 @@ impl SideBySide {
         if let Client::Blocked(leased) = &self.clients[client] {
             let ended = || leased.try_recv().map_or(Poll::Pending, Poll::Ready);
             let is_queued = || waits && pool.counts().waiting == waiting;
-            let polled = soon(ended, |polled| polled.is_ready() || is_queued());
+            let polled = look_until(ended, |polled| polled.is_ready() || is_queued());
             if polled.is_ready() {
                 self.limits.has_ended(client);
             }
@@ -548,7 +541,7 @@ impl SideBySide {
     /// Compares both sides. Spawns end on their own threads, so agreement may take a moment.
     pub(crate) fn compare(&mut self) -> Result<(), String> {
         let expected = of_the_specification(&self.spec, &self.reported);
-        let seen = soon(|| of_the_real(&self.pool, &self.spawner), |seen| *seen == expected);
+        let seen = look_until(|| of_the_real(&self.pool, &self.spawner), |seen| *seen == expected);
         if seen != expected {
             return Err(difference(&seen, &expected));
         }
@@ -570,7 +563,7 @@ impl SideBySide {
         let pool = self.pool.clone();
         let closing =
             self.closing.take().unwrap_or_else(|| std::thread::spawn(move || pool.close()));
-        let ended = soon(
+        let ended = look_until(
             || {
                 let in_flight = self.spawner.book().in_flight.clone();
                 for ticket in in_flight {
@@ -589,7 +582,7 @@ impl SideBySide {
         drop(pool);
         // The thread of a client may have its handle a moment longer.
         let found = || weak.iter().any(|weak| weak.upgrade().is_some());
-        match soon(found, |found| !found) {
+        match look_until(found, |found| !found) {
             true => Err("no handle lives, and a weak one finds it".to_owned()),
             false => Ok(()),
         }
@@ -601,24 +594,7 @@ impl SideBySide {
 fn poll<T>(task: &mut Task<T>, is_queued: impl Fn() -> bool) -> Poll<T> {
     let task = std::cell::RefCell::new(task);
     let once = || task.borrow_mut().poll_if_woken().map_or(Poll::Pending, Poll::Ready);
-    soon(once, |polled| polled.is_ready() || is_queued())
-}
-
-/// Looks until `wanted` holds, or the time is up.
-fn soon<T>(look: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
-    let begun = Instant::now();
-    loop {
-        let seen = look();
-        if wanted(&seen) {
-            return seen;
-        }
-        let patience = if FOUND.load(Ordering::Relaxed) { SOON_ENOUGH } else { SOON };
-        if begun.elapsed() > patience {
-            FOUND.store(true, Ordering::Relaxed);
-            return seen;
-        }
-        std::thread::yield_now();
-    }
+    look_until(once, |polled| polled.is_ready() || is_queued())
 }
 
 /// The first lines that differ.

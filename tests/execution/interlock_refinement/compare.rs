@@ -1,23 +1,13 @@
 //! Waits until every player has come to rest, and compares both sides.
 
+use crate::common::{note_difference, patience};
 use crate::interlock_refinement::player::Answer;
 use crate::interlock_refinement::side_by_side::{Name, Person, SideBySide};
 use cabrank::execution::interlock::{Dump, OwnerState};
 use cabrank_spec::interlock::state::Purpose::Unload;
 use cabrank_spec::interlock::state::{Mode, Sleep};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-/// A limit that a thread does not reach on any machine.
-const SOON: Duration = Duration::from_secs(30);
-/// After the first difference, shrinking would wait this long in every history.
-const SOON_ENOUGH: Duration = Duration::from_secs(1);
-static FOUND: AtomicBool = AtomicBool::new(false);
-
-fn soon() -> Instant {
-    Instant::now() + if FOUND.load(Ordering::Relaxed) { SOON_ENOUGH } else { SOON }
-}
 
 /// The state that is compared after each step.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,11 +29,11 @@ impl SideBySide {
     pub(crate) fn compare(&mut self) -> Result<(), String> {
         let compared = self.compare_answers().and_then(|()| self.compare_dumps());
         let compared = compared.and_then(|()| self.compare_wakes());
-        compared.inspect_err(|_| FOUND.store(true, Ordering::Relaxed))
+        compared.inspect_err(|_| note_difference())
     }
 
     fn compare_answers(&mut self) -> Result<(), String> {
-        let until = soon();
+        let until = patience();
         for (i, person) in self.people.iter_mut().enumerate() {
             if let Some(expected) = person.expected.take() {
                 let answer = person.player.answer(until);
@@ -57,7 +47,7 @@ impl SideBySide {
     }
     /// A player that waits may not have come to rest yet.
     fn compare_dumps(&mut self) -> Result<(), String> {
-        let (machine, until) = (self.of_the_machine(), soon());
+        let (machine, until) = (self.of_the_machine(), patience());
         loop {
             let dump = self.interlock.dump();
             let real = self.of_the_real(&dump, &machine);
@@ -74,7 +64,7 @@ impl SideBySide {
     }
     /// A task is woken exactly if its wait has ended.
     fn compare_wakes(&self) -> Result<(), String> {
-        let until = soon();
+        let until = patience();
         for (i, person) in self.people.iter().enumerate().filter(|(i, _)| self.pends(*i)) {
             let has_expired = person.doing.as_ref().is_some_and(|doing| doing.expired);
             let expected = has_expired || !self.machine.waits(i);
@@ -158,10 +148,10 @@ impl SideBySide {
     /// Ends all blocks, and checks that no owner is left.
     pub(crate) fn end(mut self) -> Result<(), String> {
         self.people.iter().for_each(|person| person.player.close());
-        let until = soon();
+        let until = patience();
         for (i, person) in std::mem::take(&mut self.people).into_iter().enumerate() {
             if !person.player.has_ended(until) {
-                FOUND.store(true, Ordering::Relaxed);
+                note_difference();
                 return Err(format!("in the end player {i} hangs\n{}", self.interlock.dump()));
             }
         }
