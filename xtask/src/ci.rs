@@ -39,14 +39,15 @@ const STEPS: &[Step] = &[
             timeout 600 cargo test -p cabrank-spec --features explore --test stateright",
     },
     Step {
-        // Each history is one thread, so that two searches run side by side.
+        // Each history is one thread, so that two searches run side by side. With `--workspace` cargo chooses the features
+        // of the step before, whose build is there already.
         name: "refinement",
         about: "10,000 histories of each system beside its specification",
         is_deep: false,
         lines: "
             export CABRANK_CASES=${CABRANK_CASES:-10000}
-            timeout 900 cargo test -p cabrank --test application_pool refinement &
-            timeout 900 cargo test -p cabrank --test execution --test resource_pool refinement
+            timeout 900 cargo test --workspace --test application_pool refinement &
+            timeout 900 cargo test --workspace --test execution --test resource_pool refinement
             wait $!",
     },
     Step {
