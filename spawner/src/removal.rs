@@ -38,6 +38,10 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     if top.owner != own {
         return Err(io::Error::other("it belongs to another user"));
     }
+    // A user can move a directory of root's to this name if he may write to it. No server's own directory is like that.
+    if top.is_open_to_others {
+        return Err(io::Error::other("other users may write to it"));
+    }
     let identity = identity(&top.dir);
     let mut removal =
         Removal { own, levels: vec![top], moved: 0, error: None, end: Instant::now() + LIMIT };
@@ -72,6 +76,8 @@ struct Level {
     name: CString,
     dir: OwnedFd,
     owner: u32,
+    /// Its group or every user may write to it.
+    is_open_to_others: bool,
     entries: Dir,
     /// The names of the directories that were moved into it.
     found: Vec<CString>,
@@ -83,12 +89,13 @@ struct Level {
 
 impl Level {
     fn new(name: &CStr, dir: OwnedFd) -> io::Result<Level> {
-        let owner = rustix::fs::fstat(&dir)?.st_uid;
+        let facts = rustix::fs::fstat(&dir)?;
         let entries = Dir::read_from(&dir)?;
         Ok(Level {
             name: name.to_owned(),
             dir,
-            owner,
+            owner: facts.st_uid,
+            is_open_to_others: facts.st_mode & 0o022 != 0,
             entries,
             found: Vec::new(),
             looks: 1,
@@ -237,6 +244,22 @@ mod tests {
         thread.spawn(move || remove_tree(&removed).unwrap()).unwrap().join().unwrap();
         assert!(!path.exists());
         assert_eq!(remove_tree(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    /// Another user can move a directory that he may write to, also to the name of an instance directory.
+    #[test]
+    fn a_directory_that_others_may_write_to_stays() {
+        use std::os::unix::fs::PermissionsExt;
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("instance");
+        fs::create_dir_all(path.join("generation-0")).unwrap();
+        for mode in [0o777, 0o1777, 0o770, 0o702] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(remove_tree(&path).unwrap_err().to_string().contains("may write"), "{mode:o}");
+            assert!(path.join("generation-0").exists());
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o711)).unwrap();
+        remove_tree(&path).unwrap();
     }
 
     /// A user may rename a directory of another user within its own.

@@ -5,6 +5,7 @@ use cabrank::application_pool::ConnectError;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -117,6 +118,15 @@ impl AppStream {
             AppStream::Tcp(stream) => shutdown(stream, Shutdown::Write),
         };
         ended.map_err(io::Error::from)
+    }
+}
+
+impl AsFd for AppStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            AppStream::Unix(stream) => stream.as_fd(),
+            AppStream::Tcp(stream) => stream.as_fd(),
+        }
     }
 }
 

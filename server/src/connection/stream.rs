@@ -1,6 +1,7 @@
 //! The stream of a client's connection.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -41,6 +42,12 @@ impl Stream {
     pub(crate) fn shut_write(&self) -> io::Result<()> {
         use rustix::net::{Shutdown, shutdown};
         each!(self, stream => Ok(shutdown(stream, Shutdown::Write)?))
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        each!(self, stream => stream.as_fd())
     }
 }
 

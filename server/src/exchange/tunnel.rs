@@ -3,10 +3,12 @@
 //! A tunnel holds its session until the server stops, or until its process has been leaving for a time. Then it asks the
 //! process to end its WebSockets, which the loader of ASGI does at once (close codes 1001 and 1012). It also gives the
 //! session up, so that the pool asks the process to leave as soon as its other requests have ended. The tunnel goes on:
-//! the application may say farewell. So a tunnel ends with its process at the latest, within the process's own time to leave.
+//! the application may say farewell. It does so to a client that reads: a client that takes no byte for the same time is cut
+//! off then, so that its process can leave. When the process is gone, the client has this time for the last bytes.
 //!
 //! A side may end its output and still take bytes. It may also be gone, or read no further, and the other side would wait for
-//! it for ever. So a tunnel in which one side has ended its output ends when no byte has moved for the same time.
+//! it for ever. So a tunnel in which one side has ended its output ends when no byte has moved for the same time. The end of
+//! a side lies behind bytes that the other side does not take. So the kernel is asked for it (`POLLRDHUP`) while bytes wait.
 
 use crate::connection::core::Bytes;
 use crate::connection::input::Input;
@@ -17,8 +19,10 @@ use crate::exchange::processes::Hold;
 use crate::observe::record::Record;
 use cabrank_spawner::process::AppInfo;
 use cabrank_spawner::stream::AppStream;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,7 +31,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 /// Copies bytes both ways until both sides have closed, or the process has ended. The record counts them.
 ///
-/// `limit` is its time after the pool has detached its process, and the longest pause once one side has ended its output.
+/// `limit` is its time after the pool has detached its process, its time after the end of its process, and the longest pause
+/// once one side has ended its output.
 pub(crate) async fn run(
     client: &mut Connection,
     bytes: &mut Bytes,
@@ -39,7 +44,8 @@ pub(crate) async fn run(
     let Some(app) = lane.into_stream() else { return };
     client.counts_as_request = None;
     let (up, down) = Default::default();
-    let mut tunnel = Tunnel { app, hold, process, limit, drains: None, rests: None, up, down };
+    let mut tunnel =
+        Tunnel { app, hold, process, limit, drains: None, gone: None, rests: None, up, down };
     // The head of the answer.
     let begun = client.stream.write_all(&bytes.to_client).await;
     let ended = match begun {
@@ -63,7 +69,9 @@ struct Tunnel {
     limit: Duration,
     /// The beginning of the limit.
     drains: Option<Tick>,
-    /// The beginning of a pause after one side has ended its output, and the bytes that had moved before.
+    /// When the end of the process was noticed.
+    gone: Option<Tick>,
+    /// The beginning of a pause, and the bytes that had moved before.
     rests: Option<(Tick, u64)>,
     /// From the client to the application.
     up: Way,
@@ -120,19 +128,53 @@ impl Tunnel {
             }
         }
         let is_done = self.down.is_done && (self.up.is_done || is_gone);
-        match is_done || self.is_stuck(client, *received + *sent) {
+        if is_done || self.is_over(client, is_gone) {
+            return Poll::Ready(Ok(()));
+        }
+        let (waits_for_app, waits_for_client) =
+            (!bytes.input.is_empty(), !bytes.from_app.is_empty());
+        let hung_up = |waits: bool, end: &dyn AsFd| match waits {
+            true => hang_up(end),
+            false => PollFlags::empty(),
+        };
+        let of_client = hung_up(waits_for_app, &client.stream);
+        if of_client.intersects(PollFlags::HUP | PollFlags::ERR) {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        let has_ended = self.up.has_ended
+            || self.down.has_ended
+            || !of_client.is_empty()
+            || !hung_up(waits_for_client, &self.app).is_empty();
+        let may_wait = has_ended || (self.hold.is_none() && waits_for_client);
+        match self.rests_too_long(client, *received + *sent) && may_wait {
             true => Poll::Ready(Ok(())),
             false => Poll::Pending,
         }
     }
 }
 
+/// Returns whether a peer has ended its output (`POLLRDHUP`), or is gone (`POLLHUP`, `POLLERR`). It takes a system call.
+fn hang_up(end: &dyn AsFd) -> PollFlags {
+    let mut looked = [PollFd::from_borrowed_fd(end.as_fd(), PollFlags::RDHUP)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut looked, Some(&at_once)) {
+        Ok(_) => looked[0].revents() & (PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR),
+        Err(_) => PollFlags::empty(),
+    }
+}
+
 impl Tunnel {
-    /// Returns whether one side has ended its output, and no byte has moved for too long. `moved` counts the bytes.
-    fn is_stuck(&mut self, client: &Connection, moved: u64) -> bool {
-        if !self.up.has_ended && !self.down.has_ended {
+    /// Returns whether the process has been gone for too long.
+    fn is_over(&mut self, client: &Connection, is_gone: bool) -> bool {
+        if !is_gone {
             return false;
         }
+        let since = *self.gone.get_or_insert(client.watch.now());
+        client.watch.has_passed(self.limit, since)
+    }
+
+    /// Returns whether no byte has moved for too long. `moved` counts the bytes.
+    fn rests_too_long(&mut self, client: &Connection, moved: u64) -> bool {
         let since = match self.rests {
             Some((since, before)) if before == moved => since,
             _ => client.watch.now(),

@@ -6,6 +6,7 @@
 use crate::request::head::Head;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tracing::Level;
 
@@ -81,10 +82,25 @@ impl Drop for Record<'_> {
     }
 }
 
+/// The number of requests that a stop has cut off, and of those that the log names.
+static CUT_OFF: AtomicUsize = AtomicUsize::new(0);
+const NAMED: usize = 20;
+
 /// Reads a record whose request has ended.
 fn read(record: &Record<'_>) {
     #[cfg(test)]
     tests::note(record);
+    // Its operator learns what a stop has cut off. Ten thousand lines would delay the end of the server.
+    if record.end == Ended::Unfinished {
+        match CUT_OFF.fetch_add(1, Ordering::Relaxed) {
+            before if before < NAMED => {
+                let line = Line { record, took: record.begun.elapsed() };
+                tracing::warn!("cut off by the stop: {line}");
+            }
+            NAMED => tracing::warn!("cut off by the stop: more requests than {NAMED}"),
+            _ => {}
+        }
+    }
     // The clock is read only for a reader.
     if tracing::enabled!(Level::DEBUG) {
         let pid = record.session.map_or(0, |(_, pid)| pid);

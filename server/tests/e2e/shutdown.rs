@@ -60,7 +60,7 @@ fn each_request_has_a_record_also_if_a_stop_cuts_it_off_or_its_head_is_unreadabl
     server.signal(Signal::TERM);
     assert!(server.ended().success());
     server.logs("127.0.0.1 - -: Refused, status 400");
-    server.logs("127.0.0.1 GET /cut: Unfinished, status 200");
+    server.logs("cut off by the stop: 127.0.0.1 GET /cut: Unfinished, status 200");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Cases of what is held: by another process that has the connection of one that is gone, and for a client that reads nothing.
 
-use crate::exchange::played::{Scene, eventually, read_rest, read_until};
+use crate::exchange::played::{LIMITS, Scene, eventually, read_rest, read_until};
 use cabrank_spawner::Protocol::{HttpSession, KeptSession, Session};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -9,19 +9,80 @@ use tokio::net::UnixStream;
 /// A daemon of the process holds the connection open: here, the test.
 #[tokio::test(start_paused = true)]
 async fn an_upgraded_connection_ends_with_its_process_whoever_holds_it() {
-    let mut scene = Scene::new(HttpSession, 0, 1);
-    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
-    scene.client.write_all(request).await.unwrap();
-    let mut held = scene.request(0, b"Upgrade: echo\r\n\r\n").await;
-    held.write_all(b"HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n")
-        .await
-        .unwrap();
-    read_until(&mut scene.client, b"\r\n\r\n").await;
+    let (mut scene, mut held) = upgraded().await;
     held.write_all(b"the last words").await.unwrap();
     scene.kill(0);
     scene.notice(0);
     assert_eq!(read_rest(&mut scene.client).await, b"the last words");
     assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+}
+
+const UPGRADE: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+const SWITCHING: &[u8] = b"HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n";
+
+/// Returns a scene with an upgraded connection, and the application's end of it.
+async fn upgraded() -> (Scene, UnixStream) {
+    let mut scene = Scene::new(HttpSession, 0, 1);
+    scene.client.write_all(UPGRADE).await.unwrap();
+    let mut app = scene.request(0, b"Upgrade: echo\r\n\r\n").await;
+    app.write_all(SWITCHING).await.unwrap();
+    read_until(&mut scene.client, b"\r\n\r\n").await;
+    (scene, app)
+}
+
+/// Writes until the other side takes nothing more.
+async fn flood(to: &mut UnixStream) {
+    let bytes = [b'a'; 16 * 1024];
+    while let Ok(written) = tokio::time::timeout(Duration::from_secs(1), to.write_all(&bytes)).await
+    {
+        written.unwrap();
+    }
+}
+
+/// Lets the time of an upgraded connection pass until it has ended.
+async fn ends_in_time(scene: &mut Scene) -> bool {
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        scene.pass(LIMITS.timeouts.upgraded);
+    }
+    eventually(|| scene.notes.read() == ["ended"]).await
+}
+
+/// The end of the process lies behind bytes that its client does not take.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_holds_no_upgraded_connection_of_a_process_that_is_gone() {
+    let (mut scene, mut app) = upgraded().await;
+    flood(&mut app).await;
+    scene.kill(0);
+    scene.notice(0);
+    drop(app);
+    assert!(ends_in_time(&mut scene).await);
+}
+
+/// The process lives, but has closed this connection.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_holds_no_upgraded_connection_that_its_application_has_closed()
+{
+    let (mut scene, mut app) = upgraded().await;
+    flood(&mut app).await;
+    drop(app);
+    assert!(ends_in_time(&mut scene).await);
+}
+
+/// The end of the client lies behind bytes that the application does not take.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_gone_holds_no_upgraded_connection_of_an_application_that_does_not_read() {
+    for closes in [true, false] {
+        let (mut scene, _app) = upgraded().await;
+        flood(&mut scene.client).await;
+        if closes {
+            let (other, _) = UnixStream::pair().unwrap();
+            drop(std::mem::replace(&mut scene.client, other));
+        } else {
+            scene.client.shutdown().await.unwrap();
+        }
+        assert!(ends_in_time(&mut scene).await, "{closes}");
+    }
 }
 
 /// As above. No client waits, but the session would last.
