@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from cabrank.asgi_request import COMPLETE, Request, check_process
 from cabrank.asgi_websocket import WebSocket
-from cabrank.python_own import own
+from cabrank.python_own import ClientGone, own
 
 HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
 CHUNK_LINE_MAX = 1000
@@ -37,7 +37,8 @@ NO_BODY, LENGTH, CHUNK_SIZE, CHUNK, CHUNK_END, TRAILER = range(6)
 class Connection(asyncio.Protocol):
     """A connection to the server, which carries one request after another, or a WebSocket."""
 
-    __slots__ = ("server", "transport", "buffer", "request", "websocket", "framing", "left", "is_reading", "can_write")
+    __slots__ = ("server", "transport", "buffer", "request", "websocket", "framing", "left", "is_reading", "can_write",
+                 "is_torn")
 
     def __init__(self, server):
         self.server = server
@@ -49,6 +50,7 @@ class Connection(asyncio.Protocol):
         self.left = 0  # the bytes of the body or chunk that have not come
         self.is_reading = True
         self.can_write = None  # an event, while the server does not take what was written
+        self.is_torn = False  # whether a step is in progress, or an exception has interrupted one: nothing can follow
 
     def connection_made(self, transport):
         if not own[0]:
@@ -66,6 +68,21 @@ class Connection(asyncio.Protocol):
             self.websocket.lost()
         if self.request is not None:
             self.request.lost()
+
+    def begin_step(self):
+        """Begin a step of `send` or `receive`: a write, and all that notes it. `is_torn = False` ends it."""
+        if self.check_torn():
+            raise ClientGone("an exception has interrupted a step of this connection")
+        self.is_torn = True
+
+    def check_torn(self):
+        """End the connection if an exception has interrupted a step. Return whether that is so.
+
+        The loop ends it: the application may call from so deep that an exception would interrupt the end, too.
+        """
+        if self.is_torn:
+            self.server.loop.call_soon(self.transport.abort)
+        return self.is_torn
 
     def pause_writing(self):
         self.can_write = asyncio.Event()
@@ -95,6 +112,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data):
         if not own[0]:
             check_process(self.server)
+        if self.check_torn():
+            return
         if self.websocket is not None:
             self.websocket.feed(data)
             return
@@ -270,4 +289,9 @@ class Connection(asyncio.Protocol):
         if not self.is_reading:
             self.resume_reading()
         if self.buffer and self.request is None:
+            self.server.loop.call_soon(self.take_rest)
+
+    def take_rest(self):
+        """Take the bytes of the next request that came before the end of the present one."""
+        if self.buffer and self.request is None and not self.transport.is_closing():
             self.data_received(b"")

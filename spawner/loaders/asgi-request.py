@@ -115,6 +115,7 @@ class Task:
             self.returned()
         finally:
             server.running.discard(self)
+            self.connection.check_torn()  # also for an application that has caught the exception
             if server.is_leaving:
                 server.check_idle()
 
@@ -139,7 +140,13 @@ class Task:
         # call `connection_lost`.
         if connection.transport.is_closing():
             raise ClientGone("the client has left")
-        connection.transport.write(data)
+        connection.begin_step()
+        try:
+            connection.transport.write(data)
+            connection.is_torn = False
+        except BaseException:
+            connection.check_torn()
+            raise
         await self.drain()
 
     async def drain(self):
@@ -170,8 +177,8 @@ def comes_from_leaving(error):
 class Request(Task):
     """One request and its answer."""
 
-    __slots__ = ("method", "body", "has_more", "is_given", "state", "head", "declared", "sent", "dropped_since", "is_torn", "is_bodyless", "is_chunked",
-                 "is_head")
+    __slots__ = ("method", "body", "has_more", "is_given", "state", "head", "declared", "sent", "dropped_since",
+                 "is_bodyless", "is_chunked", "is_head")
 
     def __init__(self, connection, scope, has_body):
         super().__init__(connection, scope)
@@ -183,7 +190,6 @@ class Request(Task):
         self.declared = None
         self.sent = 0
         self.dropped_since = None
-        self.is_torn = False  # whether a part is being written, or an exception has interrupted that: nothing can follow
         self.method = scope["method"]
         self.is_head = self.method == "HEAD"
         self.is_bodyless = False
@@ -216,12 +222,19 @@ class Request(Task):
                 return {"type": DISCONNECT}
             self.check_thread()
             if self.body or not (self.has_more or self.is_given):
-                body, self.body = self.body, b""
-                self.is_given = not self.has_more
                 connection = self.connection
-                if not connection.is_reading and self.state < COMPLETE and (self.has_more or not connection.buffer):
-                    connection.resume_reading()
-                return {"type": "http.request", "body": bytes(body), "more_body": self.has_more}
+                connection.begin_step()
+                try:
+                    message = {"type": "http.request", "body": bytes(self.body), "more_body": self.has_more}
+                    self.body = b""
+                    self.is_given = not self.has_more
+                    if not connection.is_reading and self.state < COMPLETE and (self.has_more or not connection.buffer):
+                        connection.resume_reading()
+                    connection.is_torn = False
+                except BaseException:
+                    connection.check_torn()
+                    raise
+                return message
             if self.state == COMPLETE:
                 return {"type": DISCONNECT}
             await self.wait()
@@ -236,9 +249,9 @@ class Request(Task):
                 body = bytes(memoryview(body))  # the length of other buffers is not that of their bytes
         elif kind == "http.response.start":
             status = message["status"]
-            line = STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
-            if not 200 <= status <= 999:
+            if not isinstance(status, int) or not 200 <= status <= 999:  # `%d` would write another number than 204.5
                 raise ValueError(f"invalid status: {status!r}")
+            line = STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
             fields, declared = encode_fields(message.get("headers", ()))
         elif kind == "http.response.early_hint":
             fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
@@ -259,54 +272,53 @@ class Request(Task):
                                "before http.response.start" if self.state == AWAITED else "twice"))
 
     async def send_body(self, body, more):
-        size = len(body)
+        size = 0 if self.is_bodyless else len(body)
         first = self.state == STARTED
-        sent = self.sent
+        sent, declared, is_chunked, length = self.sent + size, self.declared, self.is_chunked, b""
         if not self.is_bodyless:
-            if first and self.declared is None:
+            if first and declared is None:
                 if more:
-                    self.is_chunked = True
-                    self.head += b"Transfer-Encoding: chunked\r\n"
+                    is_chunked = True
+                    length = b"Transfer-Encoding: chunked\r\n"
                 else:
-                    self.declared = size
-                    self.head += b"Content-Length: %d\r\n" % size
-            sent += size
-            if self.declared is not None and (sent > self.declared or not more and sent < self.declared):
-                raise RuntimeError(f"the body has {sent} bytes, but its Content-Length is {self.declared}")
-        else:
-            size = 0
-        if self.connection.transport.is_closing():  # after `fail`, or because the client has left
+                    declared = size
+                    length = b"Content-Length: %d\r\n" % size
+            if declared is not None and (sent > declared or not more and sent < declared):
+                raise RuntimeError(f"the body has {sent} bytes, but its Content-Length is {declared}")
+        connection = self.connection
+        if connection.transport.is_closing():  # after `fail`, or because the client has left
             raise ClientGone("the client has left")
-        if self.is_torn:
-            self.hang_up()
-            raise ClientGone("an exception has interrupted the answer")
-        parts = [self.head, b"\r\n"] if first else []
+        parts = [self.head, length, b"\r\n"] if first else []
         if size:
-            if self.is_chunked:
+            if is_chunked:
                 parts += b"%x\r\n" % size, body, b"\r\n"
             else:
                 parts.append(body)
-        if self.is_chunked and not more:
+        if is_chunked and not more:
             parts.append(b"0\r\n\r\n")
-        self.state = BEGUN
-        self.is_torn = True
-        if size <= JOINED_MAX:
-            data = b"".join(parts)
-        else:
-            at = parts.index(body)
-            self.connection.transport.write(b"".join(parts[:at]))
-            self.connection.transport.write(body)
-            data = b"".join(parts[at + 1:])
-        self.connection.transport.write(data)
-        self.sent = sent
-        if more and not self.is_bodyless and sent != self.declared:
-            self.is_torn = False
+        is_last = not more or self.is_bodyless or sent == declared
+        connection.begin_step()
+        try:
+            self.state, self.sent, self.declared, self.is_chunked = BEGUN, sent, declared, is_chunked
+            if size <= JOINED_MAX:
+                data = b"".join(parts)
+            else:
+                at = parts.index(body)
+                connection.transport.write(b"".join(parts[:at]))
+                connection.transport.write(body)
+                data = b"".join(parts[at + 1:])
+            connection.transport.write(data)
+            if is_last:
+                # The application is free before the server has taken the last part.
+                self.state = COMPLETE if more else DONE
+                self.wake()
+                connection.answered()
+            connection.is_torn = False
+        except BaseException:
+            connection.check_torn()
+            raise
+        if not is_last:
             await self.drain()
-            return
-        # The application is free before the server has taken the last part.
-        self.state = COMPLETE if more else DONE
-        self.wake()
-        self.connection.answered()
 
     async def drop_body(self, body, more):
         """Take a part of the body after the answer has become complete. The connection may carry another request."""
@@ -337,18 +349,20 @@ class Request(Task):
 
     def fail(self):
         """Send an error if the answer has not begun. Otherwise leave the answer incomplete."""
-        if self.is_gone or self.state >= COMPLETE:
-            return
         connection = self.connection
+        if connection.check_torn() or self.is_gone or self.state >= COMPLETE:
+            return
         if self.state == BEGUN:
             self.hang_up()
             return
         body = b"The application failed to answer this request. The server's log has the details.\n"
+        connection.begin_step()
         connection.transport.write(b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain; charset=utf-8\r\n"
                                    b"Content-Length: %d\r\n\r\n%s" % (len(body), b"" if self.is_head else body))
         self.state = DONE
         self.wake()
         connection.answered()
+        connection.is_torn = False
 
     def describe(self):
         return f"{self.method} {self.path}"

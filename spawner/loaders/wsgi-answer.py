@@ -23,7 +23,7 @@ ORDINARY, LENGTH, HOP_BY_HOP = range(3)
 def check_status(status):
     if not STATUS.fullmatch(status) or CONTROL_CHARACTER.search(status):
         raise ValueError(f"invalid status: {status!r}")
-    result = (f"Status: {status}\r\n", status[:3] in ("204", "304"))
+    result = ("".join(("Status: ", status, "\r\n")), status[:3] in ("204", "304"))
     if len(status_lines) < MEMORY_MAX:
         status_lines[status] = result
     return result
@@ -47,7 +47,8 @@ class Response:
     """One answer: `start_response`, `write`, and the state of what has been sent.
 
     A subclass knows the protocol:
-      send(chunk)  sends the head, if it was not sent yet, and a part of the body, which may be empty;
+      send(chunk)  sends the head, if it was not sent yet, and a part of the body, which may be empty. It notes the head
+                   before the first byte, and the part after the last one, so that no exception comes between;
       finish()     notifies the server that the application has finished with the request;
       abort()      notifies the server that the answer stays incomplete.
 
@@ -99,13 +100,13 @@ class Response:
                 if declared is not None or not (value.isascii() and value.isdigit()):
                     raise ValueError(f"invalid or repeated Content-Length: {value!r}")
                 declared = int(value)
-            head += f"{name}: {value}\r\n"
+            head = "".join((head, name, ": ", value, "\r\n"))  # the characters that were checked, and no `__format__`
         head = head.encode("latin-1")  # an error belongs here, in the application's call, and not in send
         if len(head) > REPLY_HEAD_MAX - 100:  # with the length and the empty line
             raise ValueError(f"the headers have {len(head)} bytes, which is too many")
-        self.head = head
         self.declared = declared
         self.bodyless = bodyless or self.is_head
+        self.head = head  # the last: with it the answer can begin
         return self.write
 
     def suggest_length(self, length):
@@ -144,8 +145,6 @@ class Response:
             if excess:
                 chunk = chunk[:-excess]
         self.send(chunk)
-        self.sent += len(chunk)
-        self.head_sent = True
         if excess:
             self.end_locked()  # the declared length has been sent
             raise RuntimeError(f"the body is longer than its Content-Length of {self.declared}")
@@ -164,7 +163,6 @@ class Response:
         if not self.head_sent:
             self.suggest_length(0)
             self.send(b"")
-            self.head_sent = True
         if self.declared is not None and not self.bodyless and self.sent < self.declared:
             raise RuntimeError(f"the body has {self.sent} bytes, but its Content-Length is {self.declared}")
         self.ended = True

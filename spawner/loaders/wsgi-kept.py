@@ -167,22 +167,26 @@ class KeptResponse(Response):
         self.finished = False
 
     def send(self, chunk):
+        conn, size = self.conn, len(chunk)
         if self.head_sent:
             # The server half-closes to abandon a request. It goes on reading, so that the system accepts each write.
-            self.conn.check()
+            conn.check()
             first = b""
         else:
             first = frame(HEAD | len(self.head) + 2) + self.head + b"\r\n"
-        size = len(chunk)
+        # One step: an exception between two writes leaves a frame open, and nothing can follow.
+        conn.begin_step()
+        self.head_sent = True
         if size <= JOINED_MAX:
-            self.conn.send(b"".join((first, frame(DATA | size), chunk)) if size else first)
-            return
-        self.conn.send(first + frame(DATA | min(size, FRAME_MAX)))
-        view = memoryview(chunk)
-        self.conn.send(view[:FRAME_MAX])
-        for at in range(FRAME_MAX, size, FRAME_MAX):
-            self.conn.send(frame(DATA | min(size - at, FRAME_MAX)))
-            self.conn.send(view[at:at + FRAME_MAX])
+            conn.put(b"".join((first, frame(DATA | size), chunk)) if size else first)
+        else:
+            view = memoryview(chunk)
+            for at in range(0, size, FRAME_MAX):
+                conn.put(first + frame(DATA | min(size - at, FRAME_MAX)))
+                conn.put(view[at:at + FRAME_MAX])
+                first = b""
+        self.sent += size
+        conn.is_torn = False
 
     def send_body(self, result):
         # The common case takes one system call: the whole body is there, and there is nothing to close.

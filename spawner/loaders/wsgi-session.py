@@ -75,20 +75,31 @@ class SessionBody(Body):
 class SessionResponse(Response):
     """An answer in the session protocol."""
 
-    __slots__ = ()
+    __slots__ = ("is_torn",)
+
+    def __init__(self, conn, is_head):
+        super().__init__(conn, is_head)
+        self.is_torn = False  # whether a part is being written, or an exception has interrupted that: nothing can follow
+
+    def check_torn(self):
+        check_process()
+        if self.is_torn:
+            raise ClientGone("an exception has interrupted the answer")
 
     def send(self, chunk):
-        check_process()
-        if not self.head_sent:
-            chunk = self.head + b"\r\n" + chunk
+        self.check_torn()
+        data = chunk if self.head_sent else self.head + b"\r\n" + chunk
+        self.is_torn = self.head_sent = True
         try:
-            self.conn.sendall(chunk)
+            self.conn.sendall(data)
         except ConnectionError as error:
             raise ClientGone(str(error)) from None
+        self.sent += len(chunk)
+        self.is_torn = False
 
     def end_locked(self):
         """End the answer. The server sees its end at once, before the application cleans up."""
-        check_process()
+        self.check_torn()
         if self.ended:
             return
         super().end_locked()

@@ -155,14 +155,15 @@ class Asgi(AsgiLoader):
                 if path == "/none": return
                 headers = {"/split": [(b"x", b"a\\r\\nset-cookie: b")], "/name": [(b"x y", b"a")],
                            "/late-length": [(b"content-length", b"10")], "/long": [(b"content-length", b"1")]}.get(path, [])
-                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                status = {"/fraction": 204.5, "/float": 304.0, "/true": True, "/text": "200"}.get(path, 200)
+                await send({"type": "http.response.start", "status": status, "headers": headers})
                 if path == "/started": raise KeyError
                 if path == "/ok": return await send({"type": "http.response.body", "body": b"ok"})
                 await send({"type": "http.response.body", "body": b"begun", "more_body": True})
                 raise KeyError("late")
         """)
         conn = self.http(loader)
-        for path in ("/early", "/exit", "/none", "/split", "/name", "/started", "/long"):
+        for path in ("/early", "/exit", "/none", "/split", "/name", "/started", "/long", "/fraction", "/float", "/true", "/text"):
             with self.subTest(path):
                 status, body = self.ask(conn, path)
                 self.assertEqual((status, body[:27]), (500, b"The application failed to a"))

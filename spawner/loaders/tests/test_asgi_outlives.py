@@ -281,6 +281,72 @@ if path == "/on": await send({"type": "http.response.body", "body": b"67890"})
                 self.assertEqual(answers.read().partition(b"\r\n\r\n")[2], b"")  # the connection has ended
             self.assertEqual(self.lines(loader, 1), ["late"])
 
+    def test_an_exception_within_the_end_of_an_answer(self):
+        """The server has the whole answer, and would send the next request to a loader that waits for the end of this one."""
+        loader = self.outliving("""
+class Late(Exception): pass
+def tracer(frame, event, argument):
+    if frame.f_code.co_name == path.split("/")[1]:
+        sys.settrace(None)
+        raise Late
+if path == "/next":
+    if "end" in kept: kept["end"].set()
+    return await answer(send, b"next")
+await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
+sys.settrace(tracer)
+try: await send({"type": "http.response.body", "body": b"last"})
+except Late:
+    if "raise" in path: raise
+    print("late", flush=True)
+sys.settrace(None)
+if "stay" in path: await kept.setdefault("end", asyncio.Event()).wait()
+""")
+        for step in ("wake", "answered", "resume_reading"):
+            for then in ("raise", "return", "stay"):
+                with self.subTest(step=step, then=then), loader.connect() as conn, conn.makefile("rb") as answers:
+                    body = bytes(300_000 if step == "resume_reading" else 0)
+                    conn.sendall(b"POST /%s/%s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" %
+                                 (step.encode(), then.encode(), len(body)))
+                    try:
+                        conn.sendall(body)
+                        conn.sendall(b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+                        self.assertNotIn(b"next", answers.read())  # the connection has ended
+                    except ConnectionError:
+                        pass
+                    if then != "raise":
+                        self.assertEqual(self.lines(loader, 1), ["late"])
+        self.assertEqual(self.ask(self.http(loader), "/next"), (200, b"next"))
+
+    def test_a_send_or_receive_near_the_limit_of_recursion(self):
+        loader = self.outliving("""
+async def deep(count, call):
+    return await deep(count - 1, call) if count else await call()
+if path == "/next": return await answer(send, b"next")
+_, kind, then, depth = path.split("/")
+await asyncio.sleep(0.01)  # the loader stops to read
+if kind == "send": await send({"type": "http.response.start", "status": 200})
+try: await deep(int(depth), (lambda: send({"type": "http.response.body", "body": b"deep"})) if kind == "send" else receive)
+except RecursionError:
+    if then == "raise": raise
+    if kind == "send": return
+if kind == "receive": await answer(send, b"")
+""")
+        for kind in ("send", "receive"):
+            for then in ("raise", "return"):
+                for depth in range(960, 1000):
+                    with self.subTest(kind=kind, then=then, depth=depth), loader.connect() as conn, conn.makefile("rb") as answers:
+                        try:
+                            conn.sendall(b"POST /%s/%s/%d HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n%s"
+                                         b"GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" %
+                                         (kind.encode(), then.encode(), depth, bytes(300_000)))
+                            # Either the next request has its answer, or the connection has ended.
+                            while (line := answers.readline()) and line != b"next":
+                                if line == b"Content-Length: 4\r\n" and answers.read(6) == b"\r\nnext":
+                                    break
+                        except ConnectionError:
+                            pass
+        self.assertEqual(self.ask(self.http(loader), "/next"), (200, b"next"))
+
     def test_a_scope_that_the_application_empties(self):
         loader = self.outliving("""
 if path == "/pop":

@@ -164,6 +164,18 @@ class WsgiOverKept(WsgiAnswers, WsgiLoader):
         self.assertEqual((loader.lines.readline(), loader.lines.readline()), (b"ValueError\n", b"RuntimeError\n"))
         connection.close()
 
+    def test_the_head_has_the_characters_that_were_checked(self):
+        loader = self.app("""
+            class Text(str):
+                def __format__(self, spec): return "split\\r\\nX-Evil: 1"
+            def application(environ, start_response):
+                start_response(Text("201 Created"), [("X-Text", Text("text"))])
+                return [b"body"]
+        """)
+        answer = self.session(loader)
+        self.assertEqual((answer.status, answer.headers["X-Text"], answer.body), ("Status: 201 Created", "text", b"body"))
+        self.assertNotIn(b"X-Evil", answer.raw)
+
     def test_refused_requests_end_the_connection(self):
         loader = self.app("def application(e, s): s('200 OK', []); return [b'ok']")
         for first in (head(PASSENGER_CONNECT_PASSWORD="wrong"), head(PASSENGER_CONNECT_PASSWORD=None),

@@ -200,6 +200,65 @@ class WsgiLate(WsgiLoader):
         self.addCleanup(connection.close)
         self.asks(connection, "bob")
 
+    def test_an_exception_between_the_parts_of_a_write_ends_the_connection(self):
+        """A second answer would stand in the open frame of the first one, or behind its head."""
+        loader, connection = self.late("""
+            import sys
+            class Late(Exception): pass
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/plain": return answer(environ, start_response)
+                name, event, left, size = environ["QUERY_STRING"].split("-")
+                left = [int(left)]
+                def tracer(frame, happened, argument):
+                    if frame.f_code.co_name == name and happened == event:
+                        left[0] -= 1
+                        if not left[0]:
+                            sys.settrace(None)
+                            raise Late
+                    return tracer
+                write = start_response("200 OK", [])
+                body = b"a" * int(size)
+                sys.settrace(tracer)
+                write(body)
+        """)
+        # Before the bytes of a frame (twice), before the header and the bytes of a second frame, and after a small part.
+        for query in ("put-call-2-300000", "send-return-1-300000", "put-call-3-17000000", "put-call-4-17000000", "send-return-1-5"):
+            with self.subTest(query):
+                connection = KeptConnection(loader)
+                self.addCleanup(connection.close)
+                connection.send(QUERY_STRING=query, PATH_INFO="/torn")
+                data = b"".join(iter(lambda: connection.conn.recv(1 << 16), b""))
+                self.assertEqual(data.count(b"Status:"), 1)
+                self.assertNotIn(b"failed to answer", data)
+                self.assertNotIn(b"E\0\0\0", data)
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        self.asks(connection, "bob")
+
+    def test_an_exception_within_a_write_of_the_session_protocol(self):
+        loader, connection = self.late("""
+            def ring(*_): raise TimeoutError
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/plain": return answer(environ, start_response)
+                signal.signal(signal.SIGALRM, ring)
+                write = start_response("200 OK", [])
+                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                attempt("write", lambda: write(b"a" * 20_000_000))
+                if environ["PATH_INFO"] == "/raise": raise KeyError
+                attempt("again", lambda: write(b"b"))
+                return []
+        """)
+        for number, (path, count) in enumerate((("/raise", 1), ("/again", 3))):
+            with self.subTest(path), loader.connect("session") as conn:
+                conn.sendall(head(PATH_INFO=path))
+                self.assertEqual(self.reports(loader, count)[-1], ("write: TimeoutError", "again: ClientGone")[number])
+                data = bytearray()
+                with self.assertRaises(ConnectionResetError):  # not the end of a complete answer
+                    while part := conn.recv(1 << 16):
+                        data += part
+                self.assertEqual(data[30:].strip(b"a"), b"")
+        self.asks(connection, "bob")
+
     def test_an_exception_within_a_read_is_no_reason_to_wait_for_more(self):
         loader, connection = self.late("""
             def ring(*_): raise TimeoutError
