@@ -75,7 +75,7 @@ fn pool_of(caller: &Caller) -> crate::ApplicationPool<Caller> {
 #[test]
 fn asked_process_x_close() {
     let expected = ["open, open", "open, closed", "closed, closed"];
-    explore(Model("asked_process_x_close", 279), &expected, |outcomes| {
+    explore(Model("asked_process_x_close", 120), &expected, |outcomes| {
         let caller = Caller::default();
         let pool = pool_of(&caller);
         let found: Arc<Mutex<Vec<&str>>> = Arc::default();
@@ -138,7 +138,7 @@ impl Drop for Hook {
 #[test]
 fn cancel_hook_x_close() {
     let expected = ["called at once", "called by the close", "never called"];
-    explore(Model("cancel_hook_x_close", 1_017), &expected, |outcomes| {
+    explore(Model("cancel_hook_x_close", 639), &expected, |outcomes| {
         let caller = Caller::default();
         let pool = pool_of(&caller);
         let (reentry, dropped) = (Reentry::default(), Counter::new());

@@ -13,7 +13,7 @@ use crate::models::rig::*;
 #[test]
 fn close_in_spawn_x_close() {
     explore(
-        Model("close_in_spawn_x_close", 297),
+        Model("close_in_spawn_x_close", 105),
         &["closed before", "open until then"],
         |outcomes| {
             let rig = Rig::new(|b| b.max(1));
@@ -35,7 +35,7 @@ fn close_in_spawn_x_close() {
 /// its own end. The get that needs the room is served before the close, or fails because the pool is closed.
 #[test]
 fn close_in_shut_down_x_spawn() {
-    explore(Model("close_in_shut_down_x_spawn", 448), &["closed", "served"], |outcomes| {
+    explore(Model("close_in_shut_down_x_spawn", 367), &["closed", "served"], |outcomes| {
         let rig = Rig::new(|b| b.max(1));
         rig.idle(&app("a"));
         close_at(&rig, Call::ShutDown, |pool| {

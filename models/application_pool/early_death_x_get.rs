@@ -97,7 +97,7 @@ fn unproved(rig: &Rig) -> Identifier {
 #[test]
 fn failure_x_attach() {
     let outcomes = ["attached, it failed", "in flight, it failed", "in flight, no longer wanted"];
-    explore(Model("failure_x_attach", 163), &outcomes, |outcomes| {
+    explore(Model("failure_x_attach", 73), &outcomes, |outcomes| {
         let reasons: Arc<Mutex<Vec<Option<DetachReason>>>> = Arc::default();
         let theirs = reasons.clone();
         let (spawned, step) = (AtomicBool::new(false), crate::kernel::sync::Mutex::new(()));

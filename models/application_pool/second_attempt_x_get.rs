@@ -70,7 +70,7 @@ fn second_attempt_x_get() {
 #[test]
 fn second_attempt_x_close() {
     let ways = ["refused at the first", "refused at the second", "served"];
-    explore(Model("second_attempt_x_close", 15_288), &ways, |outcomes| {
+    explore(Model("second_attempt_x_close", 12_723), &ways, |outcomes| {
         let rig = crashed().reentrant();
         let pool = rig.pool.clone();
         let closer = spawn(move || pool.close());

@@ -30,7 +30,7 @@ fn set_max_per_app_x_waiter() {
 /// exceed a limit that was lowered during the spawn. Asserted: a new process without room is disposed of.
 #[test]
 fn lowered_max_x_spawn() {
-    explore(Model("lowered_max_x_spawn", 23_109), &["attached", "disposed of"], |outcomes| {
+    explore(Model("lowered_max_x_spawn", 603), &["attached", "disposed of"], |outcomes| {
         let rig = Rig::new(|b| b.max(2)).reentrant();
         lowered_x_spawn(rig, outcomes, |pool| pool.set_max(1).expect("not zero"));
     });
@@ -40,7 +40,7 @@ fn lowered_max_x_spawn() {
 /// loom user code does not re-enter the pool here: in the model above it does, in the same places.
 #[test]
 fn lowered_max_per_app_x_spawn() {
-    explore(Model("lowered_max_per_app_x_spawn", 326), &["attached", "disposed of"], |outcomes| {
+    explore(Model("lowered_max_per_app_x_spawn", 126), &["attached", "disposed of"], |outcomes| {
         let rig = Rig::new(|b| b.max(2));
         lowered_x_spawn(rig, outcomes, |pool| {
             pool.set_max_per_app(1).expect("not zero");

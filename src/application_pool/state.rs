@@ -406,8 +406,9 @@ impl<S: Spawner> State<S> {
     }
     /// Wakes the callers that wait for an end that has come, and the cleaner, which ends with the pool.
     pub(crate) fn notify_if_ended(&mut self, fx: &mut Effects<S>) {
-        for end in [End::OfSpawns, End::OfEverything] {
-            if !self.has_come(end) {
+        // Wake-ups run before the effects of this section that shut a process down. The section after these notifies.
+        for (end, ahead) in [(End::OfSpawns, fx.discards), (End::OfEverything, fx.disposals)] {
+            if ahead > 0 || !self.has_come(end) {
                 return;
             }
             while !self.ends[end as usize].is_empty() {

@@ -135,10 +135,11 @@ fn the_error_of_a_forgotten_group_may_call_the_pool_back() {
         let dropped = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let (weak, counted) = (rig.pool.downgrade(), dropped.clone());
         rig.spawner.on_call(move |call| {
-            if call == Call::DropError
-                && let Some(pool) = weak.upgrade()
-            {
-                pool.counts();
+            if call == Call::DropError {
+                // The rig may have ended before the last clone is dropped.
+                if let Some(pool) = weak.upgrade() {
+                    pool.counts();
+                }
                 counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             }
         });
