@@ -130,8 +130,9 @@ options! {
             "The longest pause of a client that sends or receives a body; 0: no limit";
         drain_timeout: Option<Seconds> = By("as --shutdown-timeout"), "SECONDS",
             "The time that a process has to leave at a restart, with its requests and its work in the background. Upgraded \
-             connections have half of it, and at most 30 s. An upgraded connection also ends, at any time, if one side has \
-             ended its output and no byte has moved for so long. In the last tenth (1 s to 2.5 s) a process that is left gets \
+             connections have half of it, and at most 30 s. An upgraded connection also ends if no byte has moved for so long \
+             while one side has ended its output, or while a client takes nothing from a process that is to leave. A client \
+             has as long for the last bytes of a process that is gone. In the last tenth (1 s to 2.5 s) a process that is left gets \
              SIGQUIT and SIGTERM, and at the end SIGKILL";
         shutdown_timeout: Seconds = Is("60"), "SECONDS",
             "The time that a shutdown gives to open requests, to work in the background, and to processes to leave. After \
