@@ -155,6 +155,7 @@ mod keyed;
 mod keys;
 mod line;
 mod loan;
+mod looking_up;
 mod maintenance;
 mod maintenance_task;
 #[cfg(doctest)]

@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::error::{AddError, BorrowError};
 use super::factory::{Form, ResourceFactory};
 use super::guard::Borrowed;
-use super::keys::TheKey;
+use super::looking_up::TheKey;
 use super::pool::ResourcePool;
 use crate::kernel::section::{Patience, now};
 use std::future::Future;
