@@ -1,4 +1,4 @@
-//! Due times: idle times, lifetimes and abandoned loans. `refill.rs` and `validating.rs` add refills and tests.
+//! Due times: idle times, lifetimes and abandoned loans. `refill.rs` and `in_test.rs` add refills and tests.
 //!
 //! The next due entry is found without a search, whatever the number of resources and keys is.
 //! Lifetimes, loans and idle resources are in lists ordered by their end. The soft idle time does not apply to a key at

@@ -146,6 +146,7 @@ mod factory;
 mod grants;
 mod guard;
 mod idle;
+mod in_test;
 mod inner;
 #[cfg(any(test, debug_assertions))]
 mod invariants;
