@@ -187,6 +187,7 @@ mod to_tracing;
 mod unkeyed;
 mod validating;
 mod waiting;
+mod waits;
 
 pub use builder::Builder;
 pub use error::{AddError, BorrowError, Failure};

@@ -4,16 +4,22 @@
 use super::effects::Effects;
 use super::error::Refusal;
 use super::factory::Form;
-use super::inner::Inner;
 use super::slot::{SlotKey, SlotState};
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::kernel::collections::seat::Seat;
 use crate::kernel::collections::wait_queue::{Queue, Wake};
-use crate::kernel::section::{Patience, Wait};
+use crate::kernel::section::Patience;
 
-impl<F: Form> Wait<Inner<F>> for WaitForTurn {
+/// What a wait does under the lock. `waits.rs` makes a [`Wait`](crate::kernel::section::Wait) of the pool of it.
+pub(crate) trait Waits<F: Form>: Unpin + Sized {
+    type Outcome;
+    fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Self::Outcome>;
+    fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake;
+    fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>);
+}
+
+impl<F: Form> Waits<F> for WaitForTurn {
     type Outcome = Step<F>;
-    type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Step<F>> {
         let arrival = state.waiters.arrival(self.waiter);
@@ -56,9 +62,8 @@ impl WaitWhileCreating {
     }
 }
 
-impl<F: Form> Wait<Inner<F>> for WaitWhileCreating {
+impl<F: Form> Waits<F> for WaitWhileCreating {
     type Outcome = Step<F>;
-    type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Step<F>> {
         let WaitWhileCreating { slot, ticket, ref mut seat } = *self;
@@ -101,9 +106,8 @@ impl WaitToGiveWay {
     }
 }
 
-impl<F: Form> Wait<Inner<F>> for WaitToGiveWay {
+impl<F: Form> Waits<F> for WaitToGiveWay {
     type Outcome = ();
-    type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, _: &mut Effects<F>) -> Option<()> {
         if self.seat.is_taken() {
@@ -142,9 +146,8 @@ impl WaitForEnd {
     }
 }
 
-impl<F: Form> Wait<Inner<F>> for WaitForEnd {
+impl<F: Form> Waits<F> for WaitForEnd {
     type Outcome = ();
-    type GivenUp = ();
 
     fn take(&mut self, state: &mut State<F>, _: &mut Effects<F>) -> Option<()> {
         if self.seat.is_taken() {
