@@ -1,8 +1,9 @@
 //! The guard of a lent resource.
 
 use super::factory::Form;
+use super::home::Home;
 use super::inner::Inner;
-use super::loan::{Home, Loan};
+use super::loan::Loan;
 use super::slot::Slot;
 use crate::kernel::section::Guarded;
 use crate::kernel::sync::has_failed;
@@ -53,7 +54,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
     pub fn into_owned(mut guard: Self) -> Borrowed<'static, F> {
         let mut loan = guard.loan.take();
         if let (Some(pool), Some(loan)) = (guard.pool, &mut loan) {
-            loan.home = Some(pool.me.upgrade().expect("it is borrowed from"));
+            loan.settle_in(pool.me.upgrade().expect("it is borrowed from"));
         }
         Borrowed { pool: None, loan }
     }
@@ -82,7 +83,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
 
     fn slot<R>(&self, change: impl FnOnce(&mut Slot<F>) -> R) -> R {
         let loan = self.loan.as_ref().expect("present until it is given back");
-        let pool = self.pool.or(loan.home.as_deref()).expect("one of them has the pool");
+        let pool = self.pool.or_else(|| loan.own_pool()).expect("one of them has the pool");
         pool.state.amend(|state| change(&mut state.slots[loan.slot]))
     }
 

@@ -145,6 +145,7 @@ mod eviction;
 mod factory;
 mod grants;
 mod guard;
+mod home;
 mod idle;
 mod in_test;
 mod inner;
