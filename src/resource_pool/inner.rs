@@ -3,7 +3,7 @@
 use super::effects::{Dead, Effects};
 use super::event::Event;
 use super::factory::Form;
-use super::maintenance_task::Maintenance;
+use super::maintainer::Maintenance;
 use super::observed::Observed;
 use super::options::Options;
 use super::slot::{Content, Meta};

@@ -22,7 +22,8 @@
 use super::event::Event;
 use super::factory::Form;
 use super::inner::Inner;
-use super::maintenance_task::{Maintainer, MaintenanceTask};
+use super::maintainer::Maintainer;
+use super::maintenance_task::MaintenanceTask;
 use super::slot::Meta;
 use crate::kernel::at_work::AtWork;
 use crate::kernel::clock::Time;

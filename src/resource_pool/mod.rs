@@ -158,6 +158,7 @@ mod keys;
 mod line;
 mod loan;
 mod looking_up;
+mod maintainer;
 mod maintenance;
 mod maintenance_task;
 #[cfg(doctest)]
