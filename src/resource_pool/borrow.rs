@@ -4,13 +4,14 @@
 //! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
 
 use super::creation::Creating;
-use super::error::{BorrowError, Denied, Failure, Refusal};
+use super::error::{BorrowError, Denied, Failure};
 use super::event::Event;
 use super::factory::Form;
 use super::guard::Borrowed;
 use super::inner::Inner;
 use super::loan::Loan;
 use super::looking_up::Select;
+use super::refusal::Refusal;
 use super::reserved::{ReservedLoan, ReservedPlace};
 use super::slot::{Content, SlotKey};
 use super::state::{Step, ToCreate};

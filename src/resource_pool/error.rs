@@ -3,6 +3,7 @@
 //! The factory's error need not be an [`Error`]. The text of an error here therefore includes it, and `source`
 //! returns the source of the factory's error, so that no text comes twice.
 
+use super::refusal::{NotAdded, Refusal};
 use std::error::Error;
 use std::fmt;
 
@@ -40,18 +41,6 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
             Failure::TimedOut => f.write_str("took too long"),
         }
     }
-}
-
-/// A refusal of the pool itself.
-// A whole word, so that a value with it is copied by words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum Refusal {
-    Closed,
-    Exhausted,
-    WouldBlock,
-    /// The timeout has passed.
-    TooLate,
 }
 
 /// A failed borrow. Two words, like a loan, so that either is returned in registers.
@@ -171,6 +160,15 @@ pub enum AddError<E> {
     Passivate(Failure<E>),
     /// The new resource failed its test (`test_on_create`).
     Invalid,
+}
+
+impl<E> From<NotAdded> for AddError<E> {
+    fn from(why: NotAdded) -> Self {
+        match why {
+            NotAdded::Closed => AddError::Closed,
+            NotAdded::Full => AddError::Full,
+        }
+    }
 }
 
 impl<E: fmt::Display> fmt::Display for AddError<E> {

@@ -12,8 +12,8 @@
 //! idle and its idle time starts then, as after a loan.
 
 use super::effects::{Dead, Effects};
-use super::error::Refusal;
 use super::factory::Form;
+use super::refusal::Refusal;
 use super::slot::{Content, SlotKey, SlotState};
 use super::state::{Grant, State, Step};
 

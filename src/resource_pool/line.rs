@@ -19,9 +19,9 @@
 //! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
 use super::effects::{Effect, Effects};
-use super::error::Refusal;
 use super::factory::Form;
 use super::options::WhenExhausted;
+use super::refusal::Refusal;
 use super::slot::{Sub, SubKey};
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::kernel::collections::wait_queue::{Arrival, Queue, WaiterKey};

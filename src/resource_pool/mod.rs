@@ -173,6 +173,7 @@ mod orphans;
 mod pool;
 mod refill;
 mod refilling;
+mod refusal;
 mod reserved;
 mod run_effects;
 mod set_limits;

@@ -18,9 +18,9 @@
 //! heap costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
 
 use super::effects::{Dead, Effect, Effects};
-use super::error::AddError;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
+use super::refusal::NotAdded;
 use super::slot::{Content, GivesWay, Meta, Slot, SlotKey, SlotState, Standing, Sub, SubKey};
 use super::state::State;
 use crate::kernel::clock::Time;
@@ -170,11 +170,11 @@ impl<F: Form> State<F> {
         &mut self,
         key: SubKey,
         fx: &mut Effects<F>,
-    ) -> Result<Vacancy<F>, AddError<F::Error>> {
+    ) -> Result<Vacancy<F>, NotAdded> {
         if self.closed {
-            return Err(AddError::Closed);
+            return Err(NotAdded::Closed);
         }
-        self.vacancy(key, fx).ok_or(AddError::Full)
+        self.vacancy(key, fx).ok_or(NotAdded::Full)
     }
 
     /// Reserves a slot for a new idle resource.

@@ -2,11 +2,11 @@
 //! turns the grant into the borrower's next step. `line.rs` has the borrowers that wait.
 
 use super::effects::{Dead, Effects};
-use super::error::Refusal;
 use super::factory::Form;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::options::{Limits, Options, WhenExhausted};
+use super::refusal::Refusal;
 use super::slot::{
     BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, Meta,
     OfHash, Slot, SlotKey, SlotState, Slots, Spare, Sub, SubKey, Subs,

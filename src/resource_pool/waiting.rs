@@ -2,8 +2,8 @@
 //! call to give way; and a caller's for the end of a closed pool.
 
 use super::effects::Effects;
-use super::error::Refusal;
 use super::factory::Form;
+use super::refusal::Refusal;
 use super::slot::{SlotKey, SlotState};
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::kernel::collections::seat::Seat;
