@@ -5,8 +5,7 @@
 //! its minimum, so `State::spare` has the other keys, ordered by their oldest resource. An update there costs O(log n)
 //! of these keys. Resources under test cannot leave and are skipped: at most one for each running test or `retain`.
 
-use super::effects::{Effect, Effects};
-use super::event::Event;
+use super::effects::{Abandoned, Effect, Effects};
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{InAge, InIdle, Meta, SlotKey, SlotState, SubKey};
@@ -189,14 +188,14 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot];
         let meta = self.subs[entry.key].metadata.clone();
         let removed = self.options.remove_abandoned;
-        let event = Event::Abandoned {
+        let abandoned = Abandoned {
             id: entry.serial,
             lent_for: now.since(entry.since),
             removed,
             label: entry.label.clone(),
             borrowed_at: entry.borrowed_at.expect("set when the loan began"),
         };
-        fx.push(Effect::Report(meta, event));
+        fx.push(Effect::Report(meta, abandoned));
         if removed {
             self.reclaim(slot, fx);
         }

@@ -1,12 +1,13 @@
 //! The effects of a critical section, which run without the lock (`run_effects.rs`).
 
-use super::event::Event;
 use super::factory::Form;
 use super::maintenance_task::MaintenanceTask;
 use super::slot::{Content, Meta, SlotKey};
 use crate::kernel::collections::wait_queue::Wake;
 use crate::kernel::effects::{self, Round};
+use std::panic::Location;
 use std::task::Waker;
+use std::time::Duration;
 
 /// A resource that has left the pool.
 pub(crate) struct Dead<F: Form> {
@@ -14,6 +15,15 @@ pub(crate) struct Dead<F: Form> {
     pub(super) slot: Option<SlotKey>,
     pub(super) content: Content<F>,
     pub(super) meta: Meta<F>,
+}
+
+/// A loan that looks abandoned: what [`Event::Abandoned`](super::Event::Abandoned) says of it.
+pub(crate) struct Abandoned {
+    pub(super) id: u64,
+    pub(super) lent_for: Duration,
+    pub(super) removed: bool,
+    pub(super) label: Option<Box<str>>,
+    pub(super) borrowed_at: &'static Location<'static>,
 }
 
 pub(crate) enum Effect<F: Form> {
@@ -27,7 +37,8 @@ pub(crate) enum Effect<F: Form> {
     /// Drops the pool's own reference to a key.
     Forget(Meta<F>),
     DropWaker(Waker),
-    Report(Meta<F>, Event<F::Error>),
+    /// Reports a loan that looks abandoned.
+    Report(Meta<F>, Abandoned),
 }
 
 impl<F: Form> effects::Effect for Effect<F> {

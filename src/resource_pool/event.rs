@@ -3,6 +3,7 @@
 //! A failure of a resource that was created for one borrower, or for one `add`, is the error of that call. It is not
 //! reported as well, except for a test that panicked or took too long, which those errors do not tell.
 
+use super::effects::Abandoned;
 use super::error::Failure;
 use std::panic::Location;
 use std::time::Duration;
@@ -64,4 +65,11 @@ pub enum Event<E> {
         /// The call that borrowed it.
         borrowed_at: &'static Location<'static>,
     },
+}
+
+impl<E> From<Abandoned> for Event<E> {
+    fn from(loan: Abandoned) -> Self {
+        let Abandoned { id, lent_for, removed, label, borrowed_at } = loan;
+        Event::Abandoned { id, lent_for, removed, label, borrowed_at }
+    }
 }

@@ -22,20 +22,22 @@ impl<F: Form> Inner<F> {
             Effect::Destroy(dead) => self.destroy(dead),
             Effect::Forget(meta) => drop(meta),
             Effect::DropWaker(waker) => drop_contained(waker),
-            Effect::Report(meta, event) => self.report(&meta, event),
+            Effect::Report(meta, loan) => self.report(&meta, loan.into()),
         });
     }
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
-    use super::super::event::Event;
+    use super::super::effects::Abandoned;
     use super::super::maintenance_task::MaintenanceTask;
     use super::super::slot::Shared;
     use super::super::{ResourceFactory, ResourcePool};
     use super::*;
     use crate::kernel::user_code::UserValue;
+    use std::panic::Location;
     use std::sync::{Arc, Mutex};
+    use std::time::Duration;
 
     type Log = Arc<Mutex<Vec<&'static str>>>;
 
@@ -70,7 +72,14 @@ mod tests {
         let pool = pool.maintenance(false).build().expect("valid");
         let meta = |name| Shared::new(UserValue::new(Metadata(all.clone(), name)));
         let mut fx = Effects::new();
-        fx.push(Effect::Report(meta("an event's"), Event::Invalid));
+        let loan = Abandoned {
+            id: 1,
+            lent_for: Duration::ZERO,
+            removed: false,
+            label: None,
+            borrowed_at: Location::caller(),
+        };
+        fx.push(Effect::Report(meta("an event's"), loan));
         fx.push(Effect::WakeMaintenance(MaintenanceTask::Evict, meta("what is due")));
         fx.push(Effect::StopMaintenance);
         pool.inner().run_effects(&mut fx);
