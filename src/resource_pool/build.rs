@@ -1,10 +1,10 @@
 //! Builds a pool from its options, with or without maintenance.
 
+use super::build_error::BuildError;
 use super::builder::Builder;
 use super::factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 use super::inner::Inner;
 use super::keys::THE_KEY;
-use super::options::BuildError;
 use super::pool::Pool;
 use super::slot::{Shared, Sub};
 use super::state::{CLASSES, State};

@@ -1,10 +1,11 @@
 //! The calls of a pool that selects resources by key.
 
+use super::build_error::BuildError;
 use super::builder::Builder;
 use super::error::{AddError, BorrowError};
 use super::factory::{Form, ResourceFactory};
 use super::guard::Borrowed;
-use super::options::{BuildError, number};
+use super::options::number;
 use super::pool::KeyedResourcePool;
 use crate::kernel::section::{Patience, now};
 use std::future::Future;

@@ -134,6 +134,7 @@
 mod began;
 mod borrow;
 mod build;
+mod build_error;
 mod builder;
 mod creation;
 mod driving;
@@ -192,12 +193,13 @@ mod validating;
 mod waiting;
 mod waits;
 
+pub use build_error::BuildError;
 pub use builder::Builder;
 pub use error::{AddError, BorrowError, Failure};
 pub use event::Event;
 pub use factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
 pub use guard::Borrowed;
-pub use options::{BuildError, LendOrder, WhenExhausted};
+pub use options::{LendOrder, WhenExhausted};
 pub use pool::{
     AsyncResourcePool, Keyed, KeyedResourcePool, Pool, ResourcePool, Unkeyed,
     WeakKeyedResourcePool, WeakPool, WeakResourcePool,

@@ -1,7 +1,8 @@
 //! The calls that change a limit of a pool.
 
+use super::build_error::BuildError;
 use super::factory::Form;
-use super::options::{BuildError, Limits, number};
+use super::options::{Limits, number};
 use super::pool::Pool;
 use crate::kernel::section::Guarded;
 
