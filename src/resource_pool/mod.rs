@@ -136,6 +136,7 @@ mod borrow;
 mod build;
 mod build_error;
 mod builder;
+mod copying;
 mod creation;
 mod driving;
 mod due;
