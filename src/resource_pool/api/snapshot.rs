@@ -1,6 +1,6 @@
 //! A consistent snapshot of a pool.
 
-use crate::resource_pool::state::slot::Shared;
+use crate::resource_pool::state::names::Shared;
 use std::fmt;
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
 //! Copies the state for a snapshot, under the lock.
 
-use super::slot::{Slot, SlotState, SubKey};
+use super::names::SubKey;
+use super::slot::{Slot, SlotState};
 use super::state::State;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::api::snapshot::{KeySnapshot, ResourceSnapshot, ResourceState, Snapshot};

@@ -7,7 +7,8 @@
 
 use super::effects::{Abandoned, Effect, Effects};
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{InAge, InIdle, Meta, SlotKey, SlotState, SubKey};
+use super::names::{Meta, SlotKey, SubKey};
+use super::slot::{InAge, InIdle, SlotState};
 use super::state::State;
 use crate::kernel::clock::{Span, Time};
 use crate::kernel::collections::list::List;

@@ -1,7 +1,8 @@
 //! The effects of a critical section, which run without the lock (`run_effects.rs`).
 
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta, SlotKey};
+use super::names::{Meta, SlotKey};
+use super::slot::Content;
 use crate::kernel::collections::wait_queue::Wake;
 use crate::kernel::effects::{self, Round};
 use crate::resource_pool::api::factory::Form;

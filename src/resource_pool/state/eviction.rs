@@ -11,7 +11,8 @@
 //! borrower. The borrower destroys it before its next await, so a cancellation cannot leave it counted.
 
 use super::effects::{Dead, Effects};
-use super::slot::{Content, SlotKey, SlotState, SubKey};
+use super::names::{SlotKey, SubKey};
+use super::slot::{Content, SlotState};
 use super::state::State;
 use crate::resource_pool::api::factory::Form;
 

@@ -12,8 +12,9 @@
 //! idle and its idle time starts then, as after a loan.
 
 use super::effects::{Dead, Effects};
+use super::names::SlotKey;
 use super::refusal::Refusal;
-use super::slot::{Content, SlotKey, SlotState};
+use super::slot::{Content, SlotState};
 use super::state::{Grant, State, Step};
 use crate::resource_pool::api::factory::Form;
 

@@ -1,8 +1,9 @@
 //! The idle list: how a resource becomes idle or leaves, and how limits, `clear` and `close` act on it.
 
 use super::effects::{Dead, Effect, Effects};
+use super::names::{SlotKey, SubKey};
 use super::options::LendOrder;
-use super::slot::{Content, InIdle, Slot, SlotKey, SlotState, SubKey};
+use super::slot::{Content, InIdle, Slot, SlotState};
 use super::state::{CLASSES, Outcome, State};
 use crate::kernel::clock::Time;
 use crate::kernel::collections::list::List;

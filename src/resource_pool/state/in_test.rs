@@ -6,7 +6,8 @@
 use super::effects::Effects;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
-use super::slot::{Content, Meta, SlotKey, SlotState};
+use super::names::{Meta, SlotKey};
+use super::slot::{Content, SlotState};
 use super::state::State;
 use crate::resource_pool::api::factory::Form;
 

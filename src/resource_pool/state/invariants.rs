@@ -1,7 +1,8 @@
 //! The invariants of the pool, by the names that `spec/` gives them.
 
+use super::names::SubKey;
 use super::options::WhenExhausted;
-use super::slot::{Content, InAge, InIdle, Slot, SlotState, Sub, SubKey};
+use super::slot::{Content, InAge, InIdle, Slot, SlotState, Sub};
 use super::state::State;
 use crate::kernel::collections::list::List;
 use crate::kernel::section::{Invariant, invariants};

@@ -1,6 +1,7 @@
 //! Breaks every invariant on purpose, in a pool in which all of them hold, and checks that its assertion fires.
 
-use super::slot::{SlotKey, SlotState, SubKey};
+use super::names::{SlotKey, SubKey};
+use super::slot::SlotState;
 use super::state::State;
 use crate::kernel::clock::{ManualClock, Time};
 use crate::kernel::section::{Guarded, broken, check_breaks};

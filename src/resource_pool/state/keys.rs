@@ -5,7 +5,8 @@
 //! waiters and look-ups together.
 
 use super::effects::{Effect, Effects};
-use super::slot::{OfHash, Shared, Sub, SubKey};
+use super::names::{Shared, SubKey};
+use super::slot::{OfHash, Sub};
 use super::state::State;
 use crate::kernel::collections::list::List;
 use crate::resource_pool::api::factory::Form;

@@ -19,9 +19,10 @@
 //! (PROP-RP-EVERY-BORROW-ENDS, PROP-RP-EVERY-BARGING-BORROW-ENDS).
 
 use super::effects::{Effect, Effects};
+use super::names::SubKey;
 use super::options::WhenExhausted;
 use super::refusal::Refusal;
-use super::slot::{Sub, SubKey};
+use super::slot::Sub;
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::kernel::collections::wait_queue::{Arrival, Queue, WaiterKey};
 use crate::kernel::section::Patience;

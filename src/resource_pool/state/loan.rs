@@ -1,7 +1,7 @@
 //! A resource with what the pool knows of it: it moves between the idle list, a guard and a test.
 
 use super::began::Began;
-use super::slot::{Meta, SlotKey};
+use super::names::{Meta, SlotKey};
 use crate::resource_pool::api::factory::Form;
 use std::any::Any;
 use std::sync::Arc;

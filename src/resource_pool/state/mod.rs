@@ -16,6 +16,7 @@ pub(crate) mod keys;
 mod line;
 pub(crate) mod loan;
 pub(crate) mod maintenance_task;
+pub(crate) mod names;
 pub(crate) mod options;
 mod orphans;
 pub(crate) mod refill;

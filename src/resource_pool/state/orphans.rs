@@ -24,7 +24,8 @@
 //! An orphaned creation that gives way counts as leaving until its task has dropped it.
 
 use super::effects::{Effect, Effects};
-use super::slot::{GivesWay, Slot, SlotKey, SlotState, SubKey};
+use super::names::{SlotKey, SubKey};
+use super::slot::{GivesWay, Slot, SlotState};
 use super::state::{Grant, Outcome, State};
 use crate::kernel::collections::wait_queue::WaiterKey;
 use crate::resource_pool::api::factory::Form;

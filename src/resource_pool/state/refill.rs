@@ -19,8 +19,9 @@
 
 use super::effects::{Dead, Effect, Effects};
 use super::maintenance_task::MaintenanceTask;
+use super::names::{Meta, SlotKey, SubKey};
 use super::refusal::NotAdded;
-use super::slot::{Content, GivesWay, Meta, Slot, SlotKey, SlotState, Standing, Sub, SubKey};
+use super::slot::{Content, GivesWay, Slot, SlotState, Standing, Sub};
 use super::state::State;
 use crate::kernel::clock::Time;
 use crate::resource_pool::api::factory::Form;

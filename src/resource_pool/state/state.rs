@@ -4,11 +4,12 @@
 use super::effects::{Dead, Effects};
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
+use super::names::{Meta, SlotKey, Slots, SubKey, Subs};
 use super::options::{Limits, Options, WhenExhausted};
 use super::refusal::Refusal;
 use super::slot::{
-    BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, Meta,
-    OfHash, Slot, SlotKey, SlotState, Slots, Spare, Sub, SubKey, Subs,
+    BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, OfHash,
+    Slot, SlotState, Spare, Sub,
 };
 use crate::kernel::alarm::Alarm;
 use crate::kernel::clock::{Clock, Span, Time};

@@ -7,8 +7,9 @@
 use super::effects::Effects;
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
+use super::names::{Shared, SlotKey, SubKey};
 use super::refill::{NextRefill, Vacancy};
-use super::slot::{Content, Shared, SlotKey, SubKey};
+use super::slot::Content;
 use super::state::{State, Step};
 use crate::kernel::clock::ManualClock;
 use crate::kernel::collections::wait_queue::{Queue, Waiters};

@@ -2,8 +2,9 @@
 //! call to give way; and a caller's for the end of a closed pool.
 
 use super::effects::Effects;
+use super::names::SlotKey;
 use super::refusal::Refusal;
-use super::slot::{SlotKey, SlotState};
+use super::slot::SlotState;
 use super::state::{Outcome, State, Step, WaitForTurn};
 use crate::kernel::collections::seat::Seat;
 use crate::kernel::collections::wait_queue::{Queue, Wake};

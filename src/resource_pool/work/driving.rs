@@ -8,7 +8,7 @@ use crate::kernel::section::{Guarded, Patience};
 use crate::kernel::sync::has_failed;
 use crate::kernel::user_code::drop_contained;
 use crate::resource_pool::api::factory::{Creation, Form};
-use crate::resource_pool::state::slot::{Meta, SlotKey};
+use crate::resource_pool::state::names::{Meta, SlotKey};
 use crate::resource_pool::state::waiting::WaitToGiveWay;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

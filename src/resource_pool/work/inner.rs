@@ -13,8 +13,9 @@ use crate::kernel::user_code::{UserValue, contain, drop_contained};
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::effects::{Dead, Effects};
+use crate::resource_pool::state::names::Meta;
 use crate::resource_pool::state::options::Options;
-use crate::resource_pool::state::slot::{Content, Meta};
+use crate::resource_pool::state::slot::Content;
 use crate::resource_pool::state::state::State;
 use std::sync::{Arc, OnceLock, Weak};
 

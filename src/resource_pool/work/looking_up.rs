@@ -13,7 +13,7 @@ use crate::kernel::user_code::UserValue;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::effects::Effects;
 use crate::resource_pool::state::keys::THE_KEY;
-use crate::resource_pool::state::slot::{Shared, SubKey};
+use crate::resource_pool::state::names::{Shared, SubKey};
 use crate::resource_pool::state::state::State;
 use std::hash::{BuildHasher, Hash};
 

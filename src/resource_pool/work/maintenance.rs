@@ -29,7 +29,7 @@ use crate::periodic_executor::{AsyncPeriodicExecutor, Flow, OpenError, PeriodicE
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::maintenance_task::MaintenanceTask;
-use crate::resource_pool::state::slot::Meta;
+use crate::resource_pool::state::names::Meta;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Weak};

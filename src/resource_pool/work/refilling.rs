@@ -11,8 +11,9 @@ use crate::resource_pool::api::error::AddError;
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::{Creation, Form};
 use crate::resource_pool::state::loan::Loan;
+use crate::resource_pool::state::names::{Meta, SlotKey, SubKey};
 use crate::resource_pool::state::refill::{Arrival, NextRefill, Vacancy};
-use crate::resource_pool::state::slot::{Content, Meta, SlotKey, SubKey};
+use crate::resource_pool::state::slot::Content;
 
 /// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
 pub(crate) struct Refilling<'p, F: Form> {

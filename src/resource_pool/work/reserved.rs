@@ -5,7 +5,7 @@ use crate::kernel::section::Guarded;
 use crate::kernel::sync::has_failed;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::loan::Loan;
-use crate::resource_pool::state::slot::{Meta, SlotKey};
+use crate::resource_pool::state::names::{Meta, SlotKey};
 
 /// A place that is reserved for a resource that is being created. Its drop gives the place back: after an error, a
 /// panic or a cancelled future.

@@ -33,7 +33,7 @@ mod tests {
     use crate::kernel::user_code::UserValue;
     use crate::resource_pool::state::effects::Abandoned;
     use crate::resource_pool::state::maintenance_task::MaintenanceTask;
-    use crate::resource_pool::state::slot::Shared;
+    use crate::resource_pool::state::names::Shared;
     use crate::resource_pool::{ResourceFactory, ResourcePool};
     use std::panic::Location;
     use std::sync::{Arc, Mutex};

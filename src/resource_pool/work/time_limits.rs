@@ -86,7 +86,7 @@ impl<F: Form> Inner<F> {
     /// Begins a creation. With a runtime, its time is limited.
     pub(crate) fn creation(
         &self,
-        meta: &crate::resource_pool::state::slot::Meta<F>,
+        meta: &crate::resource_pool::state::names::Meta<F>,
     ) -> Creation<F> {
         let mut creation = F::create(self.factory.clone(), meta.clone());
         let limit = self.limit(self.options.create_timeout);

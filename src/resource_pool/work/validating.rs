@@ -5,7 +5,7 @@ use crate::kernel::section::Guarded;
 use crate::kernel::sync::has_failed;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::loan::Loan;
-use crate::resource_pool::state::slot::{Meta, SlotKey};
+use crate::resource_pool::state::names::{Meta, SlotKey};
 use crate::resource_pool::state::state::State;
 
 /// A resource under test. It is destroyed if the test is dropped or panics.
