@@ -1,4 +1,4 @@
-//! What runs without the lock. It reaches the state by sections alone.
+//! What runs without the lock. It reaches the state through the lock alone.
 
 mod borrow;
 mod creation;
