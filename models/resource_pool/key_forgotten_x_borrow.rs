@@ -1,6 +1,6 @@
 //! A key is forgotten or created during a look-up.
 //!
-//! Keys are hashed, compared and cloned without the lock (`keys.rs`). So a look-up takes two sections, and holds the
+//! Keys are hashed, compared and cloned without the lock (`looking_up.rs`). So a look-up takes two sections, and holds the
 //! key in between.
 
 use crate::models::resource_pool::rig::*;

@@ -131,69 +131,13 @@
 //! `elixir-late-grant`, `elixir-missed-eviction` and `elixir-leaked-loan`. In the repository,
 //! `cargo run -p cabrank-spec -- erratum elixir-late-grant` shows one step by step.
 
-mod began;
-mod borrow;
-mod build;
-mod builder;
-mod creation;
-mod driving;
-mod due;
-mod effects;
-mod error;
-mod event;
-mod eviction;
-mod factory;
-mod grants;
-mod guard;
-mod idle;
-mod inner;
-#[cfg(any(test, debug_assertions))]
-mod invariants;
-#[cfg(all(test, debug_assertions, not(any(feature = "loom", feature = "shuttle"))))]
-mod invariants_tests;
-mod keyed;
-mod keys;
-mod line;
-mod loan;
-mod maintenance;
-mod maintenance_task;
-#[cfg(doctest)]
-mod misuse;
-#[cfg(any(feature = "metrics", feature = "tracing"))]
-mod observed;
-#[cfg(not(any(feature = "metrics", feature = "tracing")))]
-#[path = "unobserved.rs"]
-mod observed;
-mod options;
-mod orphans;
-mod pool;
-mod refill;
-mod refilling;
-mod reserved;
-mod run_effects;
-mod set_limits;
-mod slot;
-mod snapshot;
+mod api;
 mod state;
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod steps_tests;
-mod time_limits;
-#[cfg(feature = "metrics")]
-mod to_metrics;
-#[cfg(feature = "tracing")]
-mod to_tracing;
-mod unkeyed;
-mod validating;
-mod waiting;
+mod work;
 
-pub use builder::Builder;
-pub use error::{AddError, BorrowError, Failure};
-pub use event::Event;
-pub use factory::{Async, AsyncResourceFactory, Form, ResourceFactory};
-pub use guard::Borrowed;
-pub use options::{BuildError, LendOrder, WhenExhausted};
-pub use pool::{
-    AsyncResourcePool, Keyed, KeyedResourcePool, Pool, ResourcePool, Unkeyed,
-    WeakKeyedResourcePool, WeakPool, WeakResourcePool,
+pub use api::{
+    AddError, Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, BuildError,
+    Builder, Event, Failure, Form, KeySnapshot, Keyed, KeyedResourcePool, LendOrder, Pool,
+    ResourceFactory, ResourcePool, ResourceSnapshot, ResourceState, Snapshot, Unkeyed,
+    WeakKeyedResourcePool, WeakPool, WeakResourcePool, WhenExhausted,
 };
-pub use snapshot::{KeySnapshot, ResourceSnapshot, ResourceState, Snapshot};

@@ -67,7 +67,7 @@ fn custom_options() {
     );
 }
 
-/// A pool without a factory does not compile (`src/resource_pool/misuse.rs`). Optional methods have
+/// A pool without a factory does not compile (`src/resource_pool/api/misuse.rs`). Optional methods have
 /// defaults.
 #[test]
 fn the_minimal_factory() {

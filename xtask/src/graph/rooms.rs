@@ -4,14 +4,30 @@ use super::package::Graph;
 use super::packages::Package;
 use crate::common::Outcome;
 
-/// The modules below `room` use no module of the package but those below `may_use`.
+/// The modules below `room` use no module of the package but those below `may_use`, and the names of `also`.
 struct Rule {
     package: &'static str,
     room: &'static str,
     may_use: &'static [&'static str],
+    /// Names of other modules that the room may use, by module. ARCHITECTURE.md argues each.
+    also: &'static [(&'static str, &'static [&'static str])],
 }
 
-const RULES: &[Rule] = &[Rule { package: "cabrank", room: "kernel", may_use: &["kernel"] }];
+const RULES: &[Rule] = &[
+    Rule { package: "cabrank", room: "kernel", may_use: &["kernel"], also: &[] },
+    Rule {
+        package: "cabrank",
+        room: "resource_pool::state",
+        may_use: &["kernel", "resource_pool::state"],
+        also: &[
+            ("resource_pool::api::factory", &["Form"]),
+            (
+                "resource_pool::api::snapshot",
+                &["KeySnapshot", "ResourceSnapshot", "ResourceState", "Snapshot"],
+            ),
+        ],
+    },
+];
 
 /// Returns an error that names each use that a rule forbids.
 pub(crate) fn check(graphs: &[(Package, Graph)]) -> Outcome {
@@ -33,8 +49,13 @@ impl Rule {
         for (module, used) in graph.edges.iter().filter(|(module, _)| is_below(module, self.room)) {
             modules += 1;
             for (other, names) in used {
-                if !self.may_use.iter().any(|room| is_below(other, room)) {
-                    let names = names.iter().cloned().collect::<Vec<_>>().join(", ");
+                let names: Vec<&str> = names
+                    .iter()
+                    .map(String::as_str)
+                    .filter(|name| !self.allows(other, name))
+                    .collect();
+                if !names.is_empty() {
+                    let names = names.join(", ");
                     problems.push(format!(
                         "{module} uses {other} ({names}): {} uses only {}",
                         self.room,
@@ -47,6 +68,11 @@ impl Rule {
             problems.push(format!("{} has no room {}", self.package, self.room));
         }
         problems
+    }
+
+    fn allows(&self, module: &str, name: &str) -> bool {
+        self.may_use.iter().any(|room| is_below(module, room))
+            || self.also.iter().any(|(other, names)| *other == module && names.contains(&name))
     }
 }
 
@@ -71,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_room_uses_only_what_its_rule_allows() {
-        let rule = Rule { package: "p", room: "kernel", may_use: &["kernel"] };
+        let rule = Rule { package: "p", room: "kernel", may_use: &["kernel"], also: &[] };
         let allowed = [("kernel::a", "kernel::b"), ("pool", "kernel::a"), ("kernels", "pool")];
         assert!(rule.problems(&graph(&allowed)).is_empty());
         let forbidden = graph(&[("kernel::a", "pool::b"), ("kernel::a", "kernels")]);
@@ -83,5 +109,46 @@ mod tests {
             ]
         );
         assert_eq!(rule.problems(&graph(&[("a", "b")])), ["p has no room kernel"]);
+    }
+
+    #[test]
+    fn a_room_below_a_folder_uses_named_values_of_its_neighbour() {
+        let rule = Rule {
+            package: "p",
+            room: "pool::state",
+            may_use: &["kernel", "pool::state"],
+            also: &[("pool::api::value", &["Name"])],
+        };
+        let allowed = [
+            ("pool::state::a", "pool::state::b"),
+            ("pool::state::a", "kernel::a"),
+            ("pool::state::a", "pool::api::value"),
+            ("pool::work::a", "pool::state::a"),
+        ];
+        assert!(rule.problems(&graph(&allowed)).is_empty());
+        let another = Rule { also: &[("pool::api::value", &["Other"])], ..rule };
+        assert_eq!(
+            another.problems(&graph(&allowed)),
+            [
+                "pool::state::a uses pool::api::value (Name): pool::state uses only kernel, pool::state"
+            ]
+        );
+        let forbidden = [("pool::state::a", "pool::work::a"), ("pool::state", "other_pool::state")];
+        assert_eq!(another.problems(&graph(&forbidden)).len(), 2);
+    }
+
+    #[test]
+    fn the_state_of_the_resource_pool_uses_neither_its_work_nor_its_pool() {
+        let rule = RULES.iter().find(|rule| rule.room == "resource_pool::state").expect("a rule");
+        let all = [
+            "resource_pool::work::inner",
+            "resource_pool::api::pool",
+            "resource_pool::api::factory",
+            "execution::executor",
+            "periodic_executor",
+        ];
+        for module in all {
+            assert_eq!(rule.problems(&graph(&[("resource_pool::state::slot", module)])).len(), 1);
+        }
     }
 }

@@ -1,0 +1,63 @@
+//! The effects of a critical section, which run without the lock (`run_effects.rs`).
+
+use super::maintenance_task::MaintenanceTask;
+use super::names::{Meta, SlotKey};
+use super::slot::Content;
+use crate::kernel::collections::wait_queue::Wake;
+use crate::kernel::effects::{self, Round};
+use crate::resource_pool::api::factory::Form;
+use std::panic::Location;
+use std::task::Waker;
+use std::time::Duration;
+
+/// A resource that has left the pool.
+pub(crate) struct Dead<F: Form> {
+    /// Its slot, which is released after the destruction, unless another resource has its place.
+    pub(crate) slot: Option<SlotKey>,
+    pub(crate) content: Content<F>,
+    pub(crate) meta: Meta<F>,
+}
+
+/// A loan that looks abandoned: what [`Event::Abandoned`](crate::resource_pool::Event::Abandoned) says of it.
+pub(crate) struct Abandoned {
+    pub(crate) id: u64,
+    pub(crate) lent_for: Duration,
+    pub(crate) removed: bool,
+    pub(crate) label: Option<Box<str>>,
+    pub(crate) borrowed_at: &'static Location<'static>,
+}
+
+pub(crate) enum Effect<F: Form> {
+    /// A waiter has its outcome.
+    Wake(Wake),
+    /// Maintenance of this key is due.
+    WakeMaintenance(MaintenanceTask, Meta<F>),
+    /// The last maintenance may be finished: ends its executor.
+    StopMaintenance,
+    Destroy(Dead<F>),
+    /// Drops the pool's own reference to a key.
+    Forget(Meta<F>),
+    DropWaker(Waker),
+    /// Reports a loan that looks abandoned.
+    Report(Meta<F>, Abandoned),
+}
+
+impl<F: Form> effects::Effect for Effect<F> {
+    fn round(&self) -> Round {
+        match self {
+            Effect::Wake(_) => Round::WakeUp,
+            Effect::WakeMaintenance(..) | Effect::StopMaintenance => Round::Upkeep,
+            _ => Round::UserCode,
+        }
+    }
+}
+
+pub(crate) type Effects<F> = effects::Effects<Effect<F>>;
+
+impl<F: Form> Effects<F> {
+    pub(crate) fn drop_waker(&mut self, waker: Option<Waker>) {
+        if let Some(waker) = waker {
+            self.push(Effect::DropWaker(waker));
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The idle list: how a resource becomes idle or leaves, and how limits, `clear` and `close` act on it.
+
+use super::effects::{Dead, Effect, Effects};
+use super::names::{SlotKey, SubKey};
+use super::options::LendOrder;
+use super::slot::{Content, InIdle, Slot, SlotState};
+use super::state::{CLASSES, Outcome, State};
+use crate::kernel::clock::Time;
+use crate::kernel::collections::list::List;
+use crate::resource_pool::api::factory::Form;
+
+impl<F: Form> State<F> {
+    /// Returns the resource to lend next: the newest or the oldest, by `lend_order` (PROP-RP-ORDER). Skips resources
+    /// under test.
+    #[inline]
+    pub(crate) fn next_idle(&self, key: SubKey) -> Option<SlotKey> {
+        let idle = &self.subs[key].idle;
+        let oldest_first = self.options.lend_order == LendOrder::OldestFirst;
+        let mut at = if oldest_first { idle.front() } else { idle.back() };
+        while let Some(slot) = at.filter(|slot| self.slots[*slot].tested) {
+            at = match oldest_first {
+                true => List::<InIdle>::after(&self.slots, slot),
+                false => List::<InIdle>::before(&self.slots, slot),
+            };
+        }
+        at
+    }
+
+    /// Like [`next_idle`](Self::next_idle), but evicts expired resources. Without a free place the last of them
+    /// stays, as the victim of `grant_new`.
+    #[inline]
+    pub(crate) fn next_fresh_idle(
+        &mut self,
+        key: SubKey,
+        has_place: bool,
+        fx: &mut Effects<F>,
+    ) -> Option<SlotKey> {
+        let mut slot = self.next_idle(key);
+        while let Some(stale) = slot.filter(|slot| self.timed && self.has_expired(*slot)) {
+            if !has_place && self.subs[key].available() == 1 {
+                return None;
+            }
+            self.evict(stale, fx);
+            slot = self.next_idle(key);
+        }
+        slot
+    }
+
+    /// Iterates over the idle resources, oldest first.
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = SlotKey> + use<'_, F> {
+        self.by_age.iter(&self.slots)
+    }
+
+    #[inline]
+    pub(crate) fn remove_idle(&mut self, slot: SlotKey) {
+        let entry = &self.slots[slot];
+        let (key, tested) = (entry.key, entry.tested);
+        let sub = &mut self.subs[key];
+        sub.idle.remove(&mut self.slots, slot);
+        sub.tested -= usize::from(tested);
+        self.tested -= usize::from(tested);
+        self.idle -= 1;
+        self.by_age.remove(&mut self.slots, slot);
+        if self.options.test_while_idle {
+            self.turns.remove(&mut self.slots, slot);
+        }
+        self.watch_spare(key);
+    }
+
+    /// Stops counting the borrower's time: from here on the loan cannot look abandoned.
+    #[inline]
+    pub(crate) fn end_borrowers_time(&mut self, slot: SlotKey) {
+        if self.abandoned_after.is_some() && self.slots[slot].lent.is_linked() {
+            self.lent.remove(&mut self.slots, slot);
+        }
+    }
+
+    /// Ends the loan; returns false if the pool reclaimed it before.
+    #[inline]
+    pub(crate) fn end_loan(&mut self, slot: SlotKey) -> bool {
+        let entry = &self.slots[slot];
+        if entry.state == SlotState::Reclaimed {
+            return false;
+        }
+        let key = entry.key;
+        self.end_borrowers_time(slot);
+        self.subs[key].active -= 1;
+        self.active -= 1;
+        true
+    }
+
+    /// Returns a borrower's resource: the oldest waiter that can use it gets it, else it becomes idle.
+    #[inline]
+    pub(crate) fn give_back(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
+        match self.end_loan(slot) {
+            true => self.become_idle(slot, content, fx),
+            false => self.give_back_late(slot, content, fx),
+        }
+    }
+
+    /// Destroys a resource that was abandoned and has come back.
+    #[cold]
+    fn give_back_late(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
+        let dead = self.remove_uncounted(slot, fx);
+        fx.push(Effect::Destroy(Dead { content, ..dead }));
+    }
+
+    /// Frees the place of a borrower whose creation failed, or that left it or detached its resource.
+    pub(crate) fn give_back_place(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let Slot { key, state, .. } = self.slots[slot];
+        if matches!(state, SlotState::Adding | SlotState::Leaving) {
+            self.added(slot, Content::Nothing, fx);
+            return;
+        }
+        match self.end_loan(slot) {
+            true => {
+                self.remove(slot);
+                self.left(key, fx);
+            }
+            false => drop(self.remove_uncounted(slot, fx)),
+        }
+    }
+
+    pub(crate) fn invalidate(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
+        if !self.end_loan(slot) {
+            return self.give_back_late(slot, content, fx);
+        }
+        let key = self.slots[slot].key;
+        self.leave(slot, content, fx);
+        self.counts_changed(key, fx);
+    }
+
+    /// Gives the place of an abandoned resource to others.
+    pub(crate) fn reclaim(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        self.end_loan(slot);
+        self.end_life(slot);
+        self.uncount(slot, SlotState::Reclaimed);
+        let key = self.slots[slot].key;
+        self.left(key, fx);
+    }
+
+    /// Makes a resource idle. It leaves instead if it must not be lent again, or has no room.
+    #[inline]
+    pub(crate) fn become_idle(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
+        let key = self.slots[slot].key;
+        let now = self.now_if_timed();
+        if self.must_leave_at(slot, now) {
+            self.leave(slot, content, fx);
+            return self.counts_changed(key, fx);
+        }
+        let entry = &mut self.slots[slot];
+        entry.state = SlotState::Idle;
+        entry.since = now;
+        self.times_idle += 1;
+        entry.nth_idle = self.times_idle;
+        self.idle += 1;
+        entry.content = content;
+        let sub = &mut self.subs[key];
+        sub.made = true;
+        sub.idle.push_back(&mut self.slots, slot);
+        self.by_age.push_back(&mut self.slots, slot);
+        if self.options.test_while_idle {
+            self.turns.push_back(&mut self.slots, slot);
+        }
+        self.became_idle(slot, fx);
+    }
+
+    /// Returns whether a resource must not be lent again, or has no room.
+    #[inline]
+    pub(crate) fn must_leave(&self, slot: SlotKey) -> bool {
+        self.must_leave_at(slot, self.now_if_timed())
+    }
+    #[inline]
+    fn must_leave_at(&self, slot: SlotKey, now: Time) -> bool {
+        let entry = &self.slots[slot];
+        let old = entry.epoch != self.epoch || entry.expired;
+        self.closed || old || self.has_too_many(entry.key) || self.has_outlived_at(slot, now)
+    }
+
+    /// Serves the waiters, and only then trims: a resource that a waiter takes is not surplus.
+    #[inline]
+    pub(crate) fn became_idle(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let key = self.slots[slot].key;
+        self.watch_spare(key);
+        self.counts_changed(key, fx);
+        self.trim(key, Some(slot), fx);
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+        self.schedule_idle(key, fx);
+    }
+
+    /// Returns whether more than `max_idle` resources are idle. For each retrying waiter one idle resource is not
+    /// counted: the waiter is about to take it (PROP-RP-CALLED-FOR).
+    #[inline]
+    pub(crate) fn has_surplus(&self, key: SubKey) -> bool {
+        let sub = &self.subs[key];
+        sub.idle.len() - sub.retrying.min(sub.idle.len()) > self.limits.max_idle()
+    }
+
+    /// Evicts one surplus resource: the `last` that came, else the oldest.
+    #[inline]
+    pub(crate) fn trim(&mut self, key: SubKey, last: Option<SlotKey>, fx: &mut Effects<F>) {
+        if self.has_surplus(key) {
+            self.trim_one(key, last, fx);
+        }
+    }
+
+    #[cold]
+    fn trim_one(&mut self, key: SubKey, last: Option<SlotKey>, fx: &mut Effects<F>) {
+        let is_idle = |slot: &SlotKey| self.slots[*slot].state == SlotState::Idle;
+        let last = last.filter(is_idle);
+        if let Some(surplus) = last.or_else(|| self.oldest_of(key)) {
+            self.evict(surplus, fx);
+        }
+    }
+
+    /// Returns whether more resources exist than a lowered limit allows.
+    pub(crate) fn has_too_many(&self, key: SubKey) -> bool {
+        let sub = &self.subs[key];
+        self.total - self.leaving > self.limits.max_total
+            || sub.total - sub.leaving > self.limits.max_total_per_key
+    }
+
+    /// Evicts an idle resource; one under test leaves when the test ends.
+    pub(crate) fn evict(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        if self.slots[slot].tested {
+            // Its tester reads the flag when the test ends.
+            self.slots[slot].expired = true;
+            return;
+        }
+        self.remove_idle(slot);
+        let content = self.slots[slot].content.take();
+        self.leave(slot, content, fx);
+        if self.has_line() {
+            self.update_line(self.slots[slot].key);
+        }
+    }
+
+    /// Lets the resource leave: it is destroyed after the section and counts until then. The pool
+    /// destroys every created resource that it does not detach (PROP-RP-NOTHING-LOST).
+    pub(crate) fn leave(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
+        self.end_life(slot);
+        let entry = &mut self.slots[slot];
+        entry.state = SlotState::Leaving;
+        let key = entry.key;
+        let sub = &mut self.subs[key];
+        sub.leaving += 1;
+        self.leaving += 1;
+        let meta = sub.metadata.clone();
+        fx.push(Effect::Destroy(Dead { slot: Some(slot), content, meta }));
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+    }
+
+    /// Frees the place of a resource that left, or of a victim of another key, once it is destroyed.
+    pub(crate) fn destroyed(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let Slot { key, state, .. } = self.slots[slot];
+        self.subs[key].leaving -= 1;
+        self.leaving -= usize::from(state == SlotState::Leaving);
+        self.remove(slot);
+        self.left(key, fx);
+    }
+
+    /// Settles the counts after a resource of the key is gone.
+    pub(crate) fn left(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        self.counts_changed(key, fx);
+        self.forget_if_empty(key, fx);
+        if self.limits.min_idle > 0 {
+            if self.subs.contains(key) {
+                self.watch_minimum(key, fx);
+            }
+            self.watch_room(fx);
+        }
+        self.notify_if_finished(fx);
+    }
+
+    pub(crate) fn notify_if_finished(&mut self, fx: &mut Effects<F>) {
+        if self.is_finished() {
+            fx.push(Effect::StopMaintenance);
+            while !self.closing.is_empty() {
+                fx.push(Effect::Wake(
+                    self.waiters.resolve_front(&mut self.closing, Outcome::Closed),
+                ));
+            }
+        }
+    }
+
+    pub(crate) fn clear_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        self.subs[key].cleared += 1;
+        let mut at = self.subs[key].idle.front();
+        while let Some(slot) = at {
+            at = List::<InIdle>::after(&self.slots, slot);
+            self.evict(slot, fx);
+        }
+    }
+
+    pub(crate) fn clear(&mut self, fx: &mut Effects<F>) {
+        self.for_all_keys(|state, key| state.clear_key(key, fx));
+    }
+
+    /// Evicts all idle resources. All others leave when they come back, granted ones when they are picked up
+    /// (PROP-RP-CLEAR-ALL). One section: an old resource cannot be taken in between.
+    pub(crate) fn clear_all(&mut self, fx: &mut Effects<F>) {
+        self.epoch += 1;
+        self.clear(fx);
+    }
+
+    /// Closes the pool: it serves no borrower, waiters fail, idle resources leave (PROP-RP-CLOSED). Lent ones leave
+    /// when they come back or look abandoned; then the close is complete (PROP-RP-CLOSE-ENDS).
+    pub(crate) fn close(&mut self, fx: &mut Effects<F>) {
+        self.closed = true;
+        fx.push(Effect::StopMaintenance);
+        self.for_all_keys(|state, key| state.close_key(key, fx));
+        self.notify_if_finished(fx);
+    }
+
+    fn close_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        while !self.subs[key].queue.is_empty() {
+            let queue = &mut self.subs[key].queue;
+            fx.push(Effect::Wake(self.waiters.resolve_front(queue, Outcome::Closed)));
+            self.waiting -= 1;
+        }
+        self.update_line(key);
+        self.clear_key(key, fx);
+        while let Some(slot) = self.orphan_of(key) {
+            self.drop_orphan(slot, fx);
+        }
+        self.watch_minimum(key, fx);
+        self.forget_if_empty(key, fx);
+    }
+
+    /// Applies changed limits: evicts the surplus, longest idle first (PROP-RP-LOWERED), and serves the waiters that
+    /// now have room. One section: the new limits hold for all keys at once.
+    pub(crate) fn fit(&mut self, fx: &mut Effects<F>) {
+        self.for_all_keys(|state, key| state.fit_key(key, fx));
+        while self.total - self.leaving > self.limits.max_total {
+            let Some(slot) = self.oldest_idle() else { break };
+            self.evict(slot, fx);
+        }
+        self.for_all_keys(|state, key| state.update_line(key));
+        self.settle(fx);
+    }
+
+    fn fit_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        loop {
+            let sub = &self.subs[key];
+            let too_many =
+                self.has_surplus(key) || sub.total - sub.leaving > self.limits.max_total_per_key;
+            if !too_many {
+                break;
+            }
+            let Some(slot) = self.oldest_of(key) else { break };
+            self.evict(slot, fx);
+        }
+        // Even with a minimum of zero: the key may have to leave its list.
+        self.watch_minimum(key, fx);
+        // A lowered minimum may expose resources that are due.
+        self.watch_spare(key);
+        self.schedule_idle(key, fx);
+    }
+
+    fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, SubKey)) {
+        for index in 0..self.subs.capacity() {
+            if let Some(key) = self.subs.key_at(index) {
+                action(self, key);
+            }
+        }
+    }
+
+    pub(crate) fn begin_life(&mut self, slot: SlotKey) {
+        if self.lifetimes.is_some() {
+            let class = usize::from(self.slots[slot].class) % CLASSES;
+            self.lives[class].push_back(&mut self.slots, slot);
+        }
+    }
+    #[inline]
+    pub(crate) fn end_life(&mut self, slot: SlotKey) {
+        if self.lifetimes.is_some() {
+            let entry = &self.slots[slot];
+            if entry.life.is_linked() {
+                self.lives[usize::from(entry.class)].remove(&mut self.slots, slot);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The keys of a pool, by their hash, and when an unused one is forgotten. `looking_up.rs` finds the key of a call.
+//!
+//! A key lives while it has a resource (lent, idle, being created or destroyed), a waiter, or a look-up that
+//! holds it. Then it is forgotten, with its minimum (`refill.rs`). So there are never more keys than resources,
+//! waiters and look-ups together.
+
+use super::effects::{Effect, Effects};
+use super::names::{Shared, SubKey};
+use super::slot::{OfHash, Sub};
+use super::state::State;
+use crate::kernel::collections::list::List;
+use crate::resource_pool::api::factory::Form;
+
+/// The one key of a pool without keys.
+pub(crate) const THE_KEY: SubKey = SubKey::FIRST;
+
+impl<F: Form> State<F> {
+    /// Returns the entry of this hash behind `held`, or the first one.
+    fn next_of_hash(&self, hash: u64, held: Option<SubKey>) -> Option<SubKey> {
+        match held {
+            Some(held) => List::<OfHash>::after(&self.subs, held),
+            None => self.keys.get(&hash).and_then(List::front),
+        }
+    }
+
+    /// Holds the next entry, and releases the previous one.
+    pub(crate) fn hold_next(
+        &mut self,
+        hash: u64,
+        held: Option<SubKey>,
+        fx: &mut Effects<F>,
+    ) -> Option<(SubKey, Shared<F::Metadata>)> {
+        let next = self.next_of_hash(hash, held)?;
+        let sub = &mut self.subs[next];
+        sub.held += 1;
+        let metadata = sub.metadata.clone();
+        if let Some(held) = held {
+            self.release(held, fx);
+        }
+        Some((next, metadata))
+    }
+
+    pub(crate) fn release(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        self.subs[key].held -= 1;
+        self.forget_if_empty(key, fx);
+    }
+
+    /// Inserts a key, unless an entry of its hash is still to be compared.
+    pub(crate) fn new_key(
+        &mut self,
+        hash: u64,
+        metadata: &Shared<F::Metadata>,
+        held: Option<SubKey>,
+    ) -> Option<SubKey> {
+        if self.next_of_hash(hash, held).is_some() {
+            return None;
+        }
+        self.keys_created += 1;
+        let sub = Sub::new(self.keys_created, metadata.clone(), hash);
+        let key = self.subs.insert(sub);
+        self.keys.entry(hash).or_default().push_back(&mut self.subs, key);
+        Some(key)
+    }
+
+    /// Forgets the key if it is unused.
+    pub(crate) fn forget_if_empty(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        let Some(sub) = self.subs.get_mut(key).filter(|sub| !sub.permanent) else { return };
+        sub.made &= sub.total > 0;
+        let unused = sub.queue.is_empty() && sub.retrying == 0;
+        if !unused || sub.total > 0 || sub.outside > 0 || sub.held > 0 {
+            return;
+        }
+        let hash = sub.hash;
+        self.forget_refills(key);
+        if let Some(list) = self.keys.get_mut(&hash) {
+            list.remove(&mut self.subs, key);
+            if list.is_empty() {
+                self.keys.remove(&hash);
+            }
+        }
+        let sub = self.subs.remove(key);
+        fx.push(Effect::Forget(sub.metadata));
+    }
+}

@@ -1,0 +1,287 @@
+//! Creates resources for the idle list: for `add`, or to refill a key below `min_idle`.
+//!
+//! `min_idle` applies to a key after its first successful creation, while a resource of it is lent, idle or being
+//! created for the idle list. So the pool alone never retries a key whose creation always fails. A key whose last
+//! resource was evicted, invalidated or cleared is forgotten (`keys.rs`), until the next borrow or `add`. The one
+//! key of a pool without keys is never forgotten and always refilled.
+//!
+//! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
+//! expired before it reaches the idle list counts as a failure.
+//!
+//! If a future of `add` or of the maintenance is dropped, its creation is left (`orphans.rs`): also when a runtime
+//! drops its tasks.
+//!
+//! A refill is an orphaned creation from its beginning. So a close drops it, and once it is overdue, it gives way. A
+//! close does not interrupt an `add`: its caller awaits the creation. The resource is destroyed once created.
+//!
+//! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A
+//! heap costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
+
+use super::effects::{Dead, Effect, Effects};
+use super::maintenance_task::MaintenanceTask;
+use super::names::{Meta, SlotKey, SubKey};
+use super::refusal::NotAdded;
+use super::slot::{Content, GivesWay, Slot, SlotState, Standing, Sub};
+use super::state::State;
+use crate::kernel::clock::Time;
+use crate::resource_pool::api::factory::Form;
+use std::time::Duration;
+
+/// The back-off after a first failure.
+const BACK_OFF: Duration = Duration::from_millis(500);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
+
+/// A slot to create an idle resource in, and its key.
+pub(crate) struct Vacancy<F: Form> {
+    pub(crate) slot: SlotKey,
+    pub(crate) key: SubKey,
+    pub(crate) meta: Meta<F>,
+}
+
+/// The next step of a refill.
+pub(crate) enum NextRefill<F: Form> {
+    This(Vacancy<F>),
+    /// The back-off of one key has ended: look again, because that of others may have ended, too.
+    Again,
+    Nothing,
+}
+
+/// How a new resource reaches the idle list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    InTime,
+    /// Its lifetime ended before, or its creation failed.
+    Expired,
+    /// The pool was closed before.
+    Closed,
+}
+
+impl<F: Form> State<F> {
+    /// Returns whether `min_idle` applies to the key.
+    fn is_kept(&self, sub: &Sub<F>) -> bool {
+        sub.made && (sub.permanent || sub.total > sub.leaving)
+    }
+    /// Returns whether the key is below `min_idle` and its own limits allow a refill.
+    fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
+        !self.closed
+            && sub.idle.len() + sub.adding < self.limits.min_idle
+            && sub.total < self.limits.max_total_per_key
+            && self.is_kept(sub)
+    }
+
+    /// Updates the key's place among the keys below their minimum.
+    pub(crate) fn watch_minimum(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        let sub = &self.subs[key];
+        let below = self.is_below_minimum(sub);
+        let later = sub.back_off_until;
+        self.stand_below_minimum(key, below.then_some(Standing { later }));
+        // In a full pool, `State::left` schedules the refill once a resource is gone.
+        if below && self.has_room() {
+            let now = self.clock.now();
+            self.schedule(MaintenanceTask::Refill, key, Some(later.unwrap_or(now)), now, fx);
+        }
+    }
+
+    fn stand_below_minimum(&mut self, key: SubKey, standing: Option<Standing>) {
+        let stood = std::mem::replace(&mut self.subs[key].standing, standing);
+        if stood == standing {
+            return;
+        }
+        match stood {
+            None => {}
+            Some(Standing { later: None }) => self.below_minimum.remove(&mut self.subs, key),
+            Some(_) => self.backing_off.set(&mut self.subs, key, None),
+        }
+        match standing {
+            None => {}
+            Some(Standing { later: None }) => self.below_minimum.push_back(&mut self.subs, key),
+            Some(Standing { later }) => self.backing_off.set(&mut self.subs, key, later),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.total < self.limits.max_total
+    }
+
+    /// Removes a forgotten key from the keys below their minimum.
+    pub(crate) fn forget_refills(&mut self, key: SubKey) {
+        self.stand_below_minimum(key, None);
+    }
+
+    /// Schedules a refill after a place in the total may have become free.
+    pub(crate) fn watch_room(&mut self, fx: &mut Effects<F>) {
+        if let Some((at, key)) = self.next_refill_due() {
+            self.schedule(MaintenanceTask::Refill, key, Some(at), self.clock.now(), fx);
+        }
+    }
+
+    /// Schedules a refill at the end of a section that changed no count.
+    ///
+    /// In an unfair pool, a waiter that gives up or retries may leave a free place. A fair pool has no free place
+    /// while a waiter is in line.
+    #[inline]
+    pub(crate) fn watch_line(&mut self, fx: &mut Effects<F>) {
+        if !self.options.fair && self.limits.min_idle > 0 {
+            self.watch_room(fx);
+        }
+    }
+
+    /// Returns a slot of the next key to refill: the one that waits longest.
+    ///
+    /// Before that, keys whose back-off has ended rejoin the others: one in each section, so that it stays O(1).
+    pub(crate) fn next_refill(&mut self, fx: &mut Effects<F>) -> NextRefill<F> {
+        // Free places belong to the waiters in line. In a closed pool, no key is below its minimum.
+        if self.first_in_line().is_some() {
+            return NextRefill::Nothing;
+        }
+        if let Some((until, key)) = self.backing_off.first() {
+            if self.clock.now() >= until {
+                self.subs[key].back_off_until = None;
+                self.watch_minimum(key, fx);
+                return NextRefill::Again;
+            }
+        }
+        let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key, fx));
+        let Some(vacancy) = vacancy else { return NextRefill::Nothing };
+        // No caller waits for it: a close drops it.
+        self.push_orphan(vacancy.slot, GivesWay::No);
+        NextRefill::This(vacancy)
+    }
+
+    fn vacancy(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
+        let slot = self.reserve_idle(key, fx)?;
+        let sub = &self.subs[key];
+        Some(Vacancy { slot, key, meta: sub.metadata.clone() })
+    }
+
+    fn first_below_minimum(&self) -> Option<SubKey> {
+        self.below_minimum.front().filter(|_| self.has_room())
+    }
+
+    /// Returns when the next key can be refilled, and which.
+    pub(crate) fn next_refill_due(&self) -> Option<(Time, SubKey)> {
+        if self.first_in_line().is_some() || !self.has_room() {
+            return None;
+        }
+        let at_once = self.below_minimum.front().map(|key| (self.clock.now(), key));
+        at_once.or_else(|| self.backing_off.first())
+    }
+
+    pub(crate) fn begin_add(
+        &mut self,
+        key: SubKey,
+        fx: &mut Effects<F>,
+    ) -> Result<Vacancy<F>, NotAdded> {
+        if self.closed {
+            return Err(NotAdded::Closed);
+        }
+        self.vacancy(key, fx).ok_or(NotAdded::Full)
+    }
+
+    /// Reserves a slot for a new idle resource.
+    fn reserve_idle(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<SlotKey> {
+        let sub = &self.subs[key];
+        if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
+            return None;
+        }
+        if self.total >= self.limits.max_total || sub.total >= self.limits.max_total_per_key {
+            return None;
+        }
+        let slot = self.reserve(key, SlotState::Adding);
+        self.subs[key].adding += 1;
+        if self.waiting > 0 {
+            self.update_line(key);
+        }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+        Some(slot)
+    }
+
+    /// Ends a creation for the idle list: `content` is empty if it failed.
+    pub(crate) fn added(
+        &mut self,
+        slot: SlotKey,
+        content: Content<F>,
+        fx: &mut Effects<F>,
+    ) -> Arrival {
+        let Slot { key, state, .. } = self.slots[slot];
+        if state == SlotState::Leaving {
+            // It gave way meanwhile, and counts as leaving.
+            self.drop_late(slot, content, fx);
+            return Arrival::Expired;
+        }
+        self.end_orphan(slot);
+        self.subs[key].adding -= 1;
+        if let Content::Nothing = content {
+            self.remove(slot);
+            self.left(key, fx);
+            return Arrival::Expired;
+        }
+        let arrival = match self.slots[slot].expired || self.has_outlived(slot) {
+            _ if self.closed => Arrival::Closed,
+            true => Arrival::Expired,
+            false => Arrival::InTime,
+        };
+        self.become_idle(slot, content, fx);
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+        arrival
+    }
+
+    fn drop_late(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
+        match content {
+            Content::Nothing => self.destroyed(slot, fx),
+            Content::Ready(_) => {
+                let meta = self.subs[self.slots[slot].key].metadata.clone();
+                fx.push(Effect::Destroy(Dead { slot: Some(slot), content, meta }));
+            }
+        }
+    }
+
+    /// Notes whether a refill of the key succeeded.
+    ///
+    /// Call this before another section can see the slot free: it would retry at once, or forget the key.
+    pub(crate) fn note_refill(&mut self, key: SubKey, made: bool, fx: &mut Effects<F>) {
+        let sub = &mut self.subs[key];
+        if made {
+            (sub.failures, sub.back_off_until) = (0, None);
+        } else {
+            let pause = BACK_OFF.saturating_mul(1 << sub.failures.min(10)).min(LONGEST_BACK_OFF);
+            sub.failures += 1;
+            sub.back_off_until = Some(self.clock.now().plus(pause));
+        }
+        if self.limits.min_idle > 0 {
+            self.watch_minimum(key, fx);
+        }
+    }
+
+    /// Returns whether the slot's resource is the first of its key, from which on `min_idle` applies.
+    pub(crate) fn is_first_of_key(&self, slot: SlotKey) -> bool {
+        let sub = &self.subs[self.slots[slot].key];
+        self.limits.min_idle > 0 && !sub.made
+    }
+    /// Notes that the first resource of a key was created and is about to be lent.
+    pub(crate) fn note_first_created(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+        let key = self.slots[slot].key;
+        self.subs[key].made = true;
+        self.watch_minimum(key, fx);
+    }
+
+    /// Returns whether each key below its minimum is in its list or heap.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn below_minimum_is_known(&self) -> bool {
+        let keys = || self.subs.iter().map(|(_, sub)| sub);
+        let right = keys().all(|sub| {
+            let later = sub.back_off_until;
+            sub.standing == self.is_below_minimum(sub).then_some(Standing { later })
+                && sub.below_minimum.is_linked() == sub.standing.is_some_and(|s| s.later.is_none())
+        });
+        let stands = |(until, key): (Time, SubKey)| {
+            self.subs[key].standing == Some(Standing { later: Some(until) })
+        };
+        let later = keys().filter(|sub| sub.standing.is_some_and(|s| s.later.is_some()));
+        right && self.backing_off.iter().all(stands) && later.count() == self.backing_off.len()
+    }
+}

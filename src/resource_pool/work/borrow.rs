@@ -1,0 +1,251 @@
+//! How a call to borrow becomes a resource, and how the resource is returned.
+//!
+//! One asynchronous procedure serves threads and tasks, and both forms of a factory. A thread polls it once:
+//! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
+
+use super::creation::Creating;
+use super::inner::Inner;
+use super::looking_up::Select;
+use super::reserved::{ReservedLoan, ReservedPlace};
+use super::time_limits::limited;
+use crate::kernel::clock::Deadline;
+use crate::kernel::section::{Guarded, Patience, now};
+use crate::resource_pool::api::error::{BorrowError, Denied, Failure};
+use crate::resource_pool::api::event::Event;
+use crate::resource_pool::api::factory::Form;
+use crate::resource_pool::api::guard::Borrowed;
+use crate::resource_pool::state::loan::Loan;
+use crate::resource_pool::state::names::SlotKey;
+use crate::resource_pool::state::refusal::Refusal;
+use crate::resource_pool::state::slot::Content;
+use crate::resource_pool::state::state::{Step, ToCreate};
+use std::panic::Location;
+use std::time::Duration;
+
+impl<F: Form> Inner<F> {
+    /// Borrows a resource of the selected key, as a guard.
+    #[inline]
+    pub(crate) async fn lend(
+        &self,
+        key: impl Select<F>,
+        patience: &Patience,
+        caller: &'static Location<'static>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let began = self.observed.begin();
+        match self.borrow(key, patience, caller).await {
+            Ok(mut loan) => {
+                loan.began = self.observed.lent(began);
+                Ok(Borrowed::new(self, loan))
+            }
+            Err(denied) => {
+                let error = denied.into();
+                self.observed.not_lent(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the patience of a thread. Its time begins with the call.
+    #[inline]
+    pub(crate) fn patience(&self, timeout: Option<Duration>) -> Patience {
+        let deadline = timeout.map_or(Deadline::Never, |time| self.clock().deadline(time));
+        Patience::Thread(deadline)
+    }
+
+    /// Borrows a resource of the selected key.
+    ///
+    /// A borrower that was served keeps its turn: if its resource fails, it gets the next idle one, and in the end a
+    /// new one.
+    #[inline]
+    pub(crate) async fn borrow(
+        &self,
+        key: impl Select<F>,
+        patience: &Patience,
+        caller: &'static Location<'static>,
+    ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
+        let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
+        loop {
+            let mut reserved = match step {
+                Step::Take(loan) => ReservedLoan::new(self, loan),
+                Step::Refused(refusal) => return Err(Denied::Refused(refusal)),
+                Step::Wait(wait) => {
+                    step = match self.turn(wait, *patience).await {
+                        Ok(step) => step,
+                        Err(()) => Step::Refused(Refusal::TooLate),
+                    };
+                    continue;
+                }
+                Step::Create(order) => {
+                    let ToCreate { slot, meta, first, ticket, victim } = *order;
+                    let place = ReservedPlace::new(self, slot, meta);
+                    if let Some(victim) = victim {
+                        self.destroy(victim);
+                    }
+                    self.begin_creation_time(slot);
+                    match self.make(place, first, ticket, caller).await {
+                        Ok(made) => return made.map_err(Denied::failed),
+                        Err(served) => {
+                            step = served;
+                            continue;
+                        }
+                    }
+                }
+            };
+            match self.activate_and_validate(reserved.loan_mut()).await {
+                Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
+                Err(event) => step = self.another(reserved, *event, patience),
+            }
+        }
+    }
+
+    /// Begins the loan; `first` if no other resource of its key was created before.
+    #[inline]
+    fn lent(
+        &self,
+        reserved: &mut ReservedLoan<'_, F>,
+        first: bool,
+        caller: &'static Location<'static>,
+    ) -> Box<Loan<F>> {
+        let loan = reserved.take();
+        if first || self.options.abandoned_after.is_some() {
+            self.begin_loan(loan.slot, first, caller);
+        }
+        loan
+    }
+    #[cold]
+    fn begin_loan(&self, slot: SlotKey, first: bool, caller: &'static Location<'static>) {
+        self.critical(|state, fx| {
+            if first {
+                state.note_first_created(slot, fx);
+            }
+            state.begin_loan(slot, caller, fx);
+        });
+    }
+
+    /// Reports that a resource could not be lent, destroys it, and gets another one if time is left.
+    #[cold]
+    fn another(
+        &self,
+        mut reserved: ReservedLoan<'_, F>,
+        event: Event<F::Error>,
+        patience: &Patience,
+    ) -> Step<F> {
+        self.report(&reserved.loan_mut().meta, event);
+        let place = reserved.discard();
+        if self.clock().has_passed(patience.deadline()) {
+            return Step::Refused(Refusal::TooLate);
+        }
+        let slot = place.into_slot();
+        self.critical(|state, fx| state.another(slot, fx))
+    }
+
+    /// Creates a resource for its borrower. Returns the borrower's next step if another resource came first.
+    async fn make(
+        &self,
+        place: ReservedPlace<'_, F>,
+        first: bool,
+        ticket: u64,
+        caller: &'static Location<'static>,
+    ) -> Result<Result<Box<Loan<F>>, BorrowError<F::Error>>, Step<F>> {
+        let creation = self.creation(place.meta());
+        let (place, made) = Creating::new(self, place, creation, ticket).await?;
+        Ok(self.begin_use(place, made, first, caller).await)
+    }
+
+    /// Tests and activates a resource that was created for its borrower.
+    async fn begin_use(
+        &self,
+        place: ReservedPlace<'_, F>,
+        made: Result<F::Resource, Failure<F::Error>>,
+        first: bool,
+        caller: &'static Location<'static>,
+    ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
+        let mut reserved = place.fill(made.map_err(BorrowError::Create)?);
+        let loan = reserved.loan_mut();
+        if self.options.test_on_create {
+            if let Err(event) = self.validate(&loan.meta, &mut loan.resource).await {
+                // The borrower's own error. It does not say why the test did not end.
+                if !matches!(*event, Event::Invalid) {
+                    self.report(&loan.meta, *event);
+                }
+                return Err(BorrowError::Invalid);
+            }
+        }
+        let Loan { meta, resource, .. } = loan;
+        let activated = limited!(self, activate_timeout, self.factory.activate(meta, resource));
+        activated.map_err(|why| BorrowError::Activate(*why))?;
+        Ok(self.lent(&mut reserved, first, caller))
+    }
+
+    /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.
+    #[inline]
+    async fn activate_and_validate(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
+        if loan.unclean {
+            self.clean(loan).await?;
+        }
+        let Loan { meta, resource, .. } = loan;
+        let activated = limited!(self, activate_timeout, self.factory.activate(meta, resource));
+        activated.map_err(|why| Box::new(Event::ActivateFailed(*why)))?;
+        if self.options.test_on_borrow {
+            self.validate(&loan.meta, &mut loan.resource).await?;
+        }
+        Ok(())
+    }
+
+    /// Tests and passivates a resource that its borrower returned.
+    #[inline]
+    async fn clean(&self, loan: &mut Loan<F>) -> Result<(), Box<Event<F::Error>>> {
+        if self.options.test_on_return {
+            self.validate(&loan.meta, &mut loan.resource).await?;
+        }
+        let Loan { meta, resource, .. } = loan;
+        let passivated = limited!(self, passivate_timeout, self.factory.passivate(meta, resource));
+        passivated.map_err(|why| Box::new(Event::PassivateFailed(*why)))?;
+        loan.unclean = false;
+        Ok(())
+    }
+
+    /// Notes the time of a creation that is about to begin, if the pool keeps times.
+    pub(crate) fn begin_creation_time(&self, slot: SlotKey) {
+        if self.options.keep_times() {
+            self.critical(|state, _| state.begin_creation_time(slot));
+        }
+    }
+
+    /// A guard is dropped. Where the factory's futures have to be awaited, the next borrower awaits them.
+    #[inline]
+    pub(crate) fn give_back(&self, mut loan: Box<Loan<F>>) {
+        self.observed.returned(&mut loan.began);
+        loan.unclean = true;
+        match F::BLOCKS {
+            true => now(self.put_back(loan)),
+            false => self.become_idle(loan),
+        }
+    }
+
+    /// Takes a resource back, after its test and its passivation.
+    #[inline]
+    pub(crate) async fn put_back(&self, mut loan: Box<Loan<F>>) {
+        self.observed.returned(&mut loan.began);
+        // The time that the factory takes is not the borrower's.
+        if self.options.abandoned_after.is_some() {
+            self.critical(|state, _| state.end_borrowers_time(loan.slot));
+        }
+        let mut reserved = ReservedLoan::new(self, loan);
+        match self.clean(reserved.loan_mut()).await {
+            Ok(()) => self.become_idle(reserved.take()),
+            // The reservation destroys it.
+            Err(event) => self.report(&reserved.loan_mut().meta, *event),
+        }
+    }
+
+    #[inline]
+    fn become_idle(&self, loan: Box<Loan<F>>) {
+        self.critical(|state, fx| state.give_back(loan.slot, Content::Ready(loan), fx));
+    }
+
+    pub(crate) fn invalidate(&self, mut loan: Box<Loan<F>>) {
+        self.observed.returned(&mut loan.began);
+        self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
+    }
+}

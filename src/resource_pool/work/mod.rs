@@ -1,0 +1,25 @@
+//! What runs without the lock. It reaches the state through the lock alone.
+
+mod borrow;
+mod creation;
+mod driving;
+pub(crate) mod home;
+pub(crate) mod inner;
+pub(crate) mod looking_up;
+mod maintainer;
+mod maintenance;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+pub(crate) mod observed;
+#[cfg(not(any(feature = "metrics", feature = "tracing")))]
+#[path = "unobserved.rs"]
+pub(crate) mod observed;
+mod refilling;
+mod reserved;
+mod run_effects;
+mod time_limits;
+#[cfg(feature = "metrics")]
+pub(crate) mod to_metrics;
+#[cfg(feature = "tracing")]
+mod to_tracing;
+mod validating;
+mod waits;
