@@ -270,10 +270,17 @@ class WebSocket(Task):
             if not own[0]:
                 check_process(self.connection.server)
             if self.messages:
-                message, cost = self.messages.popleft()
-                self.waiting -= cost
-                if not self.connection.is_reading:
-                    self.take_frames()
+                connection = self.connection
+                connection.begin_step()
+                try:
+                    message, cost = self.messages.popleft()
+                    self.waiting -= cost
+                    if not connection.is_reading:
+                        self.take_frames()
+                    connection.is_torn = False
+                except BaseException:
+                    connection.check_torn()
+                    raise
                 return message
             if self.disconnect is not None:
                 return self.disconnect
@@ -299,11 +306,11 @@ class WebSocket(Task):
                 await self.write(data)
                 return
             if kind == "websocket.close":
-                self.close(code, reason)
+                self.do_step(self.close, code, reason)
                 return
         elif self.state == CONNECTING:
             if kind == "websocket.accept" and self.connection.request.state == AWAITED:
-                self.accept(data)
+                self.do_step(self.accept, data)
                 return
             if kind == "websocket.close":
                 kind, message = "websocket.http.response.body", {}
@@ -312,6 +319,15 @@ class WebSocket(Task):
                 await self.deny({**message, "type": kind[len("websocket."):]})
                 return
         raise RuntimeError(f"the application sent {kind}, which does not fit the state of its WebSocket")
+
+    def do_step(self, call, *args):
+        self.connection.begin_step()
+        try:
+            call(*args)
+            self.connection.is_torn = False
+        except BaseException:
+            self.connection.check_torn()
+            raise
 
     async def deny(self, message):
         denial = self.connection.request
@@ -356,12 +372,16 @@ class WebSocket(Task):
             self.close(*farewell)
 
     def returned(self):
+        if self.connection.check_torn():
+            return
         if self.state == OPEN:
             self.close(1000, "")
         elif self.state == CONNECTING:
             self.fail()
 
     def fail(self):
+        if self.connection.check_torn():
+            return
         if self.state == OPEN:
             self.close(1011, "the application failed")
         elif self.state == CONNECTING:

@@ -347,6 +347,34 @@ if kind == "receive": await answer(send, b"")
                             pass
         self.assertEqual(self.ask(self.http(loader), "/next"), (200, b"next"))
 
+    def test_an_exception_within_a_step_of_a_websocket(self):
+        loader = self.outliving("""
+class Late(Exception): pass
+def tracer(frame, event, argument):
+    if frame.f_code.co_name == path.split("/")[1]:
+        sys.settrace(None)
+        raise Late
+await receive()
+if "set_timer" in path: sys.settrace(tracer)
+try:
+    await send({"type": "websocket.accept"})
+    sys.settrace(tracer)
+    await send({"type": "websocket.close"})
+except Late: print("late", flush=True)
+if "stay" in path: await asyncio.sleep(60)
+""")
+        for path in ("/set_timer/return", "/wake/return", "/set_timer/stay", "/wake/stay"):
+            with self.subTest(path):
+                ws = Frames(loader, path)
+                self.addCleanup(ws.close)
+                self.assertEqual(self.lines(loader, 1), ["late"])
+                try:
+                    while (frame := ws.frame()):
+                        self.assertEqual(frame, (8, (1000).to_bytes(2, "big")))  # of the call that was interrupted
+                except ConnectionError:
+                    pass
+        loader.process.kill()
+
     def test_a_scope_that_the_application_empties(self):
         loader = self.outliving("""
 if path == "/pop":
