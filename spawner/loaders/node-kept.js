@@ -44,6 +44,7 @@ const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)
 // Since version 22 a corked response keeps its chunks itself, and its `end` sends them behind the end of the body.
 const HAS_CHUNKS = Object.getOwnPropertySymbols(new OutgoingMessage()).some(({ description }) => description === 'kChunkedBuffer');
 
+const kept = new Set(); // the open connections
 let isAnswering = false; // a response writes to its socket
 let ending = null; // the response whose `end` is in progress
 
@@ -333,6 +334,8 @@ function guardListeners(socket) {
 function guard(socket, before) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
   socket[KEPT] = true;
+  kept.add(socket);
+  socket.once('close', () => kept.delete(socket));
   socket[TIMEOUT] = socket.timeout || 0;
   socket[LISTENERS] = socket.rawListeners('timeout');
   const { write, end, pause } = socket;
@@ -399,7 +402,28 @@ function isGenuine(event, subject, socket) {
 
 // Gives a socket to the application, because of this event and its subject, a request or an error.
 function release(event, subject, socket) {
-  if (OWN.has(event) && socket && socket[KEPT] === true && isGenuine(event, subject, socket)) socket[KEPT] = false;
+  if (OWN.has(event) && socket && socket[KEPT] === true && isGenuine(event, subject, socket)) {
+    socket[KEPT] = false;
+    if (event === 'clientError') endAfterWrite(socket);
+  }
 }
+
+// Node's parser stays in its error state after a 'clientError', and would refuse the next client's request.
+function endAfterWrite(socket) {
+  const { write } = socket;
+  socket.write = function writeLast(...args) {
+    setImmediate(() => this.destroySoon());
+    return write.apply(this, args);
+  };
+}
+
+// An exception that the application survives may have left Node's parser in its error state. It names no connection.
+process.on('uncaughtExceptionMonitor', () => {
+  for (const socket of kept) {
+    if (socket[KEPT] !== true) continue;
+    if (socket._httpMessage) endWithAnswer(socket);
+    else closeSoon(socket);
+  }
+});
 
 module.exports = { begin, guard, release };

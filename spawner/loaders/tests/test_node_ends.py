@@ -347,3 +347,34 @@ class NodeEnds(NodeLoader):
             self.send(conn, "/next")
             self.assertEqual(self.read(file, 4), b"next")
         self.assertIn("shrank", loader.read_stderr())
+
+    def test_an_answer_to_a_client_error_is_the_last_of_its_connection(self):
+        """Node's parser stays in its error state."""
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => s.end('next'));
+            server.on('clientError', (e, c) => c.write('HTTP/1.1 431 Large\\r\\nContent-Length: 0\\r\\n\\r\\n'));
+            server.listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/", **{"X-Large": "x" * 20000})
+        self.assertEqual(file.read(), b"HTTP/1.1 431 Large\r\nContent-Length: 0\r\n\r\n")
+
+    def test_an_exception_that_the_application_survives_ends_the_connection(self):
+        """It leaves Node's parser in its error state."""
+        loader = self.app("""
+            process.on('uncaughtException', () => {});
+            require('http').createServer((q, s) => {
+              const fail = () => { throw new Error('mine'); };
+              if (q.url === '/finish') s.on('finish', fail);
+              if (q.url === '/close') s.on('close', fail);
+              if (q.url === '/data') q.on('data', fail);
+              s.end('x', q.url === '/callback' ? fail : undefined);
+              if (q.url === '/throw') fail();
+            }).listen(0);
+        """)
+        for path in ("/finish", "/close", "/data", "/callback", "/throw"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path, body=b"body")
+                self.head(file)
+                self.assertEqual(file.read(), b"x")
