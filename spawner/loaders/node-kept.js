@@ -215,10 +215,14 @@ function lacksBody(message) {
 ServerResponse.prototype._finish = function finish() {
   const { socket } = this;
   const declared = declaredOf(this);
-  _finish.call(this);
-  if (!socket || socket[KEPT] !== true) return;
-  const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
-  if (socket[LAST] || this[LAST] || isShort || lacksBody(this)) closeSoon(socket);
+  try {
+    _finish.call(this);
+  } finally { // a listener of 'prefinish' may throw
+    if (socket && socket[KEPT] === true) {
+      const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
+      if (socket[LAST] || this[LAST] || isShort || lacksBody(this)) closeSoon(socket);
+    }
+  }
 };
 
 function close(socket, what) {
@@ -383,7 +387,10 @@ function guardParser(socket) {
   if (!parser || typeof parser.onIncoming !== 'function') return;
   const { onIncoming } = parser;
   parser.onIncoming = function beginRequest(...args) {
-    if (socket[KEPT] === true) begins(socket);
+    if (socket[KEPT] === true && !begins(socket)) {
+      socket.destroy();
+      return 0;
+    }
     return onIncoming.apply(this, args);
   };
 }

@@ -254,6 +254,7 @@ function install(server, callback) {
 
 const LATEST = Symbol('latest request');
 const SINCE = Symbol('time of the latest request');
+const NOTED = Symbol('a request that was emitted before');
 const connections = new Set();
 
 // Notes on each socket its latest request. `emit` sees requests, upgrades and expectations alike. A listener would not:
@@ -264,8 +265,12 @@ function noteRequests(server) {
     if (first instanceof http.IncomingMessage) {
       release(event, first, first.socket);
       begin(first, rest[0]);
-      first.socket[LATEST] = first;
-      first.socket[SINCE] = Date.now();
+      // The application may emit a request again, when the socket carries another client's.
+      if (first[NOTED] !== true) {
+        first[NOTED] = true;
+        first.socket[LATEST] = first;
+        first.socket[SINCE] = Date.now();
+      }
     } else if (event === 'connection') {
       const descriptor = first._handle ? first._handle.fd : -1;
       if (descriptor >= 0 && descriptor <= 2) return restoreStream(first, descriptor);

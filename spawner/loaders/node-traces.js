@@ -41,9 +41,11 @@ function noteListener(socket, event, listener) {
 
 // Takes away what earlier requests have left, before any code of the application runs for the next one: tracers set its stores
 // before its event.
+// Returns false if something cannot be taken away: the request must not begin.
 function begins(socket) {
-  forgetStores(socket);
+  if (!forgetStores(socket)) return false;
   forget(socket);
+  return true;
 }
 
 // Notes the response to the request that begins.
@@ -92,21 +94,27 @@ function call(listener, socket) {
 }
 
 // Gives the stores of AsyncLocalStorage the values that they had before the first request of the connection. Up to Node 23 they
-// are properties of the resource of the connection's parser, in which all of its requests begin.
+// are properties of the resource of the connection's parser, in which all of its requests begin. An application may give the
+// resource other properties, also such as cannot be changed again. Returns whether all have their former values.
 function forgetStores(socket) {
   const resource = executionAsyncResource();
-  const symbols = Object.getOwnPropertySymbols(resource);
+  const keys = Reflect.ownKeys(resource);
   const noted = socket[STORES];
   if (noted === undefined || noted.resource !== resource) {
     const values = new Map();
-    for (const symbol of symbols) values.set(symbol, resource[symbol]);
+    for (const key of keys) values.set(key, resource[key]);
     socket[STORES] = { resource, values };
-    return;
+    return true;
   }
-  for (const symbol of symbols) {
-    const before = noted.values.get(symbol);
-    if (resource[symbol] !== before) resource[symbol] = before;
+  try {
+    for (const key of keys) {
+      const before = noted.values.get(key);
+      if (resource[key] !== before && !(Reflect.set(resource, key, before) && resource[key] === before)) return false;
+    }
+  } catch { // a property with a function of the application
+    return false;
   }
+  return true;
 }
 
 module.exports = { began, begins, ended, note, noteListener };

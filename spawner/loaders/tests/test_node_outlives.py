@@ -119,6 +119,46 @@ class NodeOutlives(NodeLoader):
             self.send(conn, "/plain")
             self.assertEqual(self.read(file, len("[null,null,null]")), b"[null,null,null]")
 
+    def test_properties_of_the_resource_of_requests(self):
+        loader = self.app("""
+            const { executionAsyncResource } = require('async_hooks');
+            require('http').createServer((q, s) => {
+              const resource = executionAsyncResource();
+              const had = String(resource.user);
+              if (q.url === '/set') resource.user = 'alice';
+              if (q.url === '/fixed') Object.defineProperty(resource, 'user', { value: 'alice' });
+              if (q.url === '/getter') Object.defineProperty(resource, 'user', { get() { return 'alice'; } });
+              s.end(had.padEnd(9));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/set", "/get", "/set", "/get"):
+            self.send(conn, path)
+            self.assertEqual(self.read(file, 9), b"undefined")
+        for path in ("/fixed", "/getter"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                self.assertEqual(self.read(file, 9), b"undefined")
+                self.send(conn, "/get")
+                self.assertEqual(file.read(), b"", "the request begins on another connection")
+
+    def test_a_request_that_is_emitted_again_is_not_the_latest(self):
+        loader = self.app("""
+            let again;
+            const server = require('http').createServer((q, s) => {
+              if (q === again) return;
+              if (q.url === '/first') { again = q; return s.end('x'.padEnd(9)); }
+              const before = q.socket.remoteAddress;
+              server.emit('request', again, s);
+              s.end(String(before === q.socket.remoteAddress).padEnd(9));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path, address, body in (("/first", "192.0.2.1", b"x        "), ("/next", "192.0.2.2", b"true     ")):
+            conn.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {address}\r\n\r\n".encode())
+            self.assertEqual(self.read(file, 9), body)
+
     def test_a_tracer_sets_the_store_of_each_request(self):
         loader = self.app("""
             const { AsyncLocalStorage } = require('async_hooks');
