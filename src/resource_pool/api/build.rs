@@ -183,13 +183,13 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
     ///
     /// A creation whose borrower has left goes on there: see [creations](super::super#creations).
     ///
-    /// If the runtime has ended, the pool reports [`MaintenanceNotStarted`](super::Event::MaintenanceNotStarted) once.
+    /// If the runtime has ended, the pool reports [`MaintenanceNotStarted`](crate::resource_pool::Event::MaintenanceNotStarted) once.
     /// It then drops creations that are left, evicts what a borrower finds expired, and refills nothing. If the
     /// runtime's timer panics, the pool reports the same event. It then does what is due when something else becomes
     /// due.
     ///
     /// In either case calls of the factory have no time limits any more, also those in flight. The pool reports
-    /// [`RuntimeEnded`](super::Event::RuntimeEnded) once, when a call would have had one.
+    /// [`RuntimeEnded`](crate::resource_pool::Event::RuntimeEnded) once, when a call would have had one.
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.

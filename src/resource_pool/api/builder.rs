@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Builds a [`ResourcePool`](super::ResourcePool) or a [`KeyedResourcePool`](super::KeyedResourcePool); `P` says which.
+/// Builds a [`ResourcePool`](crate::resource_pool::ResourcePool) or a [`KeyedResourcePool`](crate::resource_pool::KeyedResourcePool); `P` says which.
 ///
 /// ```
 #[doc = include_str!("example.txt")]
@@ -100,7 +100,7 @@ impl<F: Form, P> Builder<F, P> {
         self.options.when_exhausted = action;
         self
     }
-    /// Limits how long [`borrow`](super::ResourcePool::borrow) waits. Default: no limit.
+    /// Limits how long [`borrow`](crate::resource_pool::ResourcePool::borrow) waits. Default: no limit.
     ///
     /// A pool with an asynchronous factory refuses this option: its futures may be dropped at any time.
     pub fn max_wait(mut self, time: impl Into<Option<Duration>>) -> Self {
@@ -224,8 +224,8 @@ impl<F: Form, P> Builder<F, P> {
     /// Limits how long an activation takes, by the runtime's timer. Default: no limit.
     ///
     /// A resource whose activation takes longer is destroyed, and its borrower gets another one. If that resource is
-    /// new, the borrower gets [`BorrowError::Activate`](super::BorrowError::Activate). The listener is notified of the
-    /// others ([`Event::ActivateFailed`] with [`Failure::TimedOut`](super::Failure::TimedOut)). Only
+    /// new, the borrower gets [`BorrowError::Activate`](crate::resource_pool::BorrowError::Activate). The listener is notified of the
+    /// others ([`Event::ActivateFailed`] with [`Failure::TimedOut`](crate::resource_pool::Failure::TimedOut)). Only
     /// [`build_on`](Self::build_on) accepts this limit. With a manual clock there is no limit.
     pub fn activate_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.activate_timeout = time.into();
@@ -234,7 +234,7 @@ impl<F: Form, P> Builder<F, P> {
     /// Limits how long a passivation takes, by the runtime's timer. Default: no limit.
     ///
     /// A resource whose passivation takes longer is destroyed. The listener is notified
-    /// ([`Event::PassivateFailed`] with [`Failure::TimedOut`](super::Failure::TimedOut)). Only
+    /// ([`Event::PassivateFailed`] with [`Failure::TimedOut`](crate::resource_pool::Failure::TimedOut)). Only
     /// [`build_on`](Self::build_on) accepts this limit. With a manual clock there is no limit.
     pub fn passivate_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.passivate_timeout = time.into();

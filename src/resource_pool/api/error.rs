@@ -90,7 +90,7 @@ impl<E> From<Denied<E>> for BorrowError<E> {
 pub enum BorrowError<E> {
     /// The pool is closed.
     Closed,
-    /// A limit is reached, in a pool built with [`WhenExhausted::Fail`](super::WhenExhausted::Fail).
+    /// A limit is reached, in a pool built with [`WhenExhausted::Fail`](crate::resource_pool::WhenExhausted::Fail).
     ///
     /// Either `max_active` resources are lent; or no resource is idle and `max_total` or `max_total_per_key` exist,
     /// including those that are being created, tested or destroyed.

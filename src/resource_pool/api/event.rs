@@ -60,7 +60,7 @@ pub enum Event<E> {
         lent_for: Duration,
         /// Whether its place was given to others. It is then destroyed when it is returned.
         removed: bool,
-        /// The label that the borrower set by [`Borrowed::set_label`](super::Borrowed::set_label).
+        /// The label that the borrower set by [`Borrowed::set_label`](crate::resource_pool::Borrowed::set_label).
         label: Option<Box<str>>,
         /// The call that borrowed it.
         borrowed_at: &'static Location<'static>,

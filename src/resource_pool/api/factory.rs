@@ -52,7 +52,7 @@ pub trait ResourceFactory: Send + Sync + 'static {
     /// Creates a resource.
     ///
     /// # Errors
-    /// The borrower gets the error as [`BorrowError::Create`](super::BorrowError::Create).
+    /// The borrower gets the error as [`BorrowError::Create`](crate::resource_pool::BorrowError::Create).
     fn create(&self, metadata: &Self::Metadata) -> Result<Self::Resource, Self::Error>;
 
     /// Destroys a resource that has left the pool.
@@ -74,7 +74,7 @@ pub trait ResourceFactory: Send + Sync + 'static {
     ///
     /// # Errors
     /// The pool destroys the resource. The borrower gets another one. If the resource was created for that
-    /// borrower, it gets the error instead, as [`BorrowError::Activate`](super::BorrowError::Activate).
+    /// borrower, it gets the error instead, as [`BorrowError::Activate`](crate::resource_pool::BorrowError::Activate).
     fn activate(
         &self,
         metadata: &Self::Metadata,
@@ -101,11 +101,11 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// The asynchronous form of [`ResourceFactory`], for any runtime. A pool takes it as [`Async`]`(factory)`.
 ///
 /// The drop of a guard cannot await. The next borrower of the resource therefore awaits the `validate` of
-/// `test_on_return` and `passivate`, before its own `activate`. [`Borrowed::put_back`](super::Borrowed::put_back)
+/// `test_on_return` and `passivate`, before its own `activate`. [`Borrowed::put_back`](crate::resource_pool::Borrowed::put_back)
 /// awaits them at once.
 ///
 /// Until then the idle resource is as its borrower left it. `validate` (for `test_while_idle`), `destroy` and the
-/// predicate of [`retain`](super::Pool::retain) may see it active.
+/// predicate of [`retain`](crate::resource_pool::Pool::retain) may see it active.
 ///
 /// `destroy` is not a future. A destruction that takes long belongs into a task that `destroy` spawns.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
@@ -122,7 +122,7 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// on: see [creations](super::super#creations).
     ///
     /// # Errors
-    /// The borrower gets the error as [`BorrowError::Create`](super::BorrowError::Create).
+    /// The borrower gets the error as [`BorrowError::Create`](crate::resource_pool::BorrowError::Create).
     fn create(
         &self,
         metadata: &Self::Metadata,

@@ -59,8 +59,8 @@ impl<'p, F: Form> Borrowed<'p, F> {
         Borrowed { pool: None, loan }
     }
 
-    /// Returns the number of the resource, as in the [snapshot](super::ResourceSnapshot::id) and in
-    /// [reports](super::Event::Abandoned). The pool never reuses it.
+    /// Returns the number of the resource, as in the [snapshot](crate::resource_pool::ResourceSnapshot::id) and in
+    /// [reports](crate::resource_pool::Event::Abandoned). The pool never reuses it.
     ///
     /// ```
     #[doc = include_str!("example.txt")]
@@ -75,7 +75,7 @@ impl<'p, F: Form> Borrowed<'p, F> {
         guard.slot(|slot| slot.serial)
     }
 
-    /// Names the borrower, for the report of a loan that looks [abandoned](super::Event::Abandoned).
+    /// Names the borrower, for the report of a loan that looks [abandoned](crate::resource_pool::Event::Abandoned).
     pub fn set_label(guard: &Self, label: &str) {
         let label = Some(label.into());
         guard.slot(|slot| slot.label = label);

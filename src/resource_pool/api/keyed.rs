@@ -40,7 +40,7 @@ where
     /// Returns the errors of [`borrow`](Self::borrow), except [`BorrowError::TimedOut`].
     ///
     /// # Cancel safety
-    /// As [`ResourcePool::borrow_async`](super::ResourcePool::borrow_async).
+    /// As [`ResourcePool::borrow_async`](crate::resource_pool::ResourcePool::borrow_async).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
@@ -75,7 +75,7 @@ where
     /// Returns the errors of [`add`](Self::add).
     ///
     /// # Cancel safety
-    /// As [`ResourcePool::add_async`](super::ResourcePool::add_async).
+    /// As [`ResourcePool::add_async`](crate::resource_pool::ResourcePool::add_async).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
@@ -173,7 +173,7 @@ where
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`ResourcePool::borrow`](super::ResourcePool::borrow).
+    /// Returns the errors of [`ResourcePool::borrow`](crate::resource_pool::ResourcePool::borrow).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
@@ -221,10 +221,10 @@ where
         now(self.inner().lend(key, &patience, Location::caller()))
     }
 
-    /// Creates an idle resource of the key, as [`ResourcePool::add`](super::ResourcePool::add) does.
+    /// Creates an idle resource of the key, as [`ResourcePool::add`](crate::resource_pool::ResourcePool::add) does.
     ///
     /// # Errors
-    /// Returns the errors of [`ResourcePool::add`](super::ResourcePool::add).
+    /// Returns the errors of [`ResourcePool::add`](crate::resource_pool::ResourcePool::add).
     ///
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.

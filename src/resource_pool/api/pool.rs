@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// A pool of resources.
 ///
-/// Clones are handles to the same pool. Dropping the last one closes it. `F` is the [factory](super), in either
+/// Clones are handles to the same pool. Dropping the last one closes it. `F` is the [factory](crate::resource_pool), in either
 /// form. `K` says how resources are selected: [`ResourcePool`] and [`KeyedResourcePool`] are the two pools there are.
 pub struct Pool<F: Form, K>(Handle<Inner<F>>, PhantomData<fn() -> K>);
 
@@ -43,7 +43,7 @@ pub enum Unkeyed {}
 #[derive(Debug)]
 pub struct Keyed<K>(PhantomData<K>);
 
-/// A pool of resources that are all alike: a [`KeyedResourcePool`] with one key. See the [module](super).
+/// A pool of resources that are all alike: a [`KeyedResourcePool`] with one key. See the [module](crate::resource_pool).
 ///
 /// ```
 #[doc = include_str!("example.txt")]
@@ -57,10 +57,10 @@ pub type ResourcePool<F> = Pool<F, Unkeyed>;
 
 /// A pool whose factory is asynchronous. [`Async`] has an example.
 ///
-/// The pool needs no runtime of its own. [`build_on`](super::Builder::build_on) takes one for the maintenance.
+/// The pool needs no runtime of its own. [`build_on`](crate::resource_pool::Builder::build_on) takes one for the maintenance.
 pub type AsyncResourcePool<F> = ResourcePool<Async<F>>;
 
-/// A pool of resources by key, which is the metadata of the [factory](super) `F`.
+/// A pool of resources by key, which is the metadata of the [factory](crate::resource_pool) `F`.
 ///
 /// `max_active`, `max_idle`, `min_idle` and `max_total_per_key` hold for each key, `max_total` for all keys together.
 /// A key at its own limit delays no other key: a resource or place that becomes free goes to the oldest waiter that can
@@ -140,7 +140,7 @@ impl<F: Form, K> Pool<F, K> {
     }
     /// Closes the pool, and returns at once. Closing it again changes nothing.
     ///
-    /// Waiters fail with [`BorrowError::Closed`](super::BorrowError::Closed), including those that were granted a
+    /// Waiters fail with [`BorrowError::Closed`](crate::resource_pool::BorrowError::Closed), including those that were granted a
     /// resource and have not picked it up. Idle resources are destroyed now, borrowed ones when they are returned.
     /// `wait_closed` waits for that.
     ///
@@ -240,7 +240,7 @@ impl<F: Form, K> Pool<F, K> {
 
 #[cfg(feature = "metrics")]
 impl<F: Form, K> Pool<F, K> {
-    /// Sets the gauges of a [named](super::Builder::name) pool: see [observation](super::super#observation). A program
+    /// Sets the gauges of a [named](crate::resource_pool::Builder::name) pool: see [observation](super::super#observation). A program
     /// calls this before each scrape, or every few seconds. Requires the feature `metrics`.
     pub fn record_gauges(&self) {
         let Some(name) = self.inner().observed.name() else { return };

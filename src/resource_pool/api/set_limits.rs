@@ -76,7 +76,7 @@ impl<F: Form, K> Pool<F, K> {
     ///
     /// # Errors
     /// Returns a [`BuildError`] as the builder does: also in a pool that
-    /// [`build_async`](super::Builder::build_async) built without `maintenance(false)`, which would never be refilled.
+    /// [`build_async`](crate::resource_pool::Builder::build_async) built without `maintenance(false)`, which would never be refilled.
     pub fn set_min_idle(&self, number: usize) -> Result<(), BuildError> {
         if number > 0 && self.inner().options.is_unmaintained {
             return Err(BuildError::needs_maintenance("min_idle"));

@@ -93,7 +93,7 @@ pub struct ResourceSnapshot {
     /// times.
     pub age: Option<Duration>,
     /// For an idle resource, the time since it became idle. For a lent one, the time since the loan began if
-    /// [`abandoned_after`](super::Builder::abandoned_after) is set, else since it last became idle or was
+    /// [`abandoned_after`](crate::resource_pool::Builder::abandoned_after) is set, else since it last became idle or was
     /// begun. `None` if no option of the pool needs times.
     pub since: Option<Duration>,
 }

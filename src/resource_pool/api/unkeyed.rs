@@ -14,7 +14,7 @@ use std::time::Duration;
 impl<F: Form> ResourcePool<F> {
     /// Returns a builder for a pool. `factory` creates the resources that `metadata` describes.
     ///
-    /// An asynchronous factory is passed as [`Async`](super::Async)`(factory)`.
+    /// An asynchronous factory is passed as [`Async`](crate::resource_pool::Async)`(factory)`.
     pub fn builder(factory: F, metadata: F::Metadata) -> Builder<F, Self> {
         Builder::new(factory, Some(metadata))
     }
