@@ -133,34 +133,29 @@ impl Tunnel {
         }
         let (waits_for_app, waits_for_client) =
             (!bytes.input.is_empty(), !bytes.from_app.is_empty());
-        let hung_up = |waits: bool, end: &dyn AsFd| match waits {
-            true => hang_up(end),
-            false => PollFlags::empty(),
-        };
-        let of_client = hung_up(waits_for_app, &client.stream);
-        if of_client.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
-        }
+        // Bytes of a side that is gone may still be on their way to the other.
         let has_ended = self.up.has_ended
             || self.down.has_ended
-            || !of_client.is_empty()
-            || !hung_up(waits_for_client, &self.app).is_empty();
-        let may_wait = has_ended || (self.hold.is_none() && waits_for_client);
-        match self.rests_too_long(client, *received + *sent) && may_wait {
-            true => Poll::Ready(Ok(())),
-            false => Poll::Pending,
+            || (waits_for_app && has_hung_up(&client.stream))
+            || (waits_for_client && has_hung_up(&self.app));
+        let may_end = has_ended || (self.hold.is_none() && waits_for_client);
+        if self.rests_too_long(client, *received + *sent) {
+            if may_end {
+                return Poll::Ready(Ok(()));
+            }
+            // No event reports that a side hangs up while bytes wait: look again.
+            let _ = client.watch.has_passed(self.limit, client.watch.now());
         }
+        Poll::Pending
     }
 }
 
 /// Returns whether a peer has ended its output (`POLLRDHUP`), or is gone (`POLLHUP`, `POLLERR`). It takes a system call.
-fn hang_up(end: &dyn AsFd) -> PollFlags {
-    let mut looked = [PollFd::from_borrowed_fd(end.as_fd(), PollFlags::RDHUP)];
+fn has_hung_up(end: &impl AsFd) -> bool {
+    let mut looked = [PollFd::new(end, PollFlags::RDHUP)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match poll(&mut looked, Some(&at_once)) {
-        Ok(_) => looked[0].revents() & (PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR),
-        Err(_) => PollFlags::empty(),
-    }
+    // An interrupted call is made again at the next look.
+    poll(&mut looked, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 impl Tunnel {

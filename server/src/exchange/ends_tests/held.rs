@@ -39,13 +39,15 @@ async fn flood(to: &mut UnixStream) {
     }
 }
 
-/// Lets the time of an upgraded connection pass until it has ended.
+/// Lets the time of an upgraded connection pass until its session has ended.
+///
+/// It passes again and again: a byte that the server has yet to see begins the time anew.
 async fn ends_in_time(scene: &mut Scene) -> bool {
-    for _ in 0..4 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    eventually(|| {
         scene.pass(LIMITS.timeouts.upgraded);
-    }
-    eventually(|| scene.notes.read() == ["ended"]).await
+        scene.notes.read() == ["ended"]
+    })
+    .await
 }
 
 /// The end of the process lies behind bytes that its client does not take.
@@ -72,17 +74,47 @@ async fn a_client_that_does_not_read_holds_no_upgraded_connection_that_its_appli
 /// The end of the client lies behind bytes that the application does not take.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_is_gone_holds_no_upgraded_connection_of_an_application_that_does_not_read() {
-    for closes in [true, false] {
+    for (closes, late) in [(true, false), (true, true), (false, false), (false, true)] {
         let (mut scene, _app) = upgraded().await;
         flood(&mut scene.client).await;
+        if late {
+            // The client waits for longer than the server would let it wait once it has left.
+            for _ in 0..4 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                scene.pass(LIMITS.timeouts.upgraded);
+            }
+            assert_eq!(scene.notes.read(), [""; 0]);
+        }
         if closes {
             let (other, _) = UnixStream::pair().unwrap();
             drop(std::mem::replace(&mut scene.client, other));
         } else {
             scene.client.shutdown().await.unwrap();
         }
-        assert!(ends_in_time(&mut scene).await, "{closes}");
+        assert!(ends_in_time(&mut scene).await, "{closes} {late}");
     }
+}
+
+/// A stop asks the process to leave, which waits for its client.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_delays_no_stop() {
+    let (mut scene, mut app) = upgraded().await;
+    flood(&mut app).await;
+    scene.stop();
+    // The session has ended, and the connection goes on.
+    assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+    let mut taken = [0; 1];
+    assert_eq!(
+        app.try_read(&mut taken).unwrap_err().kind(),
+        std::io::ErrorKind::WouldBlock,
+        "the client has its time"
+    );
+    let rest = tokio::spawn(async move { read_rest(&mut app).await });
+    let ends = eventually(|| {
+        scene.pass(LIMITS.timeouts.upgraded);
+        rest.is_finished()
+    });
+    assert!(ends.await, "the connection goes on");
 }
 
 /// As above. No client waits, but the session would last.
