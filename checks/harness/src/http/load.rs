@@ -3,7 +3,7 @@
 use super::client::Client;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,18 +38,28 @@ impl Shared {
 pub struct Load {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+    /// The number of requests that have ended, for each connection.
+    ended: Vec<Arc<AtomicUsize>>,
 }
 
 impl Load {
     /// Starts a load of so many connections.
     pub fn start(to: SocketAddr, path: &str, connections: usize) -> Load {
         let shared = Arc::<Shared>::default();
-        let one = || {
-            let (shared, path) = (Arc::clone(&shared), path.to_owned());
-            std::thread::spawn(move || work(to, &path, &shared))
+        let ended: Vec<_> = (0..connections).map(|_| Arc::<AtomicUsize>::default()).collect();
+        let one = |ended: &Arc<AtomicUsize>| {
+            let (shared, ended, path) = (Arc::clone(&shared), Arc::clone(ended), path.to_owned());
+            std::thread::spawn(move || work(to, &path, &shared, &ended))
         };
-        let threads = (0..connections).map(|_| one()).collect();
-        Load { shared, threads }
+        let threads = ended.iter().map(one).collect();
+        Load { shared, threads, ended }
+    }
+
+    /// Returns a function that says whether each request has ended that is in progress now.
+    pub fn in_progress(&self) -> impl Fn() -> bool {
+        let before = self.ended.iter().map(|ended| ended.load(Ordering::SeqCst));
+        let before: Vec<_> = self.ended.iter().cloned().zip(before).collect();
+        move || before.iter().all(|(ended, before)| ended.load(Ordering::SeqCst) > *before)
     }
 
     /// Returns the number of answers so far.
@@ -77,7 +87,7 @@ impl Load {
 }
 
 /// Asks until the load ends, or until the server accepts no connection.
-fn work(to: SocketAddr, path: &str, shared: &Shared) {
+fn work(to: SocketAddr, path: &str, shared: &Shared, ended: &AtomicUsize) {
     let mut connected = Client::connect(to);
     while !shared.ends.load(Ordering::Relaxed) {
         let client = match &mut connected {
@@ -86,6 +96,7 @@ fn work(to: SocketAddr, path: &str, shared: &Shared) {
         };
         let asked = Instant::now();
         let reply = client.get(path);
+        ended.fetch_add(1, Ordering::SeqCst);
         let mut seen = shared.seen();
         seen.longest = seen.longest.max(asked.elapsed());
         match reply {
