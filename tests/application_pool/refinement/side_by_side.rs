@@ -1,10 +1,12 @@
 //! Carries out each operation on both sides.
 
+mod compare;
+
 use crate::common::task::Task;
 use crate::common::{limit, look_until};
 use crate::refinement::history::{Connect, How, LeaseEnd, Operation, SpawnEnd};
 use crate::refinement::limits::{Limits, World};
-use crate::refinement::observed::{Observed, Reported, of_the_real, of_the_specification};
+use crate::refinement::observed::Reported;
 use crate::refinement::real::{Got, Leased, Pool, Scripted, options, pool, seconds, time_limit};
 use cabrank::application_pool::{GetError, Identifier, Lease, RestartMode, WeakPool};
 use cabrank::{ManualClock, PoolOptions, Session};
@@ -537,56 +539,6 @@ impl SideBySide {
         let said = format!("client {client} {what}; the specification has it {at:?}");
         self.wrong.get_or_insert(said);
     }
-
-    /// Compares both sides. Spawns end on their own threads, so agreement may take a moment.
-    pub(crate) fn compare(&mut self) -> Result<(), String> {
-        let expected = of_the_specification(&self.spec, &self.reported);
-        let seen = look_until(|| of_the_real(&self.pool, &self.spawner), |seen| *seen == expected);
-        if seen != expected {
-            return Err(difference(&seen, &expected));
-        }
-        for client in 0..self.clients.len() {
-            // Another client's call may have ended a waiting get.
-            if self.spec.clients[client].at == At::Out {
-                self.run(client, &[]);
-            }
-        }
-        if self.weak.iter().any(|weak| weak.upgrade().is_none()) {
-            return Err("a handle lives, and a weak one does not find it".to_owned());
-        }
-        self.wrong.take().map_or(Ok(()), Err)
-    }
-
-    /// Ends all clients and spawns; a closed pool must come to its end.
-    pub(crate) fn end(mut self) -> Result<(), String> {
-        self.clients.clear();
-        let pool = self.pool.clone();
-        let closing =
-            self.closing.take().unwrap_or_else(|| std::thread::spawn(move || pool.close()));
-        let ended = look_until(
-            || {
-                let in_flight = self.spawner.book().in_flight.clone();
-                for ticket in in_flight {
-                    let ends = [SpawnEnd::Well, SpawnEnd::Error, SpawnEnd::Panic];
-                    self.spawner.end(ticket, ends[(ticket % 3) as usize]);
-                }
-                closing.is_finished() && self.pool.wait_closed(Duration::ZERO)
-            },
-            |ended| *ended,
-        );
-        if !ended {
-            return Err(format!("a closed pool does not end: {:#?}", self.pool.snapshot()));
-        }
-        closing.join().map_err(|_| "close panicked".to_owned())?;
-        let SideBySide { pool, weak, .. } = self;
-        drop(pool);
-        // The thread of a client may have its handle a moment longer.
-        let found = || weak.iter().any(|weak| weak.upgrade().is_some());
-        match look_until(found, |found| !found) {
-            true => Err("no handle lives, and a weak one finds it".to_owned()),
-            false => Ok(()),
-        }
-    }
 }
 
 /// Polls a task when it is woken, until it is ready or waits in its queue. At first it waits for a look at the restart
@@ -595,19 +547,6 @@ fn poll<T>(task: &mut Task<T>, is_queued: impl Fn() -> bool) -> Poll<T> {
     let task = std::cell::RefCell::new(task);
     let once = || task.borrow_mut().poll_if_woken().map_or(Poll::Pending, Poll::Ready);
     look_until(once, |polled| polled.is_ready() || is_queued())
-}
-
-/// The first lines that differ.
-fn difference(seen: &Observed, expected: &Observed) -> String {
-    let (seen, expected) = (format!("{seen:#?}"), format!("{expected:#?}"));
-    let pairs = seen.lines().zip(expected.lines());
-    let differing = pairs.filter(|(seen, expected)| seen != expected).take(12);
-    differing
-        .map(|(seen, expected)| {
-            let (seen, expected) = (seen.trim(), expected.trim());
-            format!("the pool has {seen} and the specification {expected}\n")
-        })
-        .collect()
 }
 
 fn process_is_detached(spec: &pool::Pool, process: usize) -> bool {
