@@ -195,11 +195,10 @@ const STEPS: &[Step] = &[
     Step { name: "serve", about: "the README's first command", is_deep: false, lines: ".ci/serve" },
     Step {
         name: "shipped",
-        about: "the library's tests, and the server's allocations, as users run them: without debug assertions",
+        about: "the library's tests, and the server's allocations, as users run them: optimised, without debug assertions",
         is_deep: false,
         lines: "
-            # The histories of the refinement step, in which assertions check the code, are many.
-            CABRANK_CASES=200 timeout 1200 cargo test -p cabrank --profile shipped --lib --tests
+            timeout 1200 cargo test -p cabrank --profile shipped --lib --tests
             timeout 900 cargo test -p cabrank-server --profile shipped --test e2e costs::a_request_takes_few_allocations",
     },
     Step {
