@@ -51,9 +51,9 @@ pub trait Runtime: Send + Sync + 'static {
     type Sleep: Future<Output = ()> + Send + 'static;
     /// Spawns the task, which the runtime then polls to its end.
     ///
-    /// A panic here makes the open fail with [`OpenError::NotStarted`](crate::periodic_executor::OpenError::NotStarted), unless the task
-    /// has already been polled: then the task goes on. A task polled for the first time after the panic is ready at
-    /// once and calls no target.
+    /// A panic here makes the open fail with [`NotStarted`](crate::periodic_executor::OpenError::NotStarted), unless the
+    /// task has already been polled: then the task goes on. A task polled for the first time after the panic is ready
+    /// at once and calls no target.
     fn spawn(&self, task: BoxFuture<()>);
     /// Returns a future that is ready at the time `at`.
     fn sleep_until(&self, at: Instant) -> Self::Sleep;

@@ -1,4 +1,4 @@
-//! What users call and get.
+//! The types and functions of the pool that users call and get.
 
 mod build;
 pub(crate) mod build_error;

@@ -1,4 +1,4 @@
-//! What changes under the lock. It knows no thread and no pool, and calls no value of the user's.
+//! The state of the pool, and its changes under the lock. It knows no thread and no pool, and calls no value of the user's.
 
 pub(crate) mod began;
 mod copying;

@@ -11,7 +11,7 @@ use crate::kernel::collections::wait_queue::{Queue, Wake};
 use crate::kernel::section::Patience;
 use crate::resource_pool::api::factory::Form;
 
-/// What a wait does under the lock. `waits.rs` makes a [`Wait`](crate::kernel::section::Wait) of the pool of it.
+/// The part of a wait that runs under the lock. `waits.rs` makes a [`Wait`](crate::kernel::section::Wait) of the pool of it.
 pub(crate) trait Waits<F: Form>: Unpin + Sized {
     type Outcome;
     fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Self::Outcome>;

@@ -1,4 +1,4 @@
-//! What runs without the lock. It reaches the state through the lock alone.
+//! The work of the pool that runs without the lock. It reaches the state through the lock alone.
 
 mod borrow;
 mod creation;
