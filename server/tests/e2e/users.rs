@@ -130,8 +130,11 @@ fn a_umask_that_takes_rights_from_the_owner_is_refused_and_leaves_nothing() {
     std::os::unix::fs::chown(runtime.path(), Some(65534), Some(65534)).unwrap();
     for umask in ["0o777", "0o477"] {
         let options = ["--python", "/usr/bin/python3"];
-        let change =
-            format!("os.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\nos.umask({umask})");
+        // The user may be unable to reach the program, which lies below a directory of the tester's own.
+        let change = format!(
+            "program = os.open(sys.argv[1], os.O_PATH)\nos.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\n\
+             os.umask({umask})\nos.execve(program, sys.argv[1:], os.environ)"
+        );
         let out =
             in_time(&mut after(&change, &start_command(runtime.path(), dir.path(), &options)));
         let message = String::from_utf8(out.stderr).unwrap();
