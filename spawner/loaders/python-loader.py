@@ -128,15 +128,32 @@ def register_fork_hooks():
 class Listener(socket.socket):
     """A socket whose connections never stand in for the standard streams.
 
-    An application may close one of these. The next connection would get its number, and `print` would write to a client.
+    An application may close one of these. The next connection would get its number, and `print`, or another thread that writes
+    there at that moment, would write to a client. So the null device gets the number before a connection can.
     """
 
     def accept(self):
+        for number in range(3):
+            try:
+                os.fstat(number)
+            except OSError:
+                self.open_null()
         conn, address = super().accept()
-        if conn.fileno() <= 2:
-            with conn:
-                conn = socket.socket(fileno=fcntl.fcntl(conn, fcntl.F_DUPFD_CLOEXEC, 3))
+        if conn.fileno() <= 2:  # it was closed meanwhile
+            other = socket.socket(fileno=fcntl.fcntl(conn, fcntl.F_DUPFD_CLOEXEC, 3))
+            conn.close()
+            self.open_null()
+            conn = other
         return conn, address
+
+    @staticmethod
+    def open_null():
+        """Open the null device, which gets the lowest free number, like a standard stream."""
+        null = os.open(os.devnull, os.O_RDWR)
+        if null <= 2:
+            os.set_inheritable(null, True)
+        else:
+            os.close(null)  # another thread has taken the number
 
 
 class Channel:
