@@ -32,6 +32,7 @@ const CLOSING = Symbol('reads no further request');
 const SENT = Symbol('bytes of the body');
 const HELD = Symbol('the last byte of the body, before the end');
 const ANSWERED = Symbol('has its response');
+const TORN = Symbol('a call that writes to it has begun, and has not returned');
 const TIMEOUT = Symbol('the timeout of the connection');
 const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
@@ -58,6 +59,30 @@ function isKept(message) {
   return Boolean(socket) && socket[KEPT] === true;
 }
 
+// Calls a method that writes to the socket of a response. An exception may stop Node halfway, and the next answer would wait for
+// ever: a stack that overflows can leave the stream corked, or waiting for a callback. The mark is set first, because each call
+// behind the exception may overflow, too.
+function whole(method, message, ...args) {
+  const { socket } = message;
+  if (!socket || socket[KEPT] !== true) return method.apply(message, args);
+  const before = socket[TORN];
+  socket[TORN] = true;
+  try {
+    const result = method.apply(message, args);
+    socket[TORN] = before;
+    return result;
+  } catch (error) {
+    if (isRefusal(error)) socket[TORN] = before;
+    else closeSoon(socket);
+    throw error;
+  }
+}
+
+// Returns whether Node has refused an argument. It does so before it writes.
+function isRefusal(error) {
+  return error instanceof Error && typeof error.code === 'string' && error.code.startsWith('ERR_');
+}
+
 ServerResponse.prototype._writeRaw = function writeRaw(data, encoding, callback, size) {
   if (this.finished && isKept(this)) { // the socket may carry the next answer
     if (typeof callback === 'function') process.nextTick(callback);
@@ -66,7 +91,7 @@ ServerResponse.prototype._writeRaw = function writeRaw(data, encoding, callback,
   const before = isAnswering;
   isAnswering = true;
   try {
-    return _writeRaw.call(this, data, encoding, callback, size);
+    return whole(_writeRaw, this, data, encoding, callback, size);
   } finally {
     isAnswering = before;
   }
@@ -76,7 +101,7 @@ ServerResponse.prototype._flushOutput = function flushOutput(socket) {
   const before = isAnswering;
   isAnswering = true;
   try {
-    return _flushOutput.call(this, socket);
+    return whole(_flushOutput, this, socket);
   } finally {
     isAnswering = before;
   }
@@ -105,6 +130,7 @@ ServerResponse.prototype.assignSocket = function assignOnce(socket) {
 };
 
 ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
+  if (socket[TORN] && socket._httpMessage !== this) return; // its callback has run before
   detachSocket.call(this, socket);
   if (socket[KEPT] !== true) return;
   settle(socket);
@@ -185,6 +211,10 @@ ServerResponse.prototype._send = function send(data, encoding, callback, size) {
 };
 
 ServerResponse.prototype.end = function end(...args) {
+  return whole(endOnce, this, args);
+};
+
+function endOnce(args) {
   const before = ending;
   const held = this[HELD];
   ending = this;
@@ -202,7 +232,7 @@ ServerResponse.prototype.end = function end(...args) {
     ending = before;
     if (held && !this.finished) this.destroy(); // `end` has thrown, and the answer is complete
   }
-};
+}
 
 // Returns whether the head of an answer promises a body that Node does not send. A `writeHead` with 204 or 304 that throws takes
 // the body away from the answer that the application sends instead.
@@ -387,7 +417,7 @@ function guardParser(socket) {
   if (!parser || typeof parser.onIncoming !== 'function') return;
   const { onIncoming } = parser;
   parser.onIncoming = function beginRequest(...args) {
-    if (socket[KEPT] === true && !begins(socket)) {
+    if (socket[KEPT] === true && (socket[TORN] || !begins(socket))) {
       socket.destroy();
       return 0;
     }

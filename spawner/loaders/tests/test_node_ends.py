@@ -378,3 +378,50 @@ class NodeEnds(NodeLoader):
                 self.send(conn, path, body=b"body")
                 self.head(file)
                 self.assertEqual(file.read(), b"x")
+
+    def test_an_answer_whose_end_a_stack_overflow_has_stopped(self):
+        """Its socket stays corked, or waits for a callback, and the next answer would wait with it."""
+        loader = self.app("""
+            function deep(end) { try { deep(end); } catch (error) { if (!end()) throw error; } }
+            require('http').createServer((q, s) => {
+              const [, kind, height] = q.url.split('/');
+              if (kind === 'next') return s.end('next');
+              if (kind === 'length') s.setHeader('Content-Length', 4);
+              if (kind === 'chunks') s.write('x');
+              let level = 0;  // above the deepest call
+              deep(() => {
+                if (level++ < Number(height)) return false;
+                try { s.end('body'); } catch {}
+                return true;
+              });
+            }).listen(0);
+        """)
+        for kind in ("plain", "length", "chunks"):
+            unanswered = 0
+            for height in (1000, 1000, *range(60, -1, -1)):  # first it is compiled, which makes its frames smaller
+                if unanswered == 5:
+                    break
+                with self.subTest(kind, height=height):
+                    conn, file = self.raw(loader)
+                    conn.settimeout(0.2)
+                    self.send(conn, f"/{kind}/{height}")
+                    try:
+                        self.head(file)
+                        last = file.readline() if kind == "chunks" else file.read(4)
+                        while last and kind == "chunks" and last != b"0\r\n":
+                            last = file.readline()
+                        if kind == "chunks":
+                            file.readline()
+                    except TimeoutError:
+                        unanswered += 1  # the server waits, and sends no other request
+                        continue
+                    except AssertionError:
+                        continue  # the loader has ended the connection
+                    conn.settimeout(20)
+                    try:
+                        self.send(conn, "/next")
+                        line = file.readline()
+                    except ConnectionError:
+                        line = b""
+                    self.assertIn(line, (b"", b"HTTP/1.1 200 OK\r\n"))
+        self.assertEqual(self.ask(self.http(loader), "/next"), (200, b"next"))
