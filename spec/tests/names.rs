@@ -4,7 +4,7 @@ use cabrank_spec::application_pool::invariants::INVARIANTS;
 
 /// Returns the name and sentence of each invariant in the source of the real code.
 fn of_the_real_code() -> Vec<(String, String)> {
-    let source = include_str!("../../src/application_pool/invariants.rs");
+    let source = include_str!("../../src/application_pool/state/invariants.rs");
     let lines = source.lines().filter(|line| line.trim_start().starts_with("\"INV-"));
     lines
         .map(|line| {

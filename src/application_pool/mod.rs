@@ -43,81 +43,39 @@
 //!
 //! | in the pseudocode | here | as a state machine in `spec/src/application_pool/` |
 //! |---|---|---|
-//! | `PoolOptions` | `options.rs` | `configuration.rs` |
-//! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `entry.rs`, `state.rs` | `pool.rs` |
-//! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state.rs` | `mutators.rs` |
-//! | `get` | `get.rs` | `get.rs` |
-//! | `detach` | `pool.rs` | `action.rs` |
-//! | `checkout_without_lock`, `select_process`, `needs_restart` | `checkout.rs`, `restart_files.rs`, `looking.rs` | `checkout.rs`, `restart.rs` |
-//! | `spawning_allowed`, `new_app_group_creatable` | `capacity.rs` | `capacity.rs` |
-//! | `spawn_in_background`, `spawner_thread_callback` | `spawning.rs` | `spawning.rs` |
-//! | `detach_without_lock`, `detach_group_without_lock` | `detach.rs` | `detach.rs` |
-//! | `session_has_been_closed` | `session.rs` | `session.rs` |
-//! | `cleaner` | `cleaner.rs` | `cleaner.rs` |
-//! | invariants | `invariants.rs` | `invariants.rs` |
+//! | `PoolOptions` | `api/options.rs` | `configuration.rs` |
+//! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `entry.rs` and `state.rs` in `state/` | `pool.rs` |
+//! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state/state.rs` | `mutators.rs` |
+//! | `get` | `work/getting.rs` | `get.rs` |
+//! | `detach` | `api/pool.rs` | `action.rs` |
+//! | `checkout_without_lock`, `select_process`, `needs_restart` | `state/checkout.rs`, `state/look.rs`, `work/restart_files.rs`, `work/looker.rs` | `checkout.rs`, `restart.rs` |
+//! | `spawning_allowed`, `new_app_group_creatable` | `state/capacity.rs` | `capacity.rs` |
+//! | `spawn_in_background`, `spawner_thread_callback` | `state/spawning.rs`, `work/spawner_thread.rs` | `spawning.rs` |
+//! | `detach_without_lock`, `detach_group_without_lock` | `state/detach.rs` | `detach.rs` |
+//! | `session_has_been_closed` | `api/session.rs`, `state/session_end.rs` | `session.rs` |
+//! | `cleaner` | `state/cleaner.rs`, `work/cleaner_thread.rs` | `cleaner.rs` |
+//! | invariants | `state/invariants.rs` | `invariants.rs` |
 //!
 //! The state machine is explored completely, and the refinement tests compare this pool with it.
 
-mod back_off;
-mod builder;
-mod capacity;
-mod checkout;
-mod cleaner;
-mod close_timed_out;
-mod detach;
-mod disabling;
-mod effects;
-mod ending;
-mod entry;
-mod error;
-mod event;
-mod forgetting;
-mod get;
-mod group;
-mod group_name;
+mod api;
 #[cfg(feature = "in-memory")]
 pub mod in_memory;
-mod inactive_apps;
-mod inner;
-#[cfg(any(test, debug_assertions))]
-mod invariants;
-#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
-mod invariants_tests;
-mod looking;
-mod looks;
-mod options;
-mod pool;
-mod process_info;
-mod restart_files;
-mod run_effects;
-mod session;
-mod snapshot;
-mod spawn_order;
-mod spawner;
-mod spawning;
-mod standing;
 mod state;
-#[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
-mod steps_tests;
-mod table_keys;
-mod totals;
+mod work;
 
-pub use builder::Builder;
-pub use close_timed_out::CloseTimedOut;
-pub use error::{BuildError, ConnectError, GetError, SpawnError};
-pub use event::{DetachReason, Event};
-pub use options::{PoolOptions, RestartMode};
-pub use pool::{ApplicationPool, WeakPool};
-pub use session::{Lease, Session};
-pub use snapshot::{Counts, GroupSnapshot, ProcessSnapshot, ProcessState, Snapshot};
-pub use spawner::{CancelToken, Identifier, Process, ShutDown, SpawnRequest, Spawner};
-pub use totals::Totals;
+pub use api::{
+    ApplicationPool, BuildError, Builder, CancelToken, CloseTimedOut, ConnectError, Counts,
+    DetachReason, Event, GetError, GroupSnapshot, Identifier, Lease, PoolOptions, Process,
+    ProcessSnapshot, ProcessState, RestartMode, Session, ShutDown, Snapshot, SpawnError,
+    SpawnRequest, Spawner, Totals, WeakPool,
+};
 
 #[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use {
-    ending::{Ending, Found},
-    inner::{Inner, WaitForEnd},
-    looking::Looked,
-    restart_files::Seen,
-    state::End,
+    state::ending::{Ending, Found},
+    state::look::Seen,
+    state::looks::Looked,
+    state::state::End,
+    work::inner::{Inner, WaitForEnd},
 };

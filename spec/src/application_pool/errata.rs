@@ -167,7 +167,7 @@ pub fn status(erratum: Erratum) -> Status {
             shown("PROP-KEEPS-TURN", &[E38], world.but(|config| config.connects = true))
         }
         E39 => Status::CannotBeSaid {
-            why: "the machine numbers its groups; src/application_pool/group_name.rs compares the names of random \
+            why: "the machine numbers its groups; src/application_pool/api/group_name.rs compares the names of random \
                   paths",
         },
         E40 => {
@@ -176,7 +176,7 @@ pub fn status(erratum: Erratum) -> Status {
             shown("PROP-IDLE-BOUND", &[E40], world.but(|config| config.max_idle_time = 2))
         }
         E41 => Status::CannotBeSaid {
-            why: "the machine counts no cost; src/application_pool/reapable.rs finds without a search what the \
+            why: "the machine counts no cost; src/application_pool/state/inactive_apps.rs finds without a search what the \
                   machine finds by one, and INV-EVICTABLE compares them",
         },
     }

@@ -2,7 +2,7 @@
 //!
 //! The pseudocode's own invariants come first, corrected where E8 says so; then those that the rulings
 //! add. [`INVARIANTS`] is the only home of the names and sentences. The real code asserts the same list
-//! in `src/application_pool/invariants.rs`, and `tests/names.rs` compares the two.
+//! in `src/application_pool/state/invariants.rs`, and `tests/names.rs` compares the two.
 
 use crate::application_pool::configuration::{Config, GroupId, ProcessId};
 use crate::application_pool::pool::{At, Group, Lock, Pool, Process, Want};

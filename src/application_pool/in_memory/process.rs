@@ -2,8 +2,8 @@
 
 use super::record::{Facts, open};
 use super::script::Call;
-use crate::application_pool::error::ConnectError;
-use crate::application_pool::spawner::{Identifier, Process, ShutDown};
+use crate::application_pool::api::error::ConnectError;
+use crate::application_pool::api::spawner::{Identifier, Process, ShutDown};
 use crate::kernel::user_code::SCRIPTED;
 use std::fmt;
 use std::num::NonZeroUsize;

@@ -1,7 +1,7 @@
 //! The facts that a spawner, its processes and a test share.
 
 use super::script::{Call, Spawn};
-use crate::application_pool::spawner::{Identifier, ShutDown};
+use crate::application_pool::api::spawner::{Identifier, ShutDown};
 use crate::kernel::clock::{Clock, ClockListener};
 use crate::kernel::sync::{Condvar, Mutex};
 use foldhash::HashMap;

@@ -3,9 +3,9 @@
 use super::process::{Handle, InMemoryProcess};
 use super::record::{Facts, Shared, open};
 use super::script::{Call, End, Spawn};
-use crate::application_pool::error::SpawnError;
-use crate::application_pool::options::PoolOptions;
-use crate::application_pool::spawner::{ShutDown, SpawnRequest, Spawner};
+use crate::application_pool::api::error::SpawnError;
+use crate::application_pool::api::options::PoolOptions;
+use crate::application_pool::api::spawner::{ShutDown, SpawnRequest, Spawner};
 use crate::kernel::clock::{Clock, ClockListener, Deadline};
 use crate::kernel::sync::{Condvar, Mutex};
 use crate::kernel::user_code::SCRIPTED;

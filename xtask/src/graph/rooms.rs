@@ -17,6 +17,25 @@ const RULES: &[Rule] = &[
     Rule { package: "cabrank", room: "kernel", may_use: &["kernel"], also: &[] },
     Rule {
         package: "cabrank",
+        room: "application_pool::state",
+        may_use: &["kernel", "application_pool::state"],
+        also: &[
+            ("application_pool::api::error", &["GetError", "SpawnError"]),
+            ("application_pool::api::event", &["DetachReason", "Event"]),
+            ("application_pool::api::options", &["PoolOptions", "RestartMode"]),
+            (
+                "application_pool::api::snapshot",
+                &["Counts", "GroupSnapshot", "ProcessSnapshot", "ProcessState", "Snapshot"],
+            ),
+            (
+                "application_pool::api::spawner",
+                &["CancelToken", "Identifier", "ShutDown", "Spawner"],
+            ),
+            ("application_pool::api::totals", &["Totals"]),
+        ],
+    },
+    Rule {
+        package: "cabrank",
         room: "resource_pool::state",
         may_use: &["kernel", "resource_pool::state"],
         also: &[
@@ -138,17 +157,18 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_the_resource_pool_uses_neither_its_work_nor_its_pool() {
-        let rule = RULES.iter().find(|rule| rule.room == "resource_pool::state").expect("a rule");
-        let all = [
-            "resource_pool::work::inner",
-            "resource_pool::api::pool",
-            "resource_pool::api::factory",
-            "execution::executor",
-            "periodic_executor",
-        ];
-        for module in all {
-            assert_eq!(rule.problems(&graph(&[("resource_pool::state::slot", module)])).len(), 1);
+    fn the_state_of_a_pool_uses_neither_its_work_nor_its_pool() {
+        for (pool, also) in [("application_pool", "session"), ("resource_pool", "factory")] {
+            let room = format!("{pool}::state");
+            let rule = RULES.iter().find(|rule| rule.room == room).expect("a rule");
+            let from = format!("{room}::names");
+            for module in ["work::inner", "api::pool", &format!("api::{also}")] {
+                let module = format!("{pool}::{module}");
+                assert_eq!(rule.problems(&graph(&[(&from, &module)])).len(), 1, "{module}");
+            }
+            for module in ["execution::executor", "periodic_executor"] {
+                assert_eq!(rule.problems(&graph(&[(&from, module)])).len(), 1, "{module}");
+            }
         }
     }
 }

@@ -1,0 +1,124 @@
+//! Forgets groups that are not used: their records would otherwise stay until they are detached by name.
+//!
+//! A group is unused if it has no process, no spawn and no get, and wants nothing. `State::settle` ends each change of
+//! that, so it keeps the list. So does an eviction, which changes a group that it does not settle.
+//!
+//! The tables of a pool follow its groups (erratum E41). They double as groups come. When seven eighths of a table are
+//! empty, its entries move to a smaller one, in the section in which a group is forgotten. This costs what the table
+//! still has, and less than the growth did that it undoes. The old table is freed without the lock. A table cannot
+//! become smaller than the highest key in use.
+
+use super::effects::{Effect, Effects};
+use super::group::{Group, Want};
+use super::state::{LARGE, State};
+use super::table_keys::GroupKey;
+use crate::application_pool::api::spawner::Spawner;
+use crate::kernel::collections::arena::{Arena, Key};
+use foldhash::HashMap;
+use std::hash::Hash;
+use std::mem::replace;
+use std::time::Duration;
+
+impl Group {
+    /// Whether a process, a spawn or a get refers to it.
+    fn is_used(&self) -> bool {
+        let attached = self.size > 0;
+        attached || !self.draining.is_empty() || self.spawns_in_flight > 0 || !self.queue.is_empty()
+    }
+    fn is_idle(&self) -> bool {
+        !self.is_used() && self.want == Want::Nothing && self.back_off_until.is_none()
+    }
+}
+
+/// The inverse of the part that a table has at most in use when it is moved.
+const MOSTLY: usize = 8;
+
+/// Moves all elements, which have these keys, to a smaller arena. Returns the old one.
+fn smaller_arena<T, N>(arena: &mut Arena<T, N>, keys: Vec<Key<N>>) -> Option<Arena<T, N>> {
+    let size = keys.iter().max().map_or(0, |last| last.index() + 1);
+    if arena.capacity() <= LARGE || size > arena.capacity() / MOSTLY {
+        return None;
+    }
+    Some(arena.shrink(keys))
+}
+
+/// Moves all entries to a smaller map. Returns the old one.
+fn smaller_map<K: Clone + Eq + Hash, V: Copy>(map: &mut HashMap<K, V>) -> Option<HashMap<K, V>> {
+    if map.capacity() <= LARGE || map.len() > map.capacity() / MOSTLY {
+        return None;
+    }
+    let moved = map.iter().map(|(key, value)| (key.clone(), *value)).collect();
+    Some(replace(map, moved))
+}
+
+impl<S: Spawner> State<S> {
+    /// Removes the record of a group that was detached by name, once it is unused.
+    pub(crate) fn forget_if_unused(&mut self, key: GroupKey, fx: &mut Effects<S>) {
+        let group = self.group(key);
+        // A get clears `forgotten` before the group gets a process.
+        debug_assert!(!group.forgotten || group.size == 0);
+        if !group.forgotten || group.is_used() {
+            return;
+        }
+        self.leave_want(key);
+        self.end_back_off(key);
+        self.leave_unused(key);
+        // The name goes with the record (INV-GROUP-ACCESSIBLE).
+        let group = self.groups.remove(key);
+        self.group_by_name.remove(&group.name);
+        if let Some(error) = group.last_error {
+            fx.push(Effect::DropError(error));
+        }
+        let large = self.groups.capacity().max(self.processes.capacity()) > LARGE;
+        if large && self.groups.len() <= self.shrink_at {
+            self.shrink(fx);
+        }
+    }
+
+    /// Moves what is left of large tables to smaller ones. They are freed without the lock.
+    #[cold]
+    fn shrink(&mut self, fx: &mut Effects<S>) {
+        // Half of these groups go before the next try, so that a group which stays at a high key is met rarely.
+        self.shrink_at = self.groups.len() / 2;
+        let keys = self.group_by_name.values().copied().collect();
+        let groups = smaller_arena(&mut self.groups, keys);
+        if groups.is_some() {
+            self.groups_have_grown();
+        }
+        let attached = self.by_identifier.values().copied();
+        let keys = attached.chain(self.draining.iter(&self.processes)).collect();
+        let processes = smaller_arena(&mut self.processes, keys);
+        let maps = (smaller_map(&mut self.group_by_name), smaller_map(&mut self.by_identifier));
+        let heaps = (self.inactive_apps.shrink(), self.backing_off.shrink());
+        fx.push(Effect::DropTables(Box::new((groups, processes, maps, heaps))));
+    }
+
+    /// Sets when the table of groups is mostly empty.
+    pub(crate) fn groups_have_grown(&mut self) {
+        let capacity = self.groups.capacity();
+        self.shrink_at = if capacity > LARGE { capacity / MOSTLY } else { 0 };
+    }
+
+    /// Notes whether the group is used. If it is not, it is forgotten after this time.
+    #[cold]
+    pub(crate) fn note_use(&mut self, key: GroupKey, time: Duration, fx: &mut Effects<S>) {
+        let group = self.group(key);
+        let unused = group.is_idle() && !self.closed;
+        if unused == group.unused.is_linked() {
+            return;
+        }
+        self.leave_unused(key);
+        if unused {
+            let due = self.clock.now().plus(time);
+            self.group_mut(key).forget_at = due;
+            self.unused.push_back(&mut self.groups, key);
+            self.is_due(due, fx);
+        }
+    }
+
+    pub(crate) fn leave_unused(&mut self, key: GroupKey) {
+        if self.group(key).unused.is_linked() {
+            self.unused.remove(&mut self.groups, key);
+        }
+    }
+}
