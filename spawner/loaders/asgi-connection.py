@@ -71,9 +71,13 @@ class Connection(asyncio.Protocol):
 
     def begin_step(self):
         """Begin a step of `send` or `receive`: a write, and all that notes it. `is_torn = False` ends it."""
-        if self.check_torn():
-            raise ClientGone("an exception has interrupted a step of this connection")
+        if self.is_torn:
+            self.refuse_step()
         self.is_torn = True
+
+    def refuse_step(self):
+        self.check_torn()
+        raise ClientGone("an exception has interrupted a step of this connection")
 
     def check_torn(self):
         """End the connection if an exception has interrupted a step. Return whether that is so.
@@ -112,7 +116,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data):
         if not own[0]:
             check_process(self.server)
-        if self.check_torn():
+        if self.is_torn and self.check_torn():
             return
         if self.websocket is not None:
             self.websocket.feed(data)
@@ -289,7 +293,8 @@ class Connection(asyncio.Protocol):
         if not self.is_reading:
             self.resume_reading()
         if self.buffer and self.request is None:
-            self.server.loop.call_soon(self.take_rest)
+            # This call may come from the present request, with its context.
+            self.server.loop.call_soon(self.take_rest, context=self.server.context.copy())
 
     def take_rest(self):
         """Take the bytes of the next request that came before the end of the present one."""

@@ -24,7 +24,7 @@ JOINED_MAX = 256 << 10  # a longer body is not copied behind its head
 MEMORY_MAX = 1000  # remembered header names and hosts
 
 HEADER_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status.value >= 200}
 HOP_BY_HOP = {b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te", b"trailer",
               b"transfer-encoding", b"upgrade"}
 DISCONNECT = "http.disconnect"
@@ -94,8 +94,8 @@ class Task:
         server = self.connection.server
         self.since = time.monotonic()
         server.running.add(self)
-        # The task copies the context. This call may come from the end of another request, with its context.
-        self.task = server.run_clean(server.loop.create_task, self.run())
+        # The task copies the context, which is that of no request: see `run_clean`.
+        self.task = server.loop.create_task(self.run())
 
     async def run(self):
         server = self.connection.server
@@ -115,7 +115,8 @@ class Task:
             self.returned()
         finally:
             server.running.discard(self)
-            self.connection.check_torn()  # also for an application that has caught the exception
+            if self.connection.is_torn:
+                self.connection.check_torn()  # also for an application that has caught the exception
             if server.is_leaving:
                 server.check_idle()
 
@@ -128,11 +129,6 @@ class Task:
             self.event = asyncio.Event()
         self.event.clear()
         await self.event.wait()
-
-    def check_thread(self):
-        """Refuse the calls of other threads: two of them would change one answer at once."""
-        if get_ident() != self.connection.server.thread:
-            raise RuntimeError("send and receive belong to the thread of the event loop: use asyncio.run_coroutine_threadsafe")
 
     async def write(self, data):
         connection = self.connection
@@ -155,12 +151,22 @@ class Task:
             self.check_client()
 
     def check_client(self):
+        if self.is_gone or not own[0] or get_ident() != self.connection.server.thread:
+            self.refuse()
+
+    def refuse(self):
+        """End a forked child. Refuse a call without a client, or of another thread."""
         if not own[0]:
             check_process(self.connection.server)
         if self.is_gone:
             is_child = self.connection.server.is_child
             raise ClientGone("this is a forked child, which has no client" if is_child else "the client has left")
         self.check_thread()
+
+    def check_thread(self):
+        """Refuse the calls of other threads: two of them would change one answer at once."""
+        if get_ident() != self.connection.server.thread:
+            raise RuntimeError("send and receive belong to the thread of the event loop: use asyncio.run_coroutine_threadsafe")
 
 
 def comes_from_leaving(error):
@@ -220,7 +226,7 @@ class Request(Task):
                 check_process(self.connection.server)
             if self.is_gone or self.state == DONE:
                 return {"type": DISCONNECT}
-            self.check_thread()
+            self.check_client()
             if self.body or not (self.has_more or self.is_given):
                 connection = self.connection
                 connection.begin_step()
@@ -249,13 +255,16 @@ class Request(Task):
                 body = bytes(memoryview(body))  # the length of other buffers is not that of their bytes
         elif kind == "http.response.start":
             status = message["status"]
-            if not isinstance(status, int) or not 200 <= status <= 999:  # `%d` would write another number than 204.5
-                raise ValueError(f"invalid status: {status!r}")
-            line = STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
+            line = STATUS_LINES.get(status)
+            if line is None or not isinstance(status, int):  # 200.0 is found, too
+                if not isinstance(status, int) or not 200 <= status <= 999:  # `%d` would write another number than 204.5
+                    raise ValueError(f"invalid status: {status!r}")
+                line = b"HTTP/1.1 %d \r\n" % status
             fields, declared = encode_fields(message.get("headers", ()))
         elif kind == "http.response.early_hint":
             fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
-        self.check_client()
+        if self.is_gone or not own[0] or get_ident() != self.connection.server.thread:
+            self.refuse()
         if kind == "http.response.body" and self.state in (STARTED, BEGUN):
             await self.send_body(body, more)
         elif kind == "http.response.start" and self.state == AWAITED:
@@ -297,7 +306,9 @@ class Request(Task):
         if is_chunked and not more:
             parts.append(b"0\r\n\r\n")
         is_last = not more or self.is_bodyless or sent == declared
-        connection.begin_step()
+        if connection.is_torn:
+            connection.refuse_step()
+        connection.is_torn = True
         try:
             self.state, self.sent, self.declared, self.is_chunked = BEGUN, sent, declared, is_chunked
             if size <= JOINED_MAX:
