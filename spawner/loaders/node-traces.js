@@ -9,8 +9,11 @@
 
 const { executionAsyncResource } = require('async_hooks');
 
+const { defineProperty } = Reflect;
+
 const KEYS = Symbol('the properties of the connection');
-const COUNT = Symbol('their number, with those of Node');
+const COUNT = Symbol('the number of those that are enumerable, with those of Node');
+const HIDDEN = Symbol('may have more that are not enumerable');
 const ADDED = Symbol('the properties that the application gave it, with their values');
 const HAS_MORE = Symbol('may have more listeners');
 const RESPONSE = Symbol('the response to the latest request');
@@ -21,14 +24,31 @@ const KEYS_OF_NODE = new Set(['timeout', 'parser', 'server', '_server', '_httpMe
   '_pendingData', '_pendingEncoding', '_idleTimeout', '_idleNext', '_idlePrev', '_idleStart', '_onTimeout', '_repeat', '_destroyed']);
 const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$|onServerResponseClose$)/; // names of listeners
 
+// `Object.keys` takes 30 ns for a socket, and `Object.getOwnPropertyNames` 1,000 ns, which is 4 % of a small request. So a property
+// that is not enumerable is noticed when it is defined.
+const connections = new WeakSet();
+const notices = [[Object, 'defineProperty'], [Object, 'defineProperties'], [Reflect, 'defineProperty']].every(([owner, name]) => {
+  const define = owner[name];
+  const defineAndNote = {
+    [name](target, ...rest) {
+      if (connections.has(target)) Reflect.set(target, HIDDEN, true);
+      return define(target, ...rest);
+    },
+  }[name];
+  defineProperty(defineAndNote, 'length', { value: define.length });
+  return Reflect.set(owner, name, defineAndNote); // false with --frozen-intrinsics
+});
+
 // Notes what a connection has before its first request. `before` are the names of its properties before the application saw it.
 function note(socket, before) {
   const listeners = new Map();
   for (const event of socket.eventNames()) listeners.set(event, socket.rawListeners(event));
   socket[LISTENERS] = listeners;
   socket[HAS_MORE] = false;
+  connections.add(socket);
   socket[KEYS] = new Set(Object.getOwnPropertyNames(socket));
-  socket[COUNT] = socket[KEYS].size;
+  socket[COUNT] = Object.keys(socket).length;
+  socket[HIDDEN] = !notices;
   const isOfApplication = (key) => !before.has(key) && !KEYS_OF_NODE.has(key) && typeof socket[key] !== 'function';
   const added = Object.getOwnPropertyNames(socket).filter(isOfApplication);
   socket[ADDED] = added.map((key) => [key, Object.getOwnPropertyDescriptor(socket, key)]);
@@ -65,20 +85,24 @@ function forget(socket) {
   // First: otherwise one that was deleted would make up for one that was added.
   for (const [key, noted] of socket[ADDED]) {
     const now = Object.getOwnPropertyDescriptor(socket, key);
-    if ((now === undefined || now.value !== noted.value) && !Reflect.defineProperty(socket, key, noted)) socket.destroySoon();
+    if ((now === undefined || now.value !== noted.value) && !defineProperty(socket, key, noted)) socket.destroySoon();
   }
-  const keys = Object.getOwnPropertyNames(socket);
-  if (keys.length !== socket[COUNT]) {
-    const foreign = keys.filter((key) => !socket[KEYS].has(key) && !KEYS_OF_NODE.has(key));
-    // A property that cannot be deleted would be there for the next client: the connection ends with what it is sending.
-    for (const key of foreign) if (!Reflect.deleteProperty(socket, key)) socket.destroySoon();
-    socket[COUNT] = keys.length - foreign.length;
-  }
+  if (socket[HIDDEN] || Object.keys(socket).length !== socket[COUNT]) forgetProperties(socket);
   if (!socket[HAS_MORE]) return;
   socket[HAS_MORE] = false;
   for (const event of socket.eventNames()) {
     if (event !== 'timeout') forgetListeners(socket, event, socket[LISTENERS].get(event) || []);
   }
+}
+
+function forgetProperties(socket) {
+  for (const key of Object.getOwnPropertyNames(socket)) {
+    if (socket[KEYS].has(key) || KEYS_OF_NODE.has(key)) continue;
+    // A property that cannot be deleted would be there for the next client: the connection ends with what it is sending.
+    if (!Reflect.deleteProperty(socket, key)) socket.destroySoon();
+  }
+  socket[COUNT] = Object.keys(socket).length;
+  socket[HIDDEN] = !notices;
 }
 
 function forgetListeners(socket, event, lasting) {

@@ -92,6 +92,30 @@ class NodeOutlives(NodeLoader):
         self.assertEqual(self.read(file, size + 9), b"undefined" + first)
         self.assertEqual(loader.read_stderr(), "")
 
+    def test_properties_of_the_socket_that_are_not_enumerable(self):
+        loader = self.app("""
+            const hide = {
+              '/one': (socket) => Object.defineProperty(socket, 'hidden', { value: 1, configurable: true }),
+              '/all': (socket) => Object.defineProperties(socket, { hidden: { value: 1, configurable: true } }),
+              '/reflect': (socket) => Reflect.defineProperty(socket, 'remoteAddress', { value: 'alice', configurable: true }),
+              '/later': (socket) => setTimeout(hide['/one'], 5, socket),
+            };
+            require('http').createServer((q, s) => {
+              const { socket } = q;
+              const seen = `${socket.hidden} ${socket.remoteAddress}`;
+              if (hide[q.url]) hide[q.url](socket);
+              setTimeout(() => s.end(seen), 10);
+            }).listen(0);
+            if (Object.defineProperty.length !== 3 || Object.defineProperty.name !== 'defineProperty') console.log('changed');
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/first", "/one", "/all", "/reflect", "/later", "/last"):
+            with self.subTest(path):
+                self.send(conn, path)
+                self.assertEqual(self.read(file, len("undefined undefined")), b"undefined undefined")
+        loader.process.kill()
+        self.assertEqual(loader.lines.read(), b"")
+
     def test_a_store_of_a_request_is_not_that_of_the_next(self):
         loader = self.app("""
             const { AsyncLocalStorage } = require('async_hooks');
