@@ -140,7 +140,7 @@ module Cabrank
         @hijack.fail
         return :away
       end
-      send_failure unless @has_started
+      send_failure
       finished(nil, nil, error)
       if ended?
         @connection.finish
@@ -170,7 +170,9 @@ module Cabrank
       @env["rack.response_finished"]&.reverse_each do |callback|
         callback.call(@env, status, headers, error)
         @connection.stay
-      rescue StandardError => e
+      rescue Terminated
+        raise
+      rescue Exception => e # rubocop:disable Lint/RescueException -- `exit` in a callback does not end the process
         @connection.stay(e)
         @server.log(e)
       end
@@ -443,13 +445,18 @@ module Cabrank
       close(body)
     end
 
+    # Sends an error, unless the answer has begun. It is one step, because a thread of the application may still write.
     def send_failure
-      @declared = @decoder = nil
-      text = "The application failed to answer this request. The server's log has the details.\n"
-      make_head(500, { "Content-Type" => "text/plain; charset=utf-8" })
-      suggest_length(text.bytesize)
-      write(text)
-      conclude
+      exclusively do
+        next if @has_started || ended?
+
+        @declared = @decoder = nil
+        text = "The application failed to answer this request. The server's log has the details.\n"
+        make_head(500, { "Content-Type" => "text/plain; charset=utf-8" })
+        suggest_length(text.bytesize)
+        put(text)
+        end_body
+      end
     end
   end
 

@@ -247,6 +247,8 @@ module Cabrank
     frames = (error.backtrace || []).reject { |frame| frame.start_with?(HERE, "<internal:") }
     error.set_backtrace(frames)
     error.full_message(highlight: false, order: :top).b.force_encoding(Encoding::UTF_8).scrub.chomp << "\n"
+  rescue StandardError => e # its message, its backtrace or its class is the application's
+    "an error that cannot be shown: #{e.class}\n"
   end
 
   # Writes the backtrace of each thread to standard error. Ruby runs signal handlers between two instructions of the

@@ -677,7 +677,11 @@ module Cabrank
         log(e)
         begin
           exchange.fail(e)
-        rescue ClientGone
+        rescue Terminated
+          raise
+        rescue Exception => second # rubocop:disable Lint/RescueException
+          connection.stay(second)
+          log(second) unless second.is_a?(ClientGone)
           exchange.give_up
           false
         end

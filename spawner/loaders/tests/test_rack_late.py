@@ -449,3 +449,51 @@ class CutWrites(Late):
             data = self.check_cut(loader, connection, shorten, PATH_INFO="/file", HTTP_FILE=path)
             self.assertNotIn(b"A", data)  # an abort inside of the frame
             self.assertIn("has become shorter", loader.read_stderr())
+
+
+class Failures(Late):
+    def test_an_application_that_fails_while_its_thread_writes(self):
+        """The error of the loader and the parts of the thread would be one answer."""
+        loader = self.late_app("""
+            class Body
+              def each(&write)
+                Thread.new { loop { write.call("part") } rescue nil }
+                Thread.pass
+                raise "asked to fail"
+              end
+            end
+            STDERR.reopen(File::NULL)
+            run ->(env) { [200, {}, env["PATH_INFO"] == "/late" ? Body.new : ["ok"]] }
+        """)
+        for _ in range(20):
+            connection = KeptConnection(loader)
+            connection.send(PATH_INFO="/late")
+            answer = connection.answer()
+            if not answer.cut:
+                self.assertEqual(answer.status, "Status: 500 Internal Server Error")
+                self.assertNotIn(b"part", answer.body)
+            connection.close()
+        connection = self.connect(loader)
+        connection.send()
+        self.assertEqual(connection.answer().body, b"ok")
+
+    def test_errors_that_fail_again(self):
+        loader = self.late_app("""
+            class Unspeakable < StandardError
+              def message = raise("no words")
+              def detailed_message(**) = raise("no words")
+            end
+            run(lambda do |env|
+              env["rack.response_finished"] << ->(*) { exit(3) } if env["PATH_INFO"].end_with?("callback")
+              raise Unspeakable if env["PATH_INFO"].start_with?("/error")
+              [200, {}, ["ok"]]
+            end)
+        """)
+        connection = self.connect(loader)
+        for path, status in (("/callback", "200 OK"), ("/error", "500 Internal Server Error"),
+                             ("/error/callback", "500 Internal Server Error"), ("/", "200 OK")) * 2:
+            with self.subTest(path):
+                connection.send(PATH_INFO=path)
+                answer = connection.answer()
+                self.assertEqual((answer.status, answer.cut), (f"Status: {status}", False))
+        self.assertIn("an error that cannot be shown", loader.read_stderr())
