@@ -109,7 +109,7 @@ class Task:
             if server.is_terminating:
                 raise
             if not (self.is_gone and comes_from_leaving(error)):
-                sys.stderr.write("".join(traceback.format_exception(type(error), error, error.__traceback__.tb_next)))
+                log(error)
             self.fail()
         else:
             self.returned()
@@ -169,9 +169,19 @@ class Task:
             raise RuntimeError("send and receive belong to the thread of the event loop: use asyncio.run_coroutine_threadsafe")
 
 
+def log(error):
+    """Write an error of the application to standard error, which the application may have closed."""
+    try:
+        sys.stderr.write("".join(traceback.format_exception(type(error), error, error.__traceback__.tb_next)))
+    except Exception:
+        pass  # also an error that cannot be shown: the client gets its answer nevertheless
+
+
 def comes_from_leaving(error):
     """Return whether an error follows from the end of the connection."""
-    while error is not None:
+    seen = set()
+    while error is not None and id(error) not in seen:  # `raise e from e` makes a circle
+        seen.add(id(error))
         if isinstance(error, (ClientGone, asyncio.CancelledError)):
             return True
         if isinstance(error, BaseException) and hasattr(error, "exceptions"):  # a group
@@ -354,8 +364,11 @@ class Request(Task):
 
     def returned(self):
         if self.state < COMPLETE and not self.is_gone:
-            print("asgi-server: the application returned before the end of its answer to "
-                  f"{self.describe()}", file=sys.stderr)
+            try:
+                print("asgi-server: the application returned before the end of its answer to "
+                      f"{self.describe()}", file=sys.stderr)
+            except (OSError, ValueError):
+                pass  # the application has closed it
             self.fail()
 
     def fail(self):

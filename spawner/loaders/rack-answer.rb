@@ -380,6 +380,7 @@ module Cabrank
           write(part)
         end
       elsif body.respond_to?(:call)
+        is_streaming = true
         return stream(body)
       else
         raise TypeError, "the body has no method `each` or `call`: #{body.class}"
@@ -387,7 +388,7 @@ module Cabrank
       @connection.stay
       conclude
     ensure
-      close(body)
+      close(body) unless is_streaming
     end
 
     def close(body)
@@ -416,12 +417,19 @@ module Cabrank
       true
     end
 
-    # Calls a streaming body of Rack 3. Returns `:away` if the application closes the stream later.
+    # Calls a streaming body of Rack 3, and closes it. Returns `:away` if the application closes the stream later.
+    #
+    # The body is closed before another thread may hand the connection back: an error of `close` would otherwise end the answer
+    # to the next request.
     def stream(body)
       require_relative "rack-hijack"
       send_head
       stream = Stream.new(@server, self, @connection, @env["rack.input"])
-      body.call(stream)
+      begin
+        body.call(stream)
+      ensure
+        close(body)
+      end
       @connection.stay
       stream.called
     end

@@ -242,12 +242,16 @@ module Cabrank
 
   # Returns the text for the error page and the log, without the frames of this loader.
   def self.describe(error)
+    before = generation
     return "#{error.message}\n" if error.is_a?(Unservable)
 
     frames = (error.backtrace || []).reject { |frame| frame.start_with?(HERE, "<internal:") }
     error.set_backtrace(frames)
     error.full_message(highlight: false, order: :top).b.force_encoding(Encoding::UTF_8).scrub.chomp << "\n"
-  rescue StandardError => e # its message, its backtrace or its class is the application's
+  rescue Terminated
+    raise
+  rescue Exception => e # rubocop:disable Lint/RescueException -- its message, its backtrace and its class are the application's
+    leave(e) if generation != before
     "an error that cannot be shown: #{e.class}\n"
   end
 

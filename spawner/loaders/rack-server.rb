@@ -469,6 +469,8 @@ module Cabrank
 
     def log(error)
       STDERR.write(Cabrank.describe(error))
+    rescue IOError, SystemCallError
+      # The application has closed standard error, or its reader has left.
     end
 
     private

@@ -295,7 +295,10 @@ class Server:
 
     def fail(self, response):
         """Answer for an application that has failed. Return whether the answer was ended."""
-        traceback.print_exc()
+        try:
+            traceback.print_exc()
+        except Exception:
+            pass  # the application has closed standard error, or its exception cannot be shown
         if not own[0]:
             leave(self.channel)  # forked by the exception, which has described itself
         try:

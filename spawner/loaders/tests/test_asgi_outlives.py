@@ -639,3 +639,26 @@ await answer(send, path.encode())
             seen += loader.lines.readline()
         loader.channel.sendall(b"x")
         self.check_exit(loader)
+
+    def test_errors_that_cannot_be_written(self):
+        """The client gets its answer, and a circle of causes holds up no other request."""
+        loader = self.outliving("""
+if path == "/circle":
+    await receive()
+    while (await receive())["type"] != "http.disconnect": pass
+    try: raise KeyError("circle")
+    except KeyError as error: raise error from error
+if path == "/closed":
+    sys.stderr.close()
+    raise KeyError("nowhere to go")
+if path == "/early": return
+await answer(send, b"ok")
+""")
+        conn = loader.connect()
+        conn.sendall(b"GET /circle HTTP/1.1\r\nHost: a\r\n\r\n")
+        conn.close()
+        self.assertEqual(self.ask(self.http(loader), "/"), (200, b"ok"))
+        for path in ("/closed", "/early"):
+            with self.subTest(path):
+                self.assertEqual(self.ask(self.http(loader), path)[0], 500)
+        self.assertEqual(self.ask(self.http(loader), "/"), (200, b"ok"))

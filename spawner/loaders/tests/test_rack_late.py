@@ -497,3 +497,53 @@ class Failures(Late):
                 answer = connection.answer()
                 self.assertEqual((answer.status, answer.cut), (f"Status: {status}", False))
         self.assertIn("an error that cannot be shown", loader.read_stderr())
+
+    def test_a_body_whose_close_fails_after_its_thread_has_ended_the_stream(self):
+        """The connection would be handed back while its thread still closes the body, and its error would end the next answer."""
+        for failure in ("raise 'late'", "raise Cabrank::ClientGone, 'late'", "Thread.exit"):
+            with self.subTest(failure):
+                loader = self.late_app("""
+                    class Body
+                      def call(stream) = Thread.new { stream.write("first"); sleep 0.05; stream.close }
+                      def close = (sleep 0.2; FAILURE)
+                    end
+                    class Parts
+                      def each = [1, 2].each { |part| yield "part #{part} "; sleep 0.3 }
+                    end
+                    run ->(env) { [200, {}, env["PATH_INFO"] == "/stream" ? Body.new : Parts.new] }
+                """.replace("FAILURE", failure), threads=3)
+                connection = KeptConnection(loader)
+                connection.send(PATH_INFO="/stream")
+                answer = connection.answer()
+                self.assertEqual(answer.body, b"first")
+                try:
+                    connection.send()
+                    self.assertIn(connection.answer().body, (b"part 1 part 2 ", b""))
+                except (BrokenPipeError, IndexError, ValueError):
+                    pass  # the loader has ended the connection
+                connection.close()
+                other = KeptConnection(loader)
+                other.send()
+                self.assertEqual(other.answer().body, b"part 1 part 2 ")
+                other.close()
+
+    def test_errors_that_cannot_be_written(self):
+        loader = self.late_app("""
+            class Loud < StandardError
+              def message = raise(Exception, "no words")
+              def detailed_message(**) = raise(Exception, "no words")
+            end
+            run(lambda do |env|
+              raise Loud if env["PATH_INFO"] == "/loud"
+              if env["PATH_INFO"] == "/closed"
+                STDERR.close
+                raise "nowhere to go"
+              end
+              [200, {}, ["ok"]]
+            end)
+        """)
+        connection = self.connect(loader)
+        for path, status in (("/loud", "500 Internal Server Error"), ("/closed", "500 Internal Server Error"), ("/", "200 OK")):
+            with self.subTest(path):
+                connection.send(PATH_INFO=path)
+                self.assertEqual(connection.answer().status, f"Status: {status}")

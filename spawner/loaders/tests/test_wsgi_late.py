@@ -489,6 +489,19 @@ class WsgiLate(WsgiLoader):
         self.assertEqual(self.reports(loader, 2), ["late: ClientGone", "write: RuntimeError"])
         self.asks(connection, "bob")
 
+    def test_errors_that_cannot_be_written(self):
+        loader, connection = self.late("""
+            import sys
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/closed":
+                    sys.stderr.close()
+                    raise KeyError("nowhere to go")
+                return answer(environ, start_response)
+        """)
+        connection.send(PATH_INFO="/closed")
+        self.assertEqual(connection.answer().status, "Status: 500 Internal Server Error")
+        self.asks(connection, "bob")
+
 
 if __name__ == "__main__":
     unittest.main()
