@@ -169,12 +169,11 @@ function declaredOf(message) {
   return message._contentLength;
 }
 
-// Returns the bytes of a text whose length Node has only estimated: Buffer.byteLength is an upper bound for base64 and hex.
-function decode(message, text, encoding) {
-  const data = Buffer.from(text, encoding);
-  // Its chunk is too short, and the next answer would complete it.
-  if (message.chunkedEncoding && data.length !== Buffer.byteLength(text, encoding)) message[LAST] = true;
-  return data;
+// Returns the bytes of a text in base64 or hex, whose length Node only estimates: a length of 0 would end a chunked body, and too high
+// a length would take its end from the next answer.
+function bytesOf(chunk, encoding) {
+  const isEstimated = typeof chunk === 'string' && typeof encoding === 'string' && /^(base64|base64url|hex)$/i.test(encoding);
+  return isEstimated ? Buffer.from(chunk, encoding) : chunk;
 }
 
 // The next client would wait for the end of an answer that is complete with its head.
@@ -184,11 +183,6 @@ function sayLast(message) {
 }
 
 ServerResponse.prototype._send = function send(data, encoding, callback, size) {
-  if (encoding && encoding !== 'utf8' && encoding !== 'latin1' && typeof data === 'string' && /^(base64|base64url|hex)$/i.test(encoding)) {
-    data = decode(this, data, encoding);
-    encoding = undefined;
-    size = data.length;
-  }
   const isEnding = ending === this;
   if (!isEnding && !this._headerSent && this._header && isKept(this) && (!this._hasBody || declaredOf(this) === 0)) sayLast(this);
   const declared = data.length > 0 ? declaredOf(this) : undefined;
@@ -210,7 +204,14 @@ ServerResponse.prototype._send = function send(data, encoding, callback, size) {
   return _send.call(this, data, encoding, callback, size);
 };
 
-ServerResponse.prototype.end = function end(...args) {
+const { write } = ServerResponse.prototype;
+
+ServerResponse.prototype.write = function writeBytes(chunk, encoding, callback) {
+  return write.call(this, bytesOf(chunk, encoding), encoding, callback);
+};
+
+ServerResponse.prototype.end = function end(chunk, ...rest) {
+  const args = [bytesOf(chunk, rest[0]), ...rest];
   return whole(endOnce, this, args);
 };
 

@@ -63,9 +63,7 @@ function noteListener(socket, event, listener) {
 // before its event.
 // Returns false if something cannot be taken away: the request must not begin.
 function begins(socket) {
-  if (!forgetStores(socket)) return false;
-  forget(socket);
-  return true;
+  return forgetStores(socket) && forget(socket);
 }
 
 // Notes the response to the request that begins.
@@ -76,33 +74,41 @@ function began(socket, response) {
 // Ends an answer. The next request can have begun before, because the client of a long answer has it all a moment earlier.
 function ended(socket, response) {
   // Listeners of the response, which run now, may still remove those of the socket.
-  if (socket[HAS_MORE] === true && socket[RESPONSE] === response) process.nextTick(forget, socket);
+  const hasTraces = socket[HAS_MORE] || socket[HIDDEN] || Object.keys(socket).length !== socket[COUNT];
+  // What cannot be taken away ends the connection now, and not in the face of the next request.
+  if (hasTraces && socket[RESPONSE] === response) process.nextTick(forget, socket);
 }
 
-// Takes away what a request has left on its socket. A connection that is about to close needs its listeners.
+// Takes away what a request has left on its socket. A connection that is about to close needs its listeners. Returns false, and
+// ends the connection with what it is sending, if something cannot be taken away.
 function forget(socket) {
-  if (socket.writableEnded) return;
+  if (socket.writableEnded) return true;
+  let isClean = true;
   // First: otherwise one that was deleted would make up for one that was added.
   for (const [key, noted] of socket[ADDED]) {
     const now = Object.getOwnPropertyDescriptor(socket, key);
-    if ((now === undefined || now.value !== noted.value) && !defineProperty(socket, key, noted)) socket.destroySoon();
+    if ((now === undefined || now.value !== noted.value) && !defineProperty(socket, key, noted)) isClean = false;
   }
-  if (socket[HIDDEN] || Object.keys(socket).length !== socket[COUNT]) forgetProperties(socket);
-  if (!socket[HAS_MORE]) return;
+  if (socket[HIDDEN] || Object.keys(socket).length !== socket[COUNT]) isClean = forgetProperties(socket) && isClean;
+  if (!isClean) socket.destroySoon();
+  if (!socket[HAS_MORE]) return isClean;
   socket[HAS_MORE] = false;
   for (const event of socket.eventNames()) {
     if (event !== 'timeout') forgetListeners(socket, event, socket[LISTENERS].get(event) || []);
   }
+  return isClean;
 }
 
+// Returns whether each property that the application has added is gone.
 function forgetProperties(socket) {
+  let isClean = true;
   for (const key of Object.getOwnPropertyNames(socket)) {
     if (socket[KEYS].has(key) || KEYS_OF_NODE.has(key)) continue;
-    // A property that cannot be deleted would be there for the next client: the connection ends with what it is sending.
-    if (!Reflect.deleteProperty(socket, key)) socket.destroySoon();
+    if (!Reflect.deleteProperty(socket, key)) isClean = false; // the next client would find it
   }
   socket[COUNT] = Object.keys(socket).length;
   socket[HIDDEN] = !notices;
+  return isClean;
 }
 
 function forgetListeners(socket, event, lasting) {

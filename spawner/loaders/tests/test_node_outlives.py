@@ -116,6 +116,30 @@ class NodeOutlives(NodeLoader):
         loader.process.kill()
         self.assertEqual(loader.lines.read(), b"")
 
+    def test_no_request_runs_with_a_property_that_cannot_be_deleted(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              console.log(q.url, q.socket.user);
+              const define = () => Object.defineProperty(q.socket, 'user', { value: 'alice' });
+              if (q.url === '/now') define();
+              if (q.url === '/late') s.on('close', () => setTimeout(() => { define(); console.log('late'); }, 5));
+              s.end('ok');
+            }).listen(0);
+        """)
+        for path in ("/now", "/late"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                self.assertEqual(self.read(file, 2), b"ok")
+                self.assertEqual(loader.lines.readline(), f"{path} undefined\n".encode())
+                if path == "/late":
+                    self.assertEqual(loader.lines.readline(), b"late\n")
+                    self.assertEqual(self.rest(conn, file, "/next", b"x"), b"")
+                else:
+                    self.assertEqual(file.read(), b"")  # at once
+        self.assertEqual(self.ask(self.http(loader), "/last"), (200, b"ok"))
+        self.assertEqual(loader.lines.readline(), b"/last undefined\n")
+
     def test_a_store_of_a_request_is_not_that_of_the_next(self):
         loader = self.app("""
             const { AsyncLocalStorage } = require('async_hooks');
@@ -567,19 +591,17 @@ class NodeOutlives(NodeLoader):
               if (q.url === '/end') return s.end(mime, 'base64');
               if (q.url === '/hex') return s.end('6162zz63', 'hex');
               if (q.url === '/chunk') { s.write(mime, 'BASE64'); return s.end(); }
+              if (q.url === '/nothing') { s.write('x'); s.write('a', 'hex'); s.write('\\n', 'base64'); return s.end('y'); }
               if (q.url === '/right') { s.setHeader('Content-Length', 9); return s.end(mime, 'base64'); }
               if (q.url === '/whole') { s.write('YWJj', 'base64'); return s.end('YWJjYWJj', 'base64'); }
             }).listen(0);
         """)
-        for path, body in (("/end", b"abcabcabc"), ("/hex", b"ab"), ("/chunk", b"d\r\nabcabcabc\r\n0\r\n\r\n")):
-            with self.subTest(path):
-                conn, file = self.raw(loader)
-                self.send(conn, path)
-                self.assertEqual(self.read(file, -1), body)
         conn, file = self.raw(loader)
         for _ in range(2):
-            self.send(conn, "/right")
-            self.assertEqual(self.read(file, 9), b"abcabcabc")
+            for path, body in (("/end", b"abcabcabc"), ("/hex", b"ab"), ("/chunk", b"9\r\nabcabcabc\r\n0\r\n\r\n"),
+                               ("/nothing", b"1\r\nx\r\n1\r\ny\r\n0\r\n\r\n"), ("/right", b"abcabcabc")):
+                self.send(conn, path)
+                self.assertEqual(self.read(file, len(body)), body)
             self.send(conn, "/whole")
             self.assertEqual(self.read(file, 24), b"3\r\nabc\r\n6\r\nabcabc\r\n0\r\n\r\n")
 
