@@ -204,7 +204,19 @@ ServerResponse.prototype._send = function send(data, encoding, callback, size) {
   return _send.call(this, data, encoding, callback, size);
 };
 
-const { write } = ServerResponse.prototype;
+const { write, writeHead } = ServerResponse.prototype;
+
+// A head that Node refuses leaves what it said of the body and the connection behind, and the head that the application writes instead
+// would contradict it: a chunked body with a length, or a connection that ends although the head keeps it.
+ServerResponse.prototype.writeHead = function writeHeadOrNothing(...args) {
+  const { chunkedEncoding, shouldKeepAlive, _hasBody, _last, _contentLength } = this;
+  try {
+    return writeHead.apply(this, args);
+  } catch (error) {
+    if (!this._header) Object.assign(this, { chunkedEncoding, shouldKeepAlive, _hasBody, _last, _contentLength });
+    throw error;
+  }
+};
 
 ServerResponse.prototype.write = function writeBytes(chunk, encoding, callback) {
   return write.call(this, bytesOf(chunk, encoding), encoding, callback);
