@@ -72,12 +72,9 @@ class Connection(asyncio.Protocol):
     def begin_step(self):
         """Begin a step of `send` or `receive`: a write, and all that notes it. `is_torn = False` ends it."""
         if self.is_torn:
-            self.refuse_step()
+            self.check_torn()
+            raise ClientGone("an exception has interrupted a step of this connection")
         self.is_torn = True
-
-    def refuse_step(self):
-        self.check_torn()
-        raise ClientGone("an exception has interrupted a step of this connection")
 
     def check_torn(self):
         """End the connection if an exception has interrupted a step. Return whether that is so.

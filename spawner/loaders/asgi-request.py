@@ -151,11 +151,6 @@ class Task:
             self.check_client()
 
     def check_client(self):
-        if self.is_gone or not own[0] or get_ident() != self.connection.server.thread:
-            self.refuse()
-
-    def refuse(self):
-        """End a forked child. Refuse a call without a client, or of another thread."""
         if not own[0]:
             check_process(self.connection.server)
         if self.is_gone:
@@ -236,7 +231,7 @@ class Request(Task):
                 check_process(self.connection.server)
             if self.is_gone or self.state == DONE:
                 return {"type": DISCONNECT}
-            self.check_client()
+            self.check_thread()
             if self.body or not (self.has_more or self.is_given):
                 connection = self.connection
                 connection.begin_step()
@@ -273,8 +268,7 @@ class Request(Task):
             fields, declared = encode_fields(message.get("headers", ()))
         elif kind == "http.response.early_hint":
             fields, _ = encode_fields([(b"link", link) for link in message.get("links", ())])
-        if self.is_gone or not own[0] or get_ident() != self.connection.server.thread:
-            self.refuse()
+        self.check_client()
         if kind == "http.response.body" and self.state in (STARTED, BEGUN):
             await self.send_body(body, more)
         elif kind == "http.response.start" and self.state == AWAITED:
@@ -316,9 +310,7 @@ class Request(Task):
         if is_chunked and not more:
             parts.append(b"0\r\n\r\n")
         is_last = not more or self.is_bodyless or sent == declared
-        if connection.is_torn:
-            connection.refuse_step()
-        connection.is_torn = True
+        connection.begin_step()
         try:
             self.state, self.sent, self.declared, self.is_chunked = BEGUN, sent, declared, is_chunked
             if size <= JOINED_MAX:

@@ -9,7 +9,7 @@
 //     bytes ends the connection, for the next answer would complete it.
 //   - An answer that is complete has been ended, so that the next client does not wait for `end()`. Until then the last byte
 //     of a declared length is held back. A head without a body that leaves before `end()` says `Connection: close`.
-//   - A buffer that shrinks before its bytes have left ends the connection.
+//   - A buffer that shrinks before its bytes have left ends the connection, and so does an exception within a write.
 //   - The application cannot write to the socket, which carries the answers of all clients. A write ends the connection.
 //   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
 //     the application makes itself, or a request that it sends over the socket, ends the connection.
@@ -169,11 +169,12 @@ function declaredOf(message) {
   return message._contentLength;
 }
 
-// Returns the bytes of a text in base64 or hex, whose length Node only estimates: a length of 0 would end a chunked body, and too high
-// a length would take its end from the next answer.
+// Returns the bytes of a text, unless Node counts them exactly. It only estimates them for base64 and hex: a length of 0 would end a
+// chunked body, and too high a length would take its end from the next answer. An unknown encoding is refused here, before Node has
+// written the length of a chunk.
 function bytesOf(chunk, encoding) {
-  const isEstimated = typeof chunk === 'string' && typeof encoding === 'string' && /^(base64|base64url|hex)$/i.test(encoding);
-  return isEstimated ? Buffer.from(chunk, encoding) : chunk;
+  const isExact = typeof chunk !== 'string' || typeof encoding !== 'string' || /^(utf-?8|latin1|buffer)?$/i.test(encoding);
+  return isExact ? chunk : Buffer.from(chunk, encoding);
 }
 
 // The next client would wait for the end of an answer that is complete with its head.
@@ -247,8 +248,8 @@ function endOnce(args) {
   }
 }
 
-// Returns whether the head of an answer promises a body that Node does not send. A `writeHead` with 204 or 304 that throws takes
-// the body away from the answer that the application sends instead.
+// Returns whether the head of an answer promises a body that Node does not send, such as one with status 150. It would be an interim
+// answer, and its client would wait.
 function lacksBody(message) {
   if (message._hasBody || !message._header || !message.req || message.req.method === 'HEAD') return false;
   const status = message._header.slice(9, 12);
@@ -263,7 +264,7 @@ ServerResponse.prototype._finish = function finish() {
   } finally { // a listener of 'prefinish' may throw
     if (socket && socket[KEPT] === true) {
       const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
-      if (socket[LAST] || this[LAST] || isShort || lacksBody(this)) closeSoon(socket);
+      if (socket[LAST] || isShort || lacksBody(this)) closeSoon(socket);
     }
   }
 };

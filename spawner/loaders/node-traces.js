@@ -75,7 +75,7 @@ function began(socket, response) {
 function ended(socket, response) {
   // Listeners of the response, which run now, may still remove those of the socket.
   const hasTraces = socket[HAS_MORE] || socket[HIDDEN] || Object.keys(socket).length !== socket[COUNT];
-  // What cannot be taken away ends the connection now, and not in the face of the next request.
+  // A trace that cannot be taken away ends the connection now, before the server sends the next request.
   if (hasTraces && socket[RESPONSE] === response) process.nextTick(forget, socket);
 }
 

@@ -37,6 +37,16 @@ class NodeEnds(NodeLoader):
                 self.send(conn, "/next")
                 self.assertEqual(self.read(file, 4), b"next")
 
+    def test_an_answer_with_an_interim_status_is_the_last(self):
+        """Its client would wait for the answer behind it, which would be the next client's."""
+        loader = self.app("""
+            require('http').createServer((q, s) => { s.writeHead(150); s.end(); }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/")
+        self.assertIn("HTTP/1.1 150", self.head(file))
+        self.assertEqual(file.read(), b"")
+
     def test_an_answer_that_its_head_completes_before_the_end(self):
         loader = self.app("""
             require('http').createServer((q, s) => {

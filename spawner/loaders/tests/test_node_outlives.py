@@ -592,6 +592,13 @@ class NodeOutlives(NodeLoader):
               if (q.url === '/hex') return s.end('6162zz63', 'hex');
               if (q.url === '/chunk') { s.write(mime, 'BASE64'); return s.end(); }
               if (q.url === '/nothing') { s.write('x'); s.write('a', 'hex'); s.write('\\n', 'base64'); return s.end('y'); }
+              if (q.url.startsWith('/unknown')) {
+                if (q.url === '/unknown/length') s.setHeader('Content-Length', 9);
+                s.write('abc');
+                try { s.write('def', 'nosuch'); } catch {}
+                try { s.end('def', 'nosuch'); } catch {}
+                return s.end('defghi');
+              }
               if (q.url === '/right') { s.setHeader('Content-Length', 9); return s.end(mime, 'base64'); }
               if (q.url === '/whole') { s.write('YWJj', 'base64'); return s.end('YWJjYWJj', 'base64'); }
             }).listen(0);
@@ -599,7 +606,8 @@ class NodeOutlives(NodeLoader):
         conn, file = self.raw(loader)
         for _ in range(2):
             for path, body in (("/end", b"abcabcabc"), ("/hex", b"ab"), ("/chunk", b"9\r\nabcabcabc\r\n0\r\n\r\n"),
-                               ("/nothing", b"1\r\nx\r\n1\r\ny\r\n0\r\n\r\n"), ("/right", b"abcabcabc")):
+                               ("/nothing", b"1\r\nx\r\n1\r\ny\r\n0\r\n\r\n"), ("/right", b"abcabcabc"), ("/unknown/length", b"abcdefghi"),
+                               ("/unknown/chunks", b"3\r\nabc\r\n6\r\ndefghi\r\n0\r\n\r\n")):
                 self.send(conn, path)
                 self.assertEqual(self.read(file, len(body)), body)
             self.send(conn, "/whole")
