@@ -221,6 +221,7 @@ pub const REGISTRY: [AppType; 8] = [
         service: Service::Loader(Loader {
             files: &[
                 ("node-loader.js", include_str!("../loaders/node-loader.js")),
+                ("node-answer.js", include_str!("../loaders/node-answer.js")),
                 ("node-kept.js", include_str!("../loaders/node-kept.js")),
                 ("node-traces.js", include_str!("../loaders/node-traces.js")),
             ],
