@@ -17,6 +17,8 @@ const HIDDEN = Symbol('may have more that are not enumerable');
 const ADDED = Symbol('the properties that the application gave it, with their values');
 const HAS_MORE = Symbol('may have more listeners');
 const RESPONSE = Symbol('the response to the latest request');
+const METHODS = Symbol('the methods that the connection has of its own, and its domain');
+const PROTOTYPE = Symbol('its prototype');
 const LISTENERS = Symbol('the listeners of the connection');
 const STORES = Symbol('the stores of the connection');
 // Node adds these to a socket as it needs them.
@@ -49,6 +51,9 @@ function note(socket, before) {
   socket[KEYS] = new Set(Object.getOwnPropertyNames(socket));
   socket[COUNT] = Object.keys(socket).length;
   socket[HIDDEN] = !notices;
+  const methods = Object.getOwnPropertyNames(socket).filter((key) => typeof socket[key] === 'function' && !KEYS_OF_NODE.has(key));
+  socket[METHODS] = [...methods, 'domain'].map((key) => [key, socket[key]]);
+  socket[PROTOTYPE] = Object.getPrototypeOf(socket);
   const isOfApplication = (key) => !before.has(key) && !KEYS_OF_NODE.has(key) && typeof socket[key] !== 'function';
   const added = Object.getOwnPropertyNames(socket).filter(isOfApplication);
   socket[ADDED] = added.map((key) => [key, Object.getOwnPropertyDescriptor(socket, key)]);
@@ -63,7 +68,18 @@ function noteListener(socket, event, listener) {
 // before its event.
 // Returns false if something cannot be taken away: the request must not begin.
 function begins(socket) {
-  return forgetStores(socket) && forget(socket);
+  // A method that was deleted would make up for a property that was added.
+  return forgetStores(socket) && restoreMethods(socket) && forget(socket);
+}
+
+// Gives a socket its methods back, which a request may have replaced, and takes it out of the domain to which a request has
+// added it. Returns false if that is impossible.
+function restoreMethods(socket) {
+  if (Object.getPrototypeOf(socket) !== socket[PROTOTYPE] && !Reflect.setPrototypeOf(socket, socket[PROTOTYPE])) return false;
+  for (const [key, noted] of socket[METHODS]) {
+    if (socket[key] !== noted && !Reflect.set(socket, key, noted)) return false;
+  }
+  return true;
 }
 
 // Notes the response to the request that begins.

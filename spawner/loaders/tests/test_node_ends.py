@@ -380,12 +380,13 @@ class NodeEnds(NodeLoader):
               const fail = () => { throw new Error('mine'); };
               if (q.url === '/finish') s.on('finish', fail);
               if (q.url === '/close') s.on('close', fail);
+              if (q.url === '/frozen') setTimeout(() => { Object.freeze(q.socket); fail(); }, 5);
               if (q.url === '/data') q.on('data', fail);
               s.end('x', q.url === '/callback' ? fail : undefined);
               if (q.url === '/throw') fail();
             }).listen(0);
         """)
-        for path in ("/finish", "/close", "/data", "/callback", "/throw"):
+        for path in ("/finish", "/close", "/data", "/callback", "/throw", "/frozen"):
             with self.subTest(path):
                 conn, file = self.raw(loader)
                 self.send(conn, path, body=b"body")

@@ -116,6 +116,37 @@ class NodeOutlives(NodeLoader):
         loader.process.kill()
         self.assertEqual(loader.lines.read(), b"")
 
+    def test_methods_that_a_request_has_replaced(self):
+        loader = self.app("""
+            const net = require('net');
+            let seen = [];
+            class Other extends net.Socket {}
+            const change = {
+              '/write': (socket) => { const { write } = socket; socket.write = function (...a) { seen.push('write'); return write.apply(this, a); }; },
+              '/on': (socket) => { const { on } = socket; socket.on = function (...a) { seen.push('on'); return on.apply(this, a); }; },
+              '/address': (socket) => { socket.address = () => 'alice'; },
+              '/prototype': (socket) => Object.setPrototypeOf(socket, Other.prototype),
+              '/domain': (socket) => { const domain = require('domain').create(); domain.user = 'alice'; domain.add(socket); },
+              '/delete': (socket) => { delete socket.pause; },
+              '/swap': (socket) => { delete socket.pause; socket.user = 'alice'; },
+              '/later': (socket) => setTimeout(change['/write'], 5, socket),
+            };
+            require('http').createServer((q, s) => {
+              const { socket } = q;
+              const own = Object.prototype.hasOwnProperty.call(socket, 'pause');
+              const state = `${seen} ${socket.address().address} ${socket instanceof Other} ${process.domain?.user} ${socket.domain?.user} ${own} ${socket.user}`;
+              seen = [];
+              if (change[q.url]) change[q.url](socket);
+              setTimeout(() => { seen = []; s.end(state); process.nextTick(() => { seen = []; }); }, 10);
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        first = b" undefined false undefined undefined true undefined"
+        for path in ("/first", "/write", "/on", "/address", "/prototype", "/domain", "/delete", "/swap", "/later", "/last"):
+            with self.subTest(path):
+                self.send(conn, path)
+                self.assertEqual(self.read(file, len(first)), first)
+
     def test_no_request_runs_with_a_property_that_cannot_be_deleted(self):
         loader = self.app("""
             require('http').createServer((q, s) => {
