@@ -4,7 +4,6 @@ pub(crate) mod began;
 mod copying;
 mod due;
 pub(crate) mod effects;
-mod eviction;
 mod grants;
 mod idle;
 mod in_test;
@@ -26,4 +25,5 @@ pub(crate) mod slot;
 pub(crate) mod state;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod steps_tests;
+mod victim;
 pub(crate) mod waiting;

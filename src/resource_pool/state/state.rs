@@ -167,7 +167,9 @@ impl<F: Form> State<F> {
     /// 1. an idle resource of the key;
     /// 2. a free place in the total;
     /// 3. the place of an expired idle resource of the key (PROP-RP-VICTIM);
-    /// 4. the place of the least recently used idle resource of another key (`eviction.rs`).
+    /// 4. the place of the least recently used idle resource of another key.
+    ///
+    /// `State::victim` chooses the resource whose place is taken.
     ///
     /// So no borrower creates beside an idle resource of its key (PROP-RP-IDLE-FIRST).
     #[inline]
@@ -227,9 +229,8 @@ impl<F: Form> State<F> {
             return None;
         }
         let victim = match expired {
-            Some(expired) => Some(expired),
             None if self.total < self.limits.max_total => None,
-            None => Some(self.oldest_idle()?),
+            expired => Some(self.victim(expired)?),
         };
         if let Some(victim) = victim {
             self.mark_for_eviction(victim, key);

@@ -1,4 +1,4 @@
-//! Eviction: an idle resource is destroyed so that another can be created in its place.
+//! Victims: an idle resource is evicted so that another can be created in its place.
 //!
 //! The grant moves the victim's place in the total to the newcomer, so that no other caller gets it. The newcomer's
 //! borrower destroys the victim before it creates its own resource: at most `max_total` exist (INV-RP-MAX-TOTAL).
@@ -17,6 +17,12 @@ use super::state::State;
 use crate::resource_pool::api::factory::Form;
 
 impl<F: Form> State<F> {
+    /// Chooses the resource that leaves for a newcomer: an expired one of its key, else the least recently used one
+    /// of any key (PROP-RP-VICTIM).
+    pub(crate) fn victim(&self, expired: Option<SlotKey>) -> Option<SlotKey> {
+        expired.or_else(|| self.oldest_idle())
+    }
+
     /// Takes the victim out of the idle list and gives its place in the total to a newcomer.
     pub(crate) fn mark_for_eviction(&mut self, victim: SlotKey, newcomers: SubKey) {
         self.remove_idle(victim);
