@@ -117,9 +117,6 @@ impl<T, N> Arena<T, N> {
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
     }
-    pub(crate) fn is_empty(&self) -> bool {
-        self.slab.is_empty()
-    }
     pub(crate) fn capacity(&self) -> usize {
         self.slab.capacity()
     }
