@@ -10,16 +10,16 @@ use crate::kernel::clock::{ClockListener, Span};
 use crate::kernel::collections::arena::Arena;
 use crate::kernel::collections::indexed_heap::IndexedHeap;
 use crate::kernel::collections::list::List;
+use crate::kernel::collections::touched::TouchedArena;
 use crate::kernel::collections::wait_queue::{Queue, Waiters};
 use crate::kernel::runtime::{Runtime, SafeRuntime};
 use crate::kernel::section::{Guarded, Lock};
 use crate::kernel::user_code::UserValue;
-use crate::resource_pool::state::keys::THE_KEY;
 use crate::resource_pool::state::names::Shared;
 use crate::resource_pool::state::slot::Sub;
 use crate::resource_pool::state::state::{CLASSES, State};
 use crate::resource_pool::work::inner::Inner;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 
 impl<F: Form, P> Builder<F, P> {
@@ -46,13 +46,15 @@ impl<F: Form, P> Builder<F, P> {
         let timed = options.keep_times();
         let options = Arc::new(options);
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
-        let mut subs = Arena::new();
+        let mut subs = TouchedArena::new();
         if let Some(metadata) = metadata {
             subs.insert(Sub::only(Shared::new(UserValue::new(metadata))));
         }
         let state = State {
             slots: Arena::new(),
             subs,
+            lined: VecDeque::new(),
+            came: None,
             keys: HashMap::default(),
             keys_created: 0,
             waiters: Waiters::default(),
@@ -88,6 +90,7 @@ impl<F: Form, P> Builder<F, P> {
             }),
             options: options.clone(),
             timed,
+            keeps_up: true,
             clock: clock.clone(),
             epoch: 0,
             serials: 0,
@@ -109,11 +112,8 @@ impl<F: Form, P> Builder<F, P> {
         let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;
         clock.add_listener(tick);
         if limits.min_idle > 0 {
-            inner.critical(|state, fx| {
-                if !state.subs.is_empty() {
-                    state.watch_minimum(THE_KEY, fx);
-                }
-            });
+            // The one key of a pool without keys is below its minimum from the beginning.
+            inner.critical(|_, _| ());
         }
         Ok(inner)
     }

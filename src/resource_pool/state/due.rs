@@ -140,6 +140,8 @@ impl<F: Form> State<F> {
                 self.evict(slot, fx);
             }
         }
+        // The order of the idle resources follows from the key's counts.
+        self.settle(fx);
         self.next_expired(pass).is_some()
     }
 
@@ -198,7 +200,7 @@ impl<F: Form> State<F> {
         };
         fx.push(Effect::Report(meta, abandoned));
         if removed {
-            self.reclaim(slot, fx);
+            self.reclaim(slot);
         }
     }
 
@@ -301,7 +303,7 @@ impl<F: Form> State<F> {
     }
     fn update_spare(&mut self, key: SubKey) {
         let oldest = self.spare_of(key).map(|slot| self.slots[slot].nth_idle);
-        self.spare.set(&mut self.subs, key, oldest);
+        self.spare.set(self.subs.links(), key, oldest);
     }
 
     /// Returns whether each task wakes by its next due time. Lifetimes of lent resources do not count: the return

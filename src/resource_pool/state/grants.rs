@@ -28,12 +28,12 @@ impl<F: Form> State<F> {
     ) -> Step<F> {
         let slot = grant.slot;
         if !self.is_outdated(slot) {
-            return self.pick_up(grant, Some(ticket), fx);
+            return self.pick_up(grant, Some(ticket));
         }
         match self.slots[slot].content.take() {
             Content::Nothing => {
                 self.reset_slot(slot);
-                self.pick_up(grant, Some(ticket), fx)
+                self.pick_up(grant, Some(ticket))
             }
             content => self.replace(slot, content, ticket, fx),
         }
@@ -67,10 +67,9 @@ impl<F: Form> State<F> {
         };
         self.remove_idle(next);
         self.slots[next].state = SlotState::Lent;
-        let step = self.pick_up(Grant { slot: next, victim: None }, Some(ticket), fx);
+        let step = self.pick_up(Grant { slot: next, victim: None }, Some(ticket));
         // `active` stays: the new loan counts instead of the old one.
         self.leave(slot, old, fx);
-        self.counts_changed(key, fx);
         step
     }
 
@@ -86,10 +85,9 @@ impl<F: Form> State<F> {
         };
         self.remove_idle(next);
         self.slots[next].state = SlotState::Lent;
-        let step = self.pick_up(Grant { slot: next, victim: None }, None, fx);
+        let step = self.pick_up(Grant { slot: next, victim: None }, None);
         // Both slots are loans of this borrower. Only the place of the old one is given back.
         self.remove(slot);
-        self.left(key, fx);
         step
     }
 

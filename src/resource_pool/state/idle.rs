@@ -3,7 +3,7 @@
 use super::effects::{Dead, Effect, Effects};
 use super::names::{SlotKey, SubKey};
 use super::options::LendOrder;
-use super::slot::{Content, InIdle, Slot, SlotState};
+use super::slot::{Content, InIdle, Slot, SlotState, Sub};
 use super::state::{CLASSES, Outcome, State};
 use crate::kernel::clock::Time;
 use crate::kernel::collections::list::List;
@@ -51,11 +51,11 @@ impl<F: Form> State<F> {
         self.by_age.iter(&self.slots)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove_idle(&mut self, slot: SlotKey) {
         let entry = &self.slots[slot];
         let (key, tested) = (entry.key, entry.tested);
-        let sub = &mut self.subs[key];
+        let sub = self.subs.touch(key);
         sub.idle.remove(&mut self.slots, slot);
         sub.tested -= usize::from(tested);
         self.tested -= usize::from(tested);
@@ -64,7 +64,6 @@ impl<F: Form> State<F> {
         if self.options.test_while_idle {
             self.turns.remove(&mut self.slots, slot);
         }
-        self.watch_spare(key);
     }
 
     /// Stops counting the borrower's time: from here on the loan cannot look abandoned.
@@ -76,7 +75,7 @@ impl<F: Form> State<F> {
     }
 
     /// Ends the loan; returns false if the pool reclaimed it before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end_loan(&mut self, slot: SlotKey) -> bool {
         let entry = &self.slots[slot];
         if entry.state == SlotState::Reclaimed {
@@ -84,7 +83,7 @@ impl<F: Form> State<F> {
         }
         let key = entry.key;
         self.end_borrowers_time(slot);
-        self.subs[key].active -= 1;
+        self.subs.touch(key).active -= 1;
         self.active -= 1;
         true
     }
@@ -101,23 +100,20 @@ impl<F: Form> State<F> {
     /// Destroys a resource that was abandoned and has come back.
     #[cold]
     fn give_back_late(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
-        let dead = self.remove_uncounted(slot, fx);
+        let dead = self.remove_uncounted(slot);
         fx.push(Effect::Destroy(Dead { content, ..dead }));
     }
 
     /// Frees the place of a borrower whose creation failed, or that left it or detached its resource.
     pub(crate) fn give_back_place(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
-        let Slot { key, state, .. } = self.slots[slot];
+        let Slot { state, .. } = self.slots[slot];
         if matches!(state, SlotState::Adding | SlotState::Leaving) {
             self.added(slot, Content::Nothing, fx);
             return;
         }
         match self.end_loan(slot) {
-            true => {
-                self.remove(slot);
-                self.left(key, fx);
-            }
-            false => drop(self.remove_uncounted(slot, fx)),
+            true => self.remove(slot),
+            false => drop(self.remove_uncounted(slot)),
         }
     }
 
@@ -125,18 +121,14 @@ impl<F: Form> State<F> {
         if !self.end_loan(slot) {
             return self.give_back_late(slot, content, fx);
         }
-        let key = self.slots[slot].key;
         self.leave(slot, content, fx);
-        self.counts_changed(key, fx);
     }
 
     /// Gives the place of an abandoned resource to others.
-    pub(crate) fn reclaim(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+    pub(crate) fn reclaim(&mut self, slot: SlotKey) {
         self.end_loan(slot);
         self.end_life(slot);
         self.uncount(slot, SlotState::Reclaimed);
-        let key = self.slots[slot].key;
-        self.left(key, fx);
     }
 
     /// Makes a resource idle. It leaves instead if it must not be lent again, or has no room.
@@ -145,8 +137,7 @@ impl<F: Form> State<F> {
         let key = self.slots[slot].key;
         let now = self.now_if_timed();
         if self.must_leave_at(slot, now) {
-            self.leave(slot, content, fx);
-            return self.counts_changed(key, fx);
+            return self.leave(slot, content, fx);
         }
         let entry = &mut self.slots[slot];
         entry.state = SlotState::Idle;
@@ -155,14 +146,22 @@ impl<F: Form> State<F> {
         entry.nth_idle = self.times_idle;
         self.idle += 1;
         entry.content = content;
-        let sub = &mut self.subs[key];
+        let sub = self.subs.touch(key);
         sub.made = true;
         sub.idle.push_back(&mut self.slots, slot);
         self.by_age.push_back(&mut self.slots, slot);
         if self.options.test_while_idle {
             self.turns.push_back(&mut self.slots, slot);
         }
-        self.became_idle(slot, fx);
+        self.note_came(slot);
+    }
+
+    /// Notes that a resource became idle, for the end of the section, if something may follow from it alone.
+    #[inline]
+    pub(crate) fn note_came(&mut self, slot: SlotKey) {
+        if self.keeps_up || self.has_surplus(&self.subs[self.slots[slot].key]) {
+            self.came = Some(slot);
+        }
     }
 
     /// Returns whether a resource must not be lent again, or has no room.
@@ -177,40 +176,18 @@ impl<F: Form> State<F> {
         self.closed || old || self.has_too_many(entry.key) || self.has_outlived_at(slot, now)
     }
 
-    /// Serves the waiters, and only then trims: a resource that a waiter takes is not surplus.
-    #[inline]
-    pub(crate) fn became_idle(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
-        let key = self.slots[slot].key;
-        self.watch_spare(key);
-        self.counts_changed(key, fx);
-        self.trim(key, Some(slot), fx);
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
-        self.schedule_idle(key, fx);
-    }
-
     /// Returns whether more than `max_idle` resources are idle. For each retrying waiter one idle resource is not
     /// counted: the waiter is about to take it (PROP-RP-CALLED-FOR).
     #[inline]
-    pub(crate) fn has_surplus(&self, key: SubKey) -> bool {
-        let sub = &self.subs[key];
+    pub(crate) fn has_surplus(&self, sub: &Sub<F>) -> bool {
         sub.idle.len() - sub.retrying.min(sub.idle.len()) > self.limits.max_idle()
     }
 
-    /// Evicts one surplus resource: the `last` that came, else the oldest.
-    #[inline]
-    pub(crate) fn trim(&mut self, key: SubKey, last: Option<SlotKey>, fx: &mut Effects<F>) {
-        if self.has_surplus(key) {
-            self.trim_one(key, last, fx);
-        }
-    }
-
+    /// Evicts one surplus resource of the key: the one that `came`, unless a waiter got it, else the oldest.
     #[cold]
-    fn trim_one(&mut self, key: SubKey, last: Option<SlotKey>, fx: &mut Effects<F>) {
-        let is_idle = |slot: &SlotKey| self.slots[*slot].state == SlotState::Idle;
-        let last = last.filter(is_idle);
-        if let Some(surplus) = last.or_else(|| self.oldest_of(key)) {
+    pub(crate) fn trim(&mut self, key: SubKey, came: Option<SlotKey>, fx: &mut Effects<F>) {
+        let came = came.filter(|slot| self.slots[*slot].state == SlotState::Idle);
+        if let Some(surplus) = came.or_else(|| self.oldest_of(key)) {
             self.evict(surplus, fx);
         }
     }
@@ -232,9 +209,6 @@ impl<F: Form> State<F> {
         self.remove_idle(slot);
         let content = self.slots[slot].content.take();
         self.leave(slot, content, fx);
-        if self.has_line() {
-            self.update_line(self.slots[slot].key);
-        }
     }
 
     /// Lets the resource leave: it is destroyed after the section and counts until then. The pool
@@ -244,36 +218,19 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot];
         entry.state = SlotState::Leaving;
         let key = entry.key;
-        let sub = &mut self.subs[key];
+        let sub = self.subs.touch(key);
         sub.leaving += 1;
         self.leaving += 1;
         let meta = sub.metadata.clone();
         fx.push(Effect::Destroy(Dead { slot: Some(slot), content, meta }));
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
     }
 
     /// Frees the place of a resource that left, or of a victim of another key, once it is destroyed.
-    pub(crate) fn destroyed(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+    pub(crate) fn destroyed(&mut self, slot: SlotKey) {
         let Slot { key, state, .. } = self.slots[slot];
-        self.subs[key].leaving -= 1;
+        self.subs.touch(key).leaving -= 1;
         self.leaving -= usize::from(state == SlotState::Leaving);
         self.remove(slot);
-        self.left(key, fx);
-    }
-
-    /// Settles the counts after a resource of the key is gone.
-    pub(crate) fn left(&mut self, key: SubKey, fx: &mut Effects<F>) {
-        self.counts_changed(key, fx);
-        self.forget_if_empty(key, fx);
-        if self.limits.min_idle > 0 {
-            if self.subs.contains(key) {
-                self.watch_minimum(key, fx);
-            }
-            self.watch_room(fx);
-        }
-        self.notify_if_finished(fx);
     }
 
     pub(crate) fn notify_if_finished(&mut self, fx: &mut Effects<F>) {
@@ -288,7 +245,7 @@ impl<F: Form> State<F> {
     }
 
     pub(crate) fn clear_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
-        self.subs[key].cleared += 1;
+        self.subs.touch(key).cleared += 1;
         let mut at = self.subs[key].idle.front();
         while let Some(slot) = at {
             at = List::<InIdle>::after(&self.slots, slot);
@@ -311,6 +268,7 @@ impl<F: Form> State<F> {
     /// when they come back or look abandoned; then the close is complete (PROP-RP-CLOSE-ENDS).
     pub(crate) fn close(&mut self, fx: &mut Effects<F>) {
         self.closed = true;
+        self.keeps_up = true;
         fx.push(Effect::StopMaintenance);
         self.for_all_keys(|state, key| state.close_key(key, fx));
         self.notify_if_finished(fx);
@@ -318,46 +276,43 @@ impl<F: Form> State<F> {
 
     fn close_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
         while !self.subs[key].queue.is_empty() {
-            let queue = &mut self.subs[key].queue;
+            let queue = &mut self.subs.touch(key).queue;
             fx.push(Effect::Wake(self.waiters.resolve_front(queue, Outcome::Closed)));
             self.waiting -= 1;
         }
-        self.update_line(key);
         self.clear_key(key, fx);
         while let Some(slot) = self.orphan_of(key) {
             self.drop_orphan(slot, fx);
         }
-        self.watch_minimum(key, fx);
-        self.forget_if_empty(key, fx);
     }
 
-    /// Applies changed limits: evicts the surplus, longest idle first (PROP-RP-LOWERED), and serves the waiters that
-    /// now have room. One section: the new limits hold for all keys at once.
+    /// Applies changed limits: evicts the surplus, longest idle first (PROP-RP-LOWERED). The end of the section serves the
+    /// waiters that now have room. One section: the new limits hold for all keys at once.
     pub(crate) fn fit(&mut self, fx: &mut Effects<F>) {
+        self.keeps_up = true;
         self.for_all_keys(|state, key| state.fit_key(key, fx));
         while self.total - self.leaving > self.limits.max_total {
             let Some(slot) = self.oldest_idle() else { break };
             self.evict(slot, fx);
         }
-        self.for_all_keys(|state, key| state.update_line(key));
-        self.settle(fx);
     }
 
     fn fit_key(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        // All that follows from its counts follows from the limits, too.
+        self.subs.touch(key);
         loop {
             let sub = &self.subs[key];
             let too_many =
-                self.has_surplus(key) || sub.total - sub.leaving > self.limits.max_total_per_key;
+                self.has_surplus(sub) || sub.total - sub.leaving > self.limits.max_total_per_key;
             if !too_many {
                 break;
             }
             let Some(slot) = self.oldest_of(key) else { break };
             self.evict(slot, fx);
         }
-        // Even with a minimum of zero: the key may have to leave its list.
-        self.watch_minimum(key, fx);
+        // With a minimum of zero, the end of the section leaves the key in the list that it stood in.
+        self.watch_minimum(key);
         // A lowered minimum may expose resources that are due.
-        self.watch_spare(key);
         self.schedule_idle(key, fx);
     }
 

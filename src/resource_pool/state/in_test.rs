@@ -36,13 +36,10 @@ impl<F: Form> State<F> {
         }
         let Content::Ready(loan) = entry.content.take() else { return None };
         entry.tested = true;
-        let sub = &mut self.subs[entry.key];
+        let sub = self.subs.touch(entry.key);
         sub.tested += 1;
         self.tested += 1;
         let meta = sub.metadata.clone();
-        let key = self.slots[slot].key;
-        self.update_line(key);
-        self.watch_spare(key);
         Some((slot, loan, meta))
     }
 
@@ -75,16 +72,14 @@ impl<F: Form> State<F> {
         entry.tested = false;
         entry.content = Content::Ready(loan);
         let gone = !passed || entry.expired || entry.epoch != self.epoch;
-        let sub = &mut self.subs[key];
+        let sub = self.subs.touch(key);
         sub.tested -= 1;
         self.tested -= 1;
-        let too_many = self.has_surplus(key);
-        self.watch_spare(key);
+        let too_many = self.has_surplus(&self.subs[key]);
         if gone || self.closed || too_many || self.has_too_many(key) {
             self.evict(slot, fx);
         } else {
-            self.schedule_idle(key, fx);
+            self.note_came(slot);
         }
-        self.counts_changed(key, fx);
     }
 }

@@ -97,11 +97,11 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         ("INV-RP-COUNTS", In::Keyed, |s| s.idle += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| s.leaving += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| s.tested += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].total += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].active += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].adding += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].leaving += 1),
-        ("INV-RP-COUNTS", In::Keyed, |s| s.subs[SubKey::FIRST].outside += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs.touch(SubKey::FIRST).total += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs.touch(SubKey::FIRST).active += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs.touch(SubKey::FIRST).adding += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs.touch(SubKey::FIRST).leaving += 1),
+        ("INV-RP-COUNTS", In::Keyed, |s| s.subs.touch(SubKey::FIRST).outside += 1),
         ("INV-RP-COUNTS", In::Keyed, |s| {
             let lent = slot(s, SlotState::Lent);
             s.slots[lent].state = SlotState::Reclaimed;
@@ -137,11 +137,11 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
             s.by_age.remove(&mut s.slots, first);
         }),
         ("INV-RP-LINE", In::Keyed, |s| {
-            s.line.set(&mut s.subs, SubKey::new(1), Some(7));
+            s.line.set(s.subs.links(), SubKey::new(1), Some(7));
         }),
         ("INV-RP-LINE", In::Keyed, |s| s.limits.max_active = 2),
         ("INV-RP-LINE", In::Keyed, |s| {
-            s.line.set(&mut s.subs, SubKey::FIRST, Some(7));
+            s.line.set(s.subs.links(), SubKey::FIRST, Some(7));
         }),
         ("INV-RP-WAITING", In::Keyed, |s| s.waiting += 1),
         ("INV-RP-WAITING", In::Unfair, |s| s.retrying += 1),

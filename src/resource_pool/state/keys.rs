@@ -28,21 +28,19 @@ impl<F: Form> State<F> {
         &mut self,
         hash: u64,
         held: Option<SubKey>,
-        fx: &mut Effects<F>,
     ) -> Option<(SubKey, Shared<F::Metadata>)> {
         let next = self.next_of_hash(hash, held)?;
-        let sub = &mut self.subs[next];
+        let sub = self.subs.touch(next);
         sub.held += 1;
         let metadata = sub.metadata.clone();
         if let Some(held) = held {
-            self.release(held, fx);
+            self.release(held);
         }
         Some((next, metadata))
     }
 
-    pub(crate) fn release(&mut self, key: SubKey, fx: &mut Effects<F>) {
-        self.subs[key].held -= 1;
-        self.forget_if_empty(key, fx);
+    pub(crate) fn release(&mut self, key: SubKey) {
+        self.subs.touch(key).held -= 1;
     }
 
     /// Inserts a key, unless an entry of its hash is still to be compared.
@@ -58,22 +56,17 @@ impl<F: Form> State<F> {
         self.keys_created += 1;
         let sub = Sub::new(self.keys_created, metadata.clone(), hash);
         let key = self.subs.insert(sub);
-        self.keys.entry(hash).or_default().push_back(&mut self.subs, key);
+        self.keys.entry(hash).or_default().push_back(self.subs.links(), key);
         Some(key)
     }
 
-    /// Forgets the key if it is unused.
-    pub(crate) fn forget_if_empty(&mut self, key: SubKey, fx: &mut Effects<F>) {
-        let Some(sub) = self.subs.get_mut(key).filter(|sub| !sub.permanent) else { return };
-        sub.made &= sub.total > 0;
-        let unused = sub.queue.is_empty() && sub.retrying == 0;
-        if !unused || sub.total > 0 || sub.outside > 0 || sub.held > 0 {
-            return;
-        }
-        let hash = sub.hash;
+    /// Forgets an unused key.
+    #[cold]
+    pub(crate) fn forget(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        let hash = self.subs[key].hash;
         self.forget_refills(key);
         if let Some(list) = self.keys.get_mut(&hash) {
-            list.remove(&mut self.subs, key);
+            list.remove(self.subs.links(), key);
             if list.is_empty() {
                 self.keys.remove(&hash);
             }

@@ -8,10 +8,7 @@
 //! A resource or a place that becomes free goes to the first key in line: to the oldest waiter that can use it. A
 //! key at its own limit therefore blocks no other key (PROP-RP-FULL-KEY).
 //!
-//! # Why no wake-up is lost
-//! Each section that frees something ends with [`State::settle`]. It grants, under the lock, until no key in line can
-//! be served (INV-RP-EXACT-WAKE-UP). A grant belongs to its waiter: no newcomer can take it, and a waiter that gives
-//! up passes it on (`grants.rs`).
+//! `settle.rs` says when the line is served, and why no wake-up is lost.
 //!
 //! In an unfair pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
 //! waiter that lost the race returns to the front of its queue. Once it has lost `max_lost_races` of them, it is
@@ -42,7 +39,7 @@ impl<F: Form> State<F> {
         patience: &Patience,
         fx: &mut Effects<F>,
     ) -> Step<F> {
-        let queue = &mut self.subs[key].queue;
+        let queue = &mut self.subs.touch(key).queue;
         let waiter = match *patience {
             Patience::None => return Step::Refused(Refusal::WouldBlock),
             _ if self.options.when_exhausted == WhenExhausted::Fail => {
@@ -53,44 +50,35 @@ impl<F: Form> State<F> {
             }
         };
         self.waiting += 1;
-        self.update_line(key);
         self.make_way(key, fx);
         Step::Wait(WaitForTurn { key, waiter })
     }
 
-    /// Serves the line, the oldest waiter first, until no waiter can be served.
-    #[inline]
-    pub(crate) fn settle(&mut self, fx: &mut Effects<F>) {
-        if self.has_line() {
-            self.serve_line(fx);
-        }
-    }
-
+    /// Serves the oldest waiter in line. Returns false if none can be served.
     #[cold]
-    fn serve_line(&mut self, fx: &mut Effects<F>) {
-        while let Some(key) = self.first_in_line() {
-            // The waiters that retry come first to all that is free.
-            if !self.options.fair && self.free() <= self.retrying {
-                return;
-            }
-            if self.creation_is_first(key) {
-                self.serve_creation(key, fx);
-                continue;
-            }
-            let outcome = if self.is_served_directly(&self.subs[key]) {
-                // The first cannot be served only if neither a resource nor a place is free: then no other can.
-                let Some(grant) = self.grant(key, fx) else { return };
-                Outcome::Granted(grant)
-            } else {
-                self.retrying += 1;
-                self.subs[key].retrying += 1;
-                Outcome::Retry
-            };
-            let queue = &mut self.subs[key].queue;
-            fx.push(Effect::Wake(self.waiters.resolve_front(queue, outcome)));
-            self.waiting -= 1;
-            self.update_line(key);
+    pub(crate) fn serve_first(&mut self, fx: &mut Effects<F>) -> bool {
+        let Some(key) = self.first_in_line() else { return false };
+        // The waiters that retry come first to all that is free.
+        if !self.options.fair && self.free() <= self.retrying {
+            return false;
         }
+        if self.creation_is_first(key) {
+            self.serve_creation(key, fx);
+            return true;
+        }
+        let outcome = if self.is_served_directly(&self.subs[key]) {
+            // The first cannot be served only if neither a resource nor a place is free: then no other can.
+            let Some(grant) = self.grant(key, fx) else { return false };
+            Outcome::Granted(grant)
+        } else {
+            self.retrying += 1;
+            self.subs.touch(key).retrying += 1;
+            Outcome::Retry
+        };
+        let queue = &mut self.subs.touch(key).queue;
+        fx.push(Effect::Wake(self.waiters.resolve_front(queue, outcome)));
+        self.waiting -= 1;
+        true
     }
 
     /// Returns how many idle resources and places are free, for whatever key.
@@ -120,10 +108,11 @@ impl<F: Form> State<F> {
         self.options.fair || self.waiters.front_lost(&sub.queue) >= self.options.max_lost_races
     }
 
-    /// Puts the key into the line or out of it. Called after its counts or its oldest waiter have changed.
+    /// Puts the key into the line or out of it.
+    #[cold]
     pub(crate) fn update_line(&mut self, key: SubKey) {
         let ticket = self.ticket_in_line(key);
-        self.line.set(&mut self.subs, key, ticket);
+        self.line.set(self.subs.links(), key, ticket);
     }
 
     /// Returns whether the key's oldest borrower that could be served creates, and would take an idle resource instead.
@@ -146,18 +135,8 @@ impl<F: Form> State<F> {
 
     /// A newcomer was served before the oldest waiter of its key.
     #[cold]
-    pub(crate) fn overtake(&mut self, key: SubKey, fx: &mut Effects<F>) {
-        self.waiters.overtake_front(&self.subs[key].queue);
-        self.counts_changed(key, fx);
-    }
-
-    /// Ends each change of a key's counts: serves the line.
-    #[inline]
-    pub(crate) fn counts_changed(&mut self, key: SubKey, fx: &mut Effects<F>) {
-        if self.has_line() {
-            self.update_line(key);
-            self.settle(fx);
-        }
+    pub(crate) fn overtake(&mut self, key: SubKey) {
+        self.waiters.overtake_front(&self.subs.touch(key).queue);
     }
 
     /// Serves a waiter that retries, or puts it back into its queue.
@@ -169,54 +148,39 @@ impl<F: Form> State<F> {
         fx: &mut Effects<F>,
     ) -> Step<F> {
         self.end_retry(key);
-        let step = if self.closed {
+        if self.closed {
             Step::Refused(Refusal::Closed)
         } else if let Some(grant) =
             self.may_lend(&self.subs[key]).then(|| self.grant(key, fx)).flatten()
         {
-            self.pick_up(grant, Some(arrival.ticket), fx)
+            self.pick_up(grant, Some(arrival.ticket))
         } else {
             // It lost the race, and returns to its place.
-            let queue = &mut self.subs[key].queue;
+            let queue = &mut self.subs.touch(key).queue;
             let waiter = self.waiters.requeue(queue, is_thread, arrival.ticket);
             self.waiters.set_lost(waiter, arrival.lost.saturating_add(1));
             self.waiting += 1;
-            self.update_line(key);
             Step::Wait(WaitForTurn { key, waiter })
-        };
-        self.counts_changed(key, fx);
-        self.trim(key, None, fx);
-        self.forget_if_empty(key, fx);
-        step
+        }
     }
 
     pub(crate) fn end_retry(&mut self, key: SubKey) {
         self.retrying -= 1;
-        self.subs[key].retrying -= 1;
+        self.subs.touch(key).retrying -= 1;
     }
 
     /// Removes a waiter that gives up, and passes its grant on (PROP-RP-LATE-GRANT).
     pub(crate) fn give_up(&mut self, key: SubKey, waiter: WaiterKey, fx: &mut Effects<F>) {
-        let (outcome, waker) = match self.subs.get_mut(key) {
-            Some(sub) => self.waiters.cancel(&mut sub.queue, waiter),
+        let (outcome, waker) = match self.subs.contains(key) {
+            true => self.waiters.cancel(&mut self.subs.touch(key).queue, waiter),
             // It was resolved by a close, and its key was forgotten since: it is in no queue.
-            None => self.waiters.cancel(&mut Queue::default(), waiter),
+            false => self.waiters.cancel(&mut Queue::default(), waiter),
         };
         fx.drop_waker(waker);
         match outcome {
-            None => {
-                self.waiting -= 1;
-                self.update_line(key);
-                self.settle(fx);
-                self.forget_if_empty(key, fx);
-            }
+            None => self.waiting -= 1,
             Some(Outcome::Granted(grant)) => self.return_grant(grant, fx),
-            Some(Outcome::Retry) => {
-                self.end_retry(key);
-                self.counts_changed(key, fx);
-                self.trim(key, None, fx);
-                self.forget_if_empty(key, fx);
-            }
+            Some(Outcome::Retry) => self.end_retry(key),
             Some(Outcome::Closed | Outcome::GivesWay) => {}
         }
     }

@@ -20,6 +20,7 @@ pub(crate) mod options;
 mod orphans;
 pub(crate) mod refill;
 pub(crate) mod refusal;
+mod settle;
 pub(crate) mod slot;
 #[expect(clippy::module_inception, reason = "the state itself")]
 pub(crate) mod state;

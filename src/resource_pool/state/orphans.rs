@@ -48,10 +48,9 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot];
         let key = entry.key;
         entry.waiter = Some(waiter);
-        self.subs[key].creating.set(&mut self.slots, slot, Some(ticket));
+        self.subs.touch(key).creating.set(&mut self.slots, slot, Some(ticket));
         self.creating += 1;
-        // A resource may have come back since the creation began.
-        self.update_line(key);
+        // A resource may have come back since the creation began. The borrower looks for its grant next.
         self.settle(fx);
         waiter
     }
@@ -61,19 +60,16 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot];
         let key = entry.key;
         entry.waiter = None;
-        self.subs[key].creating.set(&mut self.slots, slot, None);
+        self.subs.touch(key).creating.set(&mut self.slots, slot, None);
         self.creating -= 1;
-        self.update_line(key);
     }
 
     /// Grants an idle resource of the key to the oldest borrower that creates (PROP-RP-FIRST-BACK). Its loan passes
     /// from its creation to the resource, so `active` stays.
     #[cold]
     pub(crate) fn serve_creation(&mut self, key: SubKey, fx: &mut Effects<F>) {
-        let Some(next) = self.next_fresh_idle(key, true, fx) else {
-            return self.update_line(key);
-        };
-        let sub = &mut self.subs[key];
+        let Some(next) = self.next_fresh_idle(key, true, fx) else { return };
+        let sub = self.subs.touch(key);
         let slot = sub.creating.pop_first(&mut self.slots).expect("it is in line");
         self.creating -= 1;
         let waiter = self.slots[slot].waiter.take().expect("it waits");
@@ -81,14 +77,10 @@ impl<F: Form> State<F> {
         self.orphan(slot, GivesWay::No);
         self.remove_idle(next);
         self.slots[next].state = SlotState::Lent;
-        self.subs[key].active += 1;
+        self.subs.touch(key).active += 1;
         self.active += 1;
         let grant = Outcome::Granted(Grant { slot: next, victim: None });
         fx.push(Effect::Wake(self.waiters.resolve(waiter, grant)));
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
-        self.update_line(key);
     }
 
     /// Turns the place of a borrower's creation into that of an orphaned one.
@@ -96,14 +88,14 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot];
         entry.state = SlotState::Adding;
         let key = entry.key;
-        self.subs[key].adding += 1;
+        self.subs.touch(key).adding += 1;
         self.push_orphan(slot, gives_way);
     }
 
     pub(crate) fn push_orphan(&mut self, slot: SlotKey, gives_way: GivesWay) {
         let entry = &mut self.slots[slot];
         entry.gives_way = gives_way;
-        let of_key = &mut self.subs[entry.key];
+        let of_key = self.subs.touch(entry.key);
         match gives_way {
             GivesWay::No => {
                 of_key.orphans.push_back(&mut self.slots, slot);
@@ -157,11 +149,9 @@ impl<F: Form> State<F> {
             SlotState::Lent => {
                 self.end_loan(slot);
                 self.orphan(slot, GivesWay::UnlessLast);
-                self.counts_changed(key, fx);
+                // A waiter that is served needs no place.
+                self.settle(fx);
                 self.make_way_for_line(key, fx);
-                if self.limits.min_idle > 0 {
-                    self.watch_minimum(key, fx);
-                }
             }
             // It gave way already.
             _ => return false,
@@ -199,7 +189,7 @@ impl<F: Form> State<F> {
             return None;
         }
         let waiter = entry.waiter.take();
-        let sub = &mut self.subs[entry.key];
+        let sub = self.subs.touch(entry.key);
         let (of_key, of_all) = match entry.gives_way {
             GivesWay::Always => (&mut sub.overdue, &mut self.overdue),
             _ => (&mut sub.orphans, &mut self.orphans),
@@ -216,15 +206,12 @@ impl<F: Form> State<F> {
         let entry = &mut self.slots[slot];
         entry.state = SlotState::Leaving;
         let key = entry.key;
-        let sub = &mut self.subs[key];
+        let sub = self.subs.touch(key);
         sub.adding -= 1;
         sub.leaving += 1;
         self.leaving += 1;
         if let Some(waiter) = waiter {
             fx.push(Effect::Wake(self.waiters.resolve(waiter, Outcome::GivesWay)));
-        }
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
         }
     }
 

@@ -70,32 +70,27 @@ impl<F: Form> State<F> {
     }
 
     /// Updates the key's place among the keys below their minimum.
-    pub(crate) fn watch_minimum(&mut self, key: SubKey, fx: &mut Effects<F>) {
+    pub(crate) fn watch_minimum(&mut self, key: SubKey) {
         let sub = &self.subs[key];
         let below = self.is_below_minimum(sub);
         let later = sub.back_off_until;
         self.stand_below_minimum(key, below.then_some(Standing { later }));
-        // In a full pool, `State::left` schedules the refill once a resource is gone.
-        if below && self.has_room() {
-            let now = self.clock.now();
-            self.schedule(MaintenanceTask::Refill, key, Some(later.unwrap_or(now)), now, fx);
-        }
     }
 
     fn stand_below_minimum(&mut self, key: SubKey, standing: Option<Standing>) {
-        let stood = std::mem::replace(&mut self.subs[key].standing, standing);
+        let stood = std::mem::replace(&mut self.subs.links()[key].standing, standing);
         if stood == standing {
             return;
         }
         match stood {
             None => {}
-            Some(Standing { later: None }) => self.below_minimum.remove(&mut self.subs, key),
-            Some(_) => self.backing_off.set(&mut self.subs, key, None),
+            Some(Standing { later: None }) => self.below_minimum.remove(self.subs.links(), key),
+            Some(_) => self.backing_off.set(self.subs.links(), key, None),
         }
         match standing {
             None => {}
-            Some(Standing { later: None }) => self.below_minimum.push_back(&mut self.subs, key),
-            Some(Standing { later }) => self.backing_off.set(&mut self.subs, key, later),
+            Some(Standing { later: None }) => self.below_minimum.push_back(self.subs.links(), key),
+            Some(Standing { later }) => self.backing_off.set(self.subs.links(), key, later),
         }
     }
 
@@ -108,48 +103,39 @@ impl<F: Form> State<F> {
         self.stand_below_minimum(key, None);
     }
 
-    /// Schedules a refill after a place in the total may have become free.
+    /// Schedules the next refill, if the total has room for it.
     pub(crate) fn watch_room(&mut self, fx: &mut Effects<F>) {
+        if self.below_minimum.is_empty() && self.backing_off.is_empty() {
+            return;
+        }
         if let Some((at, key)) = self.next_refill_due() {
             self.schedule(MaintenanceTask::Refill, key, Some(at), self.clock.now(), fx);
-        }
-    }
-
-    /// Schedules a refill at the end of a section that changed no count.
-    ///
-    /// In an unfair pool, a waiter that gives up or retries may leave a free place. A fair pool has no free place
-    /// while a waiter is in line.
-    #[inline]
-    pub(crate) fn watch_line(&mut self, fx: &mut Effects<F>) {
-        if !self.options.fair && self.limits.min_idle > 0 {
-            self.watch_room(fx);
         }
     }
 
     /// Returns a slot of the next key to refill: the one that waits longest.
     ///
     /// Before that, keys whose back-off has ended rejoin the others: one in each section, so that it stays O(1).
-    pub(crate) fn next_refill(&mut self, fx: &mut Effects<F>) -> NextRefill<F> {
+    pub(crate) fn next_refill(&mut self) -> NextRefill<F> {
         // Free places belong to the waiters in line. In a closed pool, no key is below its minimum.
         if self.first_in_line().is_some() {
             return NextRefill::Nothing;
         }
         if let Some((until, key)) = self.backing_off.first() {
             if self.clock.now() >= until {
-                self.subs[key].back_off_until = None;
-                self.watch_minimum(key, fx);
+                self.subs.touch(key).back_off_until = None;
                 return NextRefill::Again;
             }
         }
-        let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key, fx));
+        let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key));
         let Some(vacancy) = vacancy else { return NextRefill::Nothing };
         // No caller waits for it: a close drops it.
         self.push_orphan(vacancy.slot, GivesWay::No);
         NextRefill::This(vacancy)
     }
 
-    fn vacancy(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<Vacancy<F>> {
-        let slot = self.reserve_idle(key, fx)?;
+    fn vacancy(&mut self, key: SubKey) -> Option<Vacancy<F>> {
+        let slot = self.reserve_idle(key)?;
         let sub = &self.subs[key];
         Some(Vacancy { slot, key, meta: sub.metadata.clone() })
     }
@@ -167,19 +153,15 @@ impl<F: Form> State<F> {
         at_once.or_else(|| self.backing_off.first())
     }
 
-    pub(crate) fn begin_add(
-        &mut self,
-        key: SubKey,
-        fx: &mut Effects<F>,
-    ) -> Result<Vacancy<F>, NotAdded> {
+    pub(crate) fn begin_add(&mut self, key: SubKey) -> Result<Vacancy<F>, NotAdded> {
         if self.closed {
             return Err(NotAdded::Closed);
         }
-        self.vacancy(key, fx).ok_or(NotAdded::Full)
+        self.vacancy(key).ok_or(NotAdded::Full)
     }
 
     /// Reserves a slot for a new idle resource.
-    fn reserve_idle(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<SlotKey> {
+    fn reserve_idle(&mut self, key: SubKey) -> Option<SlotKey> {
         let sub = &self.subs[key];
         if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
             return None;
@@ -188,13 +170,7 @@ impl<F: Form> State<F> {
             return None;
         }
         let slot = self.reserve(key, SlotState::Adding);
-        self.subs[key].adding += 1;
-        if self.waiting > 0 {
-            self.update_line(key);
-        }
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
+        self.subs.touch(key).adding += 1;
         Some(slot)
     }
 
@@ -212,10 +188,9 @@ impl<F: Form> State<F> {
             return Arrival::Expired;
         }
         self.end_orphan(slot);
-        self.subs[key].adding -= 1;
+        self.subs.touch(key).adding -= 1;
         if let Content::Nothing = content {
             self.remove(slot);
-            self.left(key, fx);
             return Arrival::Expired;
         }
         let arrival = match self.slots[slot].expired || self.has_outlived(slot) {
@@ -224,15 +199,12 @@ impl<F: Form> State<F> {
             false => Arrival::InTime,
         };
         self.become_idle(slot, content, fx);
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
         arrival
     }
 
     fn drop_late(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {
         match content {
-            Content::Nothing => self.destroyed(slot, fx),
+            Content::Nothing => self.destroyed(slot),
             Content::Ready(_) => {
                 let meta = self.subs[self.slots[slot].key].metadata.clone();
                 fx.push(Effect::Destroy(Dead { slot: Some(slot), content, meta }));
@@ -243,17 +215,14 @@ impl<F: Form> State<F> {
     /// Notes whether a refill of the key succeeded.
     ///
     /// Call this before another section can see the slot free: it would retry at once, or forget the key.
-    pub(crate) fn note_refill(&mut self, key: SubKey, made: bool, fx: &mut Effects<F>) {
-        let sub = &mut self.subs[key];
+    pub(crate) fn note_refill(&mut self, key: SubKey, made: bool) {
+        let sub = self.subs.touch(key);
         if made {
             (sub.failures, sub.back_off_until) = (0, None);
         } else {
             let pause = BACK_OFF.saturating_mul(1 << sub.failures.min(10)).min(LONGEST_BACK_OFF);
             sub.failures += 1;
             sub.back_off_until = Some(self.clock.now().plus(pause));
-        }
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
         }
     }
 
@@ -263,10 +232,9 @@ impl<F: Form> State<F> {
         self.limits.min_idle > 0 && !sub.made
     }
     /// Notes that the first resource of a key was created and is about to be lent.
-    pub(crate) fn note_first_created(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
+    pub(crate) fn note_first_created(&mut self, slot: SlotKey) {
         let key = self.slots[slot].key;
-        self.subs[key].made = true;
-        self.watch_minimum(key, fx);
+        self.subs.touch(key).made = true;
     }
 
     /// Returns whether each key below its minimum is in its list or heap.

@@ -17,6 +17,7 @@ use super::names::{Meta, Slots, SubKey, Subs};
 use crate::kernel::clock::Time;
 use crate::kernel::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
 use crate::kernel::collections::list::{Links, List, linked};
+use crate::kernel::collections::touched::{Note, Touch};
 use crate::kernel::collections::wait_queue::{Queue, WaiterKey};
 use crate::resource_pool::api::factory::Form;
 use std::panic::Location;
@@ -143,6 +144,7 @@ pub(crate) struct Sub<F: Form> {
     pub(crate) made: bool,
     /// The one key of a pool without keys, which is never forgotten.
     pub(crate) permanent: bool,
+    touched: Note<Subs>,
     pub(crate) idle: List<InIdle>,
     /// Those of `adding` without a borrower or caller, until they are overdue: first those that give way, the one that was
     /// left last at the front.
@@ -184,6 +186,7 @@ impl<F: Form> Sub<F> {
             of_hash: Links::default(),
             made: false,
             permanent: false,
+            touched: Note::default(),
             idle: List::new(),
             orphans: List::new(),
             overdue: List::new(),
@@ -205,10 +208,23 @@ impl<F: Form> Sub<F> {
     pub(crate) fn only(metadata: Meta<F>) -> Self {
         Sub { permanent: true, made: true, ..Sub::new(0, metadata, 0) }
     }
+    /// Returns whether nothing needs the key any more. The one key of a pool without keys is always needed.
+    #[inline]
+    pub(crate) fn is_unused(&self) -> bool {
+        let unused = self.total == 0 && self.outside == 0 && self.held == 0 && !self.permanent;
+        unused && self.queue.is_empty() && self.retrying == 0
+    }
     /// Returns how many idle resources can be taken.
     #[inline]
     pub(crate) fn available(&self) -> usize {
         self.idle.len() - self.tested
+    }
+}
+
+impl<F: Form> Touch<Subs> for Sub<F> {
+    #[inline]
+    fn note(&mut self) -> &mut Note<Subs> {
+        &mut self.touched
     }
 }
 

@@ -16,10 +16,11 @@ use crate::kernel::clock::{Clock, Span, Time};
 use crate::kernel::collections::arena::Arena;
 use crate::kernel::collections::indexed_heap::IndexedHeap;
 use crate::kernel::collections::list::{Links, List};
+use crate::kernel::collections::touched::TouchedArena;
 use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Waiters};
 use crate::kernel::section::Patience;
 use crate::resource_pool::api::factory::Form;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -76,11 +77,16 @@ pub(crate) struct WaitForTurn {
 
 pub(crate) struct State<F: Form> {
     pub(crate) slots: Arena<Slot<F>, Slots>,
-    pub(crate) subs: Arena<Sub<F>, Subs>,
+    /// The keys. The end of the section settles each that was touched (`settle.rs`).
+    pub(crate) subs: TouchedArena<Sub<F>, Subs>,
     /// The keys of each hash.
     pub(crate) keys: HashMap<u64, List<OfHash>, foldhash::fast::FixedState>,
     /// How many keys were inserted.
     pub(crate) keys_created: u64,
+    /// The touched keys that have their places in the line; empty between sections.
+    pub(crate) lined: VecDeque<SubKey>,
+    /// The resource that became idle in this section. There is one at most.
+    pub(crate) came: Option<SlotKey>,
     pub(crate) waiters: Waiters<Outcome>,
     /// Callers that wait for the end of a closed pool.
     pub(crate) closing: Queue,
@@ -121,6 +127,8 @@ pub(crate) struct State<F: Form> {
     pub(crate) lifetimes: Option<[Span; CLASSES]>,
     /// Whether an option depends on times.
     pub(crate) timed: bool,
+    /// Whether `settle.rs` has to look at more than the line and the surplus: so it has, or an option may have changed.
+    pub(crate) keeps_up: bool,
     pub(crate) clock: Clock,
     pub(crate) epoch: u64,
     pub(crate) serials: u64,
@@ -149,9 +157,9 @@ impl<F: Form> State<F> {
         if !(waits && self.is_served_directly(sub)) && self.may_lend(sub) {
             if let Some(grant) = self.grant(key, fx) {
                 if waits {
-                    self.overtake(key, fx);
+                    self.overtake(key);
                 }
-                return self.pick_up(grant, None, fx);
+                return self.pick_up(grant, None);
             }
         }
         self.wait(key, patience, fx)
@@ -180,16 +188,10 @@ impl<F: Form> State<F> {
                 self.slots[slot].state = SlotState::Lent;
                 Grant { slot, victim: None }
             }
-            None => self.grant_new(key, fx)?,
+            None => self.grant_new(key)?,
         };
-        self.subs[key].active += 1;
+        self.subs.touch(key).active += 1;
         self.active += 1;
-        if self.limits.min_idle > 0 {
-            self.watch_minimum(key, fx);
-        }
-        if self.has_line() {
-            self.update_line(key);
-        }
         Some(grant)
     }
 
@@ -222,7 +224,7 @@ impl<F: Form> State<F> {
     }
 
     #[cold]
-    fn grant_new(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<Grant> {
+    fn grant_new(&mut self, key: SubKey) -> Option<Grant> {
         // `next_fresh_idle` left the last expired resource of the key for this.
         let expired = self.next_idle(key);
         if expired.is_none() && self.subs[key].total >= self.limits.max_total_per_key {
@@ -234,11 +236,6 @@ impl<F: Form> State<F> {
         };
         if let Some(victim) = victim {
             self.mark_for_eviction(victim, key);
-            let victims = self.slots[victim].key;
-            self.update_line(victims);
-            if self.limits.min_idle > 0 {
-                self.watch_minimum(victims, fx);
-            }
         }
         Some(Grant { slot: self.reserve(key, SlotState::Lent), victim })
     }
@@ -273,23 +270,18 @@ impl<F: Form> State<F> {
         };
         let slot = self.slots.insert(slot);
         self.begin_life(slot);
-        self.subs[key].total += 1;
+        self.subs.touch(key).total += 1;
         self.total += 1;
         slot
     }
 
     /// Turns a grant into the next step of a borrower, which waited with this ticket.
     #[inline]
-    pub(crate) fn pick_up(
-        &mut self,
-        grant: Grant,
-        ticket: Option<u64>,
-        fx: &mut Effects<F>,
-    ) -> Step<F> {
+    pub(crate) fn pick_up(&mut self, grant: Grant, ticket: Option<u64>) -> Step<F> {
         match self.slots[grant.slot].content.take() {
             Content::Ready(loan) => Step::Take(loan),
             Content::Nothing => {
-                let victim = grant.victim.map(|victim| self.take_victim(victim, fx));
+                let victim = grant.victim.map(|victim| self.take_victim(victim));
                 self.create_in(grant.slot, ticket, victim)
             }
         }
@@ -311,7 +303,7 @@ impl<F: Form> State<F> {
     pub(crate) fn uncount(&mut self, slot: SlotKey, state: SlotState) {
         let entry = &mut self.slots[slot];
         entry.state = state;
-        let sub = &mut self.subs[entry.key];
+        let sub = self.subs.touch(entry.key);
         entry.cleared = sub.cleared;
         sub.total -= 1;
         sub.outside += 1;
@@ -319,13 +311,12 @@ impl<F: Form> State<F> {
     }
 
     /// Removes a slot that is no longer counted.
-    pub(crate) fn remove_uncounted(&mut self, slot: SlotKey, fx: &mut Effects<F>) -> Dead<F> {
+    pub(crate) fn remove_uncounted(&mut self, slot: SlotKey) -> Dead<F> {
         self.end_life(slot);
         let entry = self.slots.remove(slot);
-        let sub = &mut self.subs[entry.key];
+        let sub = self.subs.touch(entry.key);
         sub.outside -= 1;
         let meta = sub.metadata.clone();
-        self.forget_if_empty(entry.key, fx);
         Dead { slot: None, content: entry.content, meta }
     }
 
@@ -341,20 +332,16 @@ impl<F: Form> State<F> {
             };
         };
         // The victim gets its place back, and may stay.
-        let newcomers = self.slots[slot].key;
         self.end_loan(slot);
         self.remove(slot);
-        // The waiters of this key may be the oldest ones that can use what follows.
-        self.update_line(newcomers);
         self.spare_victim(victim, fx);
-        self.left(newcomers, fx);
     }
 
     /// Removes a slot that is in no list of idle or lent resources.
     pub(crate) fn remove(&mut self, slot: SlotKey) {
         self.end_life(slot);
         let entry = self.slots.remove(slot);
-        self.subs[entry.key].total -= 1;
+        self.subs.touch(entry.key).total -= 1;
         // The place of a marked victim belongs to another resource already.
         if entry.state != SlotState::Marked {
             self.total -= 1;

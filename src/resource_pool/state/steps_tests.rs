@@ -54,12 +54,23 @@ impl Rig {
     /// Returns the section's result and its number of steps.
     fn section<R>(&self, section: impl FnOnce(&mut State<Made>, &mut Fx) -> R) -> (R, usize) {
         let mut fx = Effects::new();
-        self.pool.inner().state.break_state(|state| counted(|| section(state, &mut fx)))
+        self.pool.inner().state.break_state(|state| {
+            counted(|| {
+                let result = section(state, &mut fx);
+                state.settle(&mut fx);
+                result
+            })
+        })
     }
     fn key(&self, number: usize) -> SubKey {
         let owned = Shared::new(UserValue::new(number));
-        let made = self.section(|state, _| state.new_key(number as u64, &owned, None)).0;
-        made.expect("the key is new")
+        self.section(|state, _| {
+            let key = state.new_key(number as u64, &owned, None).expect("the key is new");
+            // As by a look-up: the end of the section forgets an unused key.
+            state.subs.touch(key).held += 1;
+            key
+        })
+        .0
     }
     fn lend(&self, key: SubKey) -> SlotKey {
         let lent = self.section(|state, fx| match state.begin(key, &Patience::None, fx) {
@@ -67,7 +78,7 @@ impl Rig {
             Step::Take(loan) => loan.slot,
             _ => panic!("there is room"),
         });
-        self.section(|state, fx| state.note_first_created(lent.0, fx));
+        self.section(|state, _| state.note_first_created(lent.0));
         lent.0
     }
     fn give_back(&self, slot: SlotKey) -> usize {
@@ -125,14 +136,14 @@ impl Failed {
         self.tried.clear();
         while let Some(Vacancy { slot, key, .. }) = self.next() {
             self.tried.push(key);
-            self.section(|state, fx| state.note_refill(key, false, fx));
+            self.section(|state, _| state.note_refill(key, false));
             self.section(|state, fx| state.added(slot, Content::Nothing, fx));
             self.rig.clock.advance(Duration::from_nanos(1));
         }
     }
     fn next(&mut self) -> Option<Vacancy<Made>> {
         loop {
-            match self.section(|state, fx| state.next_refill(fx)) {
+            match self.section(|state, _| state.next_refill()) {
                 NextRefill::This(vacancy) => return Some(vacancy),
                 NextRefill::Again => {}
                 NextRefill::Nothing => return None,

@@ -32,17 +32,17 @@ impl<F: Form> State<F> {
             return self.uncount(victim, SlotState::Replaced);
         }
         entry.state = SlotState::Marked;
-        let sub = &mut self.subs[key];
+        let sub = self.subs.touch(key);
         entry.cleared = sub.cleared;
         sub.leaving += 1;
         self.total -= 1;
     }
 
     /// Gives the victim to the newcomer's borrower, which destroys it.
-    pub(crate) fn take_victim(&mut self, victim: SlotKey, fx: &mut Effects<F>) -> Dead<F> {
+    pub(crate) fn take_victim(&mut self, victim: SlotKey) -> Dead<F> {
         let entry = &mut self.slots[victim];
         if entry.state == SlotState::Replaced {
-            return self.remove_uncounted(victim, fx);
+            return self.remove_uncounted(victim);
         }
         let content = entry.content.take();
         let meta = self.subs[entry.key].metadata.clone();
@@ -55,7 +55,7 @@ impl<F: Form> State<F> {
     pub(crate) fn spare_victim(&mut self, victim: SlotKey, fx: &mut Effects<F>) {
         let entry = &mut self.slots[victim];
         let (key, content) = (entry.key, entry.content.take());
-        let sub = &mut self.subs[key];
+        let sub = self.subs.touch(key);
         entry.expired |= entry.cleared != sub.cleared;
         if entry.state == SlotState::Marked {
             sub.leaving -= 1;
@@ -65,11 +65,10 @@ impl<F: Form> State<F> {
         }
         self.total += 1;
         if self.must_leave(victim) || self.timed && self.has_expired(victim) {
-            self.leave(victim, content, fx);
-            return self.counts_changed(key, fx);
+            return self.leave(victim, content, fx);
         }
         self.reinsert_idle(victim, content);
-        self.became_idle(victim, fx);
+        self.note_came(victim);
     }
 
     /// Puts a spared victim back in the order of return, which scans past older and tested resources.
@@ -79,7 +78,7 @@ impl<F: Form> State<F> {
         entry.content = content;
         let (key, nth) = (entry.key, entry.nth_idle);
         self.idle += 1;
-        let of_key = &mut self.subs[key].idle;
+        let of_key = &mut self.subs.touch(key).idle;
         let is_older = |other: &SlotKey| self.slots[*other].nth_idle < nth;
         let younger = of_key.iter(&self.slots).find(|other| !is_older(other));
         let younger_of_all = self.by_age.iter(&self.slots).find(|other| !is_older(other));

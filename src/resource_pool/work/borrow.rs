@@ -116,7 +116,7 @@ impl<F: Form> Inner<F> {
     fn begin_loan(&self, slot: SlotKey, first: bool, caller: &'static Location<'static>) {
         self.critical(|state, fx| {
             if first {
-                state.note_first_created(slot, fx);
+                state.note_first_created(slot);
             }
             state.begin_loan(slot, caller, fx);
         });

@@ -54,13 +54,17 @@ impl<F: Form> Guarded for Inner<F> {
     }
     #[inline]
     fn settle(&self, state: &mut State<F>, fx: &mut Effects<F>) {
-        state.watch_line(fx);
+        state.settle(fx);
         // With maintenance, a signal that failed is sent again later.
         #[cfg(debug_assertions)]
         {
             let scheduled = self.maintenance.get().is_some() || state.maintenance_knows_due_times();
             assert!(scheduled, "the maintenance sleeps past a due time");
             assert!(state.below_minimum_is_known(), "a key below its minimum is not known");
+            assert!(
+                state.keeps_up || !state.needs_upkeep(),
+                "the end of a section leaves out what follows"
+            );
         }
     }
     #[inline]
@@ -101,7 +105,7 @@ impl<F: Form> Inner<F> {
             Content::Nothing => {}
         }
         if let Some(slot) = dead.slot {
-            self.critical(|state, fx| state.destroyed(slot, fx));
+            self.critical(|state, _| state.destroyed(slot));
         }
     }
 }

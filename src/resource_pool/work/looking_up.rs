@@ -32,7 +32,7 @@ where
     fn find_next(&mut self, metadata: &F::Metadata) -> Option<SubKey> {
         loop {
             let (hash, held) = (self.hash, self.held);
-            let (key, theirs) = self.pool.critical(|state, fx| state.hold_next(hash, held, fx))?;
+            let (key, theirs) = self.pool.critical(|state, _| state.hold_next(hash, held))?;
             self.held = Some(key);
             if **theirs == *metadata {
                 return Some(key);
@@ -51,7 +51,7 @@ impl<F: Form> Search<'_, F> {
         self.held = None;
         self.pool.critical(|state, fx| {
             let result = section(state, key, fx);
-            state.release(key, fx);
+            state.release(key);
             result
         })
     }
@@ -60,7 +60,7 @@ impl<F: Form> Search<'_, F> {
 impl<F: Form> Drop for Search<'_, F> {
     fn drop(&mut self) {
         if let Some(key) = self.held.take().filter(|_| !has_failed()) {
-            self.pool.critical(|state, fx| state.release(key, fx));
+            self.pool.critical(|state, _| state.release(key));
         }
     }
 }
@@ -126,9 +126,7 @@ where
             let owned = owned.get_or_insert_with(|| Shared::new(UserValue::new(metadata.clone())));
             let made = self.critical(|state, fx| {
                 let key = state.new_key(search.hash, owned, search.held)?;
-                let result = section(state, key, fx);
-                state.forget_if_empty(key, fx);
-                Some(result)
+                Some(section(state, key, fx))
             });
             if let Some(made) = made {
                 return made;

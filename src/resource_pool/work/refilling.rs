@@ -52,7 +52,7 @@ impl<'p, F: Form> Refilling<'p, F> {
     /// Notes the failure before a resource is destroyed or a listener notified: user code may call `maintain`.
     fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
         if let Some(key) = self.refills {
-            self.pool.critical(|state, fx| state.note_refill(key, false, fx));
+            self.pool.critical(|state, _| state.note_refill(key, false));
         }
         error
     }
@@ -63,7 +63,7 @@ impl<'p, F: Form> Refilling<'p, F> {
         self.pool.critical(|state, fx| {
             let arrival = state.added(slot, Content::Ready(loan), fx);
             if let Some(key) = self.refills {
-                state.note_refill(key, arrival == Arrival::InTime, fx);
+                state.note_refill(key, arrival == Arrival::InTime);
             }
             arrival
         })
@@ -88,7 +88,7 @@ impl<F: Form> Inner<F> {
     /// Refills all keys below `min_idle`, one resource at a time (PROP-RP-REFILLED).
     pub(crate) async fn refill(&self) {
         loop {
-            let vacancy = match self.critical(|state, fx| state.next_refill(fx)) {
+            let vacancy = match self.critical(|state, _| state.next_refill()) {
                 NextRefill::This(vacancy) => vacancy,
                 NextRefill::Again => continue,
                 NextRefill::Nothing => return,
@@ -149,7 +149,7 @@ impl<F: Form> Inner<F> {
 
     /// Creates a resource for the idle list.
     pub(crate) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
-        let begun = key.select(self, |state, key, fx| state.begin_add(key, fx));
+        let begun = key.select(self, |state, key, _| state.begin_add(key));
         self.finish(self.begin_fill(begun?, None)).await
     }
 }
