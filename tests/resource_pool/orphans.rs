@@ -2,6 +2,7 @@
 
 use crate::common::locked;
 use crate::creations::{Hand, held, held_on_a_runtime, number};
+use crate::shared::SECOND;
 use crate::shared::task::Task;
 use crate::steps::{Step, Steps, begin_borrow};
 use cabrank::resource_pool::{Async, Borrowed, KeyedResourcePool};
@@ -139,6 +140,20 @@ fn overdue_creations_give_way() {
         assert_eq!(number(&mut waits), Some(4));
         drop(lent);
     }
+}
+
+/// A creation that may take any time is overdue after a tenth of the default limit.
+#[test]
+fn a_creation_without_a_time_limit_gives_way_after_three_seconds() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_total(1).create_timeout(None));
+    drop(rig.waits());
+    let mut waits = rig.waits();
+    hand.0.pass(2 * SECOND);
+    assert_eq!((rig.steps.held(), waits.wakes()), (1, 0), "it may be slow only");
+    rig.steps.hangs();
+    hand.0.pass(2 * SECOND);
+    assert_eq!((rig.steps.held(), waits.wakes()), (0, 1));
+    assert_eq!((number(&mut waits), rig.counts()), (Some(2), (0, 1, 1)));
 }
 
 /// Before those that may be slow only: the one that was left last is younger.
@@ -303,6 +318,25 @@ fn an_orphaned_creation_gives_way_to_its_key() {
     let waits = begin("full");
     assert_eq!((hand.run(), waits.wakes()), (2, 1));
     assert_eq!((pool.num_active_of(&"full"), pool.num_total()), (1, 3));
+}
+
+/// At both limits, too: the creation of another key, which is overdue for longer, would make no room for this one.
+#[test]
+fn at_both_limits_a_creation_gives_way_to_its_key() {
+    let (steps, hand) = (Steps::default(), Hand::default());
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_total(2).max_total_per_key(1);
+    let pool = pool.build_on(hand.clone()).expect("valid");
+    steps.on("create", Step::Held);
+    drop(begin_borrow(&pool, "other"));
+    drop(begin_borrow(&pool, "full"));
+    hand.run();
+    steps.hangs();
+    hand.overdue();
+    let mut waits = begin_borrow(&pool, "full");
+    hand.run();
+    assert_eq!((steps.held(), waits.wakes()), (1, 1));
+    assert!(waits.poll().expect("there is room").is_ok());
+    assert_eq!((steps.held(), pool.num_total()), (1, 2));
 }
 
 /// The limit of all keys: the creation of one key gives way to the oldest waiter of another.
