@@ -1,8 +1,10 @@
 //! Reloaders inside executions.
 
 use crate::common::log::{Log, failed};
+use crate::common::task::Task;
 use crate::common::{before_long, soon};
 use crate::reloader::noting::{ENDS, RELOAD, noting, once};
+use cabrank::execution::interlock::{AcquireError, Running};
 use cabrank::execution::{ExecutionError, Executor, Interlock, Refused, Reloader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -135,4 +137,35 @@ fn in_a_permit_block_a_reload_is_refused() {
         reloader.wrap(|_| log.noted("body")).expect("it reloads");
         assert_eq!(log.take(), ["unload", "body"]);
     }
+}
+
+/// An execution that begins in the block is its part, also where another thread goes on with it.
+#[test]
+fn an_execution_that_began_in_a_permit_block_is_refused_its_reload_elsewhere() {
+    fn poll_elsewhere<T: Send>(task: &mut Task<T>) -> Option<T> {
+        thread::scope(|scope| scope.spawn(|| task.poll()).join().expect("no panic"))
+    }
+    let interlock = Interlock::new();
+    let executor = Executor::builder().interlock(interlock.clone()).build();
+    let reloader = Reloader::builder(executor).check(|| true).build().expect("valid");
+    let theirs = interlock.clone();
+    let mut loads = Task::new(async move {
+        let body = async |running: &mut Running<'_>| {
+            running.load_async(async |_| std::future::pending::<()>().await).await
+        };
+        theirs.run_async(body).await.map(drop)
+    });
+    let ended = interlock.run(|running| {
+        running.permit_loads(|| {
+            assert!(poll_elsewhere(&mut loads).is_none());
+            let mut waits = Task::new(async move { reloader.wrap_async(async |_| Ok(())).await });
+            assert!(waits.poll().is_none(), "it waits for the load");
+            drop(loads);
+            poll_elsewhere(&mut waits)
+        })
+    });
+    let ended = ended.expect("it is alone").expect("the load has ended");
+    let error = failed(ended.expect("it does not wait for the block"));
+    let cause = error.first().cause().downcast_ref();
+    assert!(matches!(cause, Some(AcquireError::Deadlock(_))), "{error}");
 }
