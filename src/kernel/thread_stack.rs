@@ -68,3 +68,21 @@ macro_rules! thread_stack {
     };
 }
 pub(crate) use thread_stack;
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_leave_in_any_order_leave_the_others_in_theirs() {
+        for mut stack in [Stack::new(), Stack::late()] {
+            let numbers = ["a", "b", "c", "d"].map(|entry| stack.enter(entry));
+            let mut left = Vec::new();
+            for nth in [0, 2, 3, 1] {
+                stack.leave(numbers[nth]);
+                left.push(stack.innermost_first().copied().collect::<String>());
+            }
+            assert_eq!(left, ["dcb", "db", "b", ""]);
+        }
+    }
+}

@@ -255,3 +255,21 @@ fn a_hook_of_a_reloader_gives_each_of_its_executions_a_value() {
     drop(second);
     assert_eq!(log.take(), ["make 0", "make 1", "drop 0", "drop 1"]);
 }
+
+/// The innermost execution stays the innermost, whichever ends first.
+#[test]
+fn an_outer_execution_that_ends_first_leaves_the_innermost_its_value() {
+    let log = Log::default();
+    let value = numbered(&log);
+    let [outer, middle, inner] = [(); 3].map(|()| {
+        let executor = Executor::builder().hook(value.clone()).build();
+        executor.run().expect("it runs")
+    });
+    assert_eq!(value.with(|v| v.0).expect("the inner one's"), 0);
+    drop(outer);
+    assert_eq!(value.with(|v| v.0).expect("the inner one's"), 0);
+    drop(inner);
+    assert_eq!(value.with(|v| v.0).expect("the middle one's"), 1);
+    drop(middle);
+    assert_eq!(log.take(), ["make 0", "drop 0", "make 1", "drop 1"]);
+}
