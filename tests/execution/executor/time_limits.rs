@@ -2,11 +2,12 @@
 
 use crate::common::log::{Log, failed};
 use crate::common::task::block_on;
-use crate::common::{SECOND, before_long};
+use crate::common::{SECOND, before_long, soon};
 use cabrank::ManualClock;
 use cabrank::execution::interlock::{AcquireError, OwnerDump, OwnerState};
 use cabrank::execution::{ExecutionError, Executor, Interlock, Reloader, Stage};
 use std::thread;
+use std::time::Duration;
 
 fn on(time: &ManualClock) -> Interlock {
     Interlock::builder().clock(time.clock()).build()
@@ -85,6 +86,24 @@ fn a_reload_that_waits_too_long_fails_its_execution_and_is_left_to_the_next() {
     log.take();
     reloader.wrap(|_| log.noted("body")).expect("no owner is in the way");
     assert_eq!(log.take(), ["run a", "unload", "body", "complete a"]);
+}
+
+/// Both the begin of the execution and its reload wait for no time.
+#[test]
+fn a_reloader_without_a_limit_has_its_executors() {
+    let interlock = Interlock::new();
+    let executor = Executor::builder().interlock(interlock.clone()).acquire_timeout(Duration::ZERO);
+    let executor = executor.build();
+    let reloader = Reloader::builder(executor.clone()).check(|| true).build().expect("valid");
+    let wraps = || {
+        let theirs = reloader.clone();
+        timed_out(soon(move || theirs.wrap(|_| Ok(()))))
+    };
+    assert_eq!(interlock.unload(|_| wraps()).expect("it is alone"), (Stage::Enter, 2));
+    let runs = executor.run().expect("it runs");
+    assert_eq!(wraps(), (Stage::Unload, 2));
+    drop(runs);
+    reloader.wrap(|_| Ok(())).expect("no owner is in the way");
 }
 
 /// Each limit may be lifted by the one that comes before it. The wait then has no limit.
