@@ -8,6 +8,7 @@ use crate::common::{Gate, before_long, soon};
 use cabrank::periodic_executor::{Flow, JoinError, Joined, Phase, Registry, ShutdownError, Tokio};
 use cabrank::{AsyncPeriodicExecutor, ManualClock, PeriodicExecutor};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
@@ -281,6 +282,32 @@ fn skip_sleep_leaves_a_pause_under_way_that_was_woken<E: Executor>() {
     rig.advance(60);
     assert_eq!(rig.executor.join(), Ok(Joined::Finished));
     rig.has_called(&[0, 5, 5, 65]);
+}
+
+/// The reopening ends this pause, and the skip leaves out the one after it.
+///
+/// A thread might see the close before the executor is open again, and end. So the test polls a task.
+#[test]
+fn skip_sleep_leaves_a_pause_under_way_that_a_reopening_ended() {
+    let (runtime, calls) = (Keeps::default(), Arc::new(AtomicUsize::new(0)));
+    let counted = calls.clone();
+    let builder = AsyncPeriodicExecutor::builder(None, runtime.clone()).unregistered();
+    let executor = builder.build(move || {
+        counted.fetch_add(1, SeqCst);
+        std::future::ready(())
+    });
+    executor.open().expect("a task");
+    let mut task = Task::new(runtime.take());
+    assert!(task.poll().is_none());
+    assert_eq!(calls.load(SeqCst), 1);
+    executor.skip_sleep();
+    executor.close();
+    executor.open().expect("it goes on");
+    // A skipped pause yields to the runtime.
+    (0..3).for_each(|_| assert!(task.poll_if_woken().is_none()));
+    assert_eq!(calls.load(SeqCst), 3);
+    executor.close();
+    assert_eq!(task.poll_if_woken(), Some(()));
 }
 
 /// The call itself advances the clock. The pause begins after it, and a join's time has passed meanwhile.
