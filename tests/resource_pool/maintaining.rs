@@ -1,9 +1,10 @@
 //! Maintenance: what it evicts and tests, when, and for how long it sleeps.
 
-use crate::common::{Background, Got, Outcome, Pool, Script, keyed, pool};
+use crate::common::{Background, Got, Outcome, Pool, Script, keyed, locked, pool};
 use crate::shared::task::Task;
 use crate::shared::{Gate, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed, ResourceState, WhenExhausted};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -287,17 +288,22 @@ fn idle_ones_are_tested_in_turns() {
 fn a_resource_under_test_keeps_its_place_and_is_not_lent() {
     let rig = pool(|b| b.max_total(1).test_while_idle(true).eviction_interval(SECOND));
     drop(rig.lend());
-    let theirs = rig.pool.clone();
+    let (theirs, seen) = (rig.pool.clone(), Arc::new(Mutex::new(None)));
+    let sees = seen.clone();
+    // A panic of the test would be one that the pool contains, so this looks only.
     rig.script.on("validate", move |_| {
-        assert_eq!(theirs.try_borrow().unwrap_err(), BorrowError::WouldBlock);
+        let refused = theirs.try_borrow().map(drop);
         let picture = theirs.snapshot();
-        assert_eq!((picture.idle, picture.keys[0].idle()), (1, 1));
-        assert_eq!(picture.keys[0].resources[0].state, ResourceState::Tested);
+        let [key] = &picture.keys[..] else { return Outcome::Fails };
+        let states: Vec<_> = key.resources.iter().map(|resource| resource.state).collect();
+        *locked(&sees) = Some((refused, picture.idle, key.idle(), states));
         theirs.clear();
         Outcome::Well
     });
     rig.clock.advance(SECOND);
     rig.pool.maintain();
+    let expected = (Err(BorrowError::WouldBlock), 1, 1, vec![ResourceState::Tested]);
+    assert_eq!(*locked(&seen), Some(expected));
     // It was marked to be cleared, and left after its test.
     assert_eq!((rig.counts(), rig.script.alive()), ((0, 0), 0));
 }
