@@ -1,7 +1,7 @@
 //! Limits that change at run time: surplus resources leave, and waiters that fit are served.
 
 use crate::common::{Keyed, Outcome, Pool, Script, keyed, locked, pool};
-use cabrank::resource_pool::{BorrowError, Borrowed};
+use cabrank::resource_pool::{BorrowError, Borrowed, BuildError};
 use std::sync::Mutex;
 
 #[test]
@@ -86,6 +86,26 @@ fn a_lower_limit_takes_a_resource_after_its_test() {
     });
     assert_eq!((rig.counts(), rig.pool.num_total(), rig.script.alive()), ((1, 0), 1, 1));
     drop(lent);
+}
+
+/// The same for the limit of idle ones, and for the limit that it follows where it is unset.
+#[test]
+fn a_lower_limit_of_idle_ones_takes_a_resource_after_its_test() {
+    type Lower = fn(&Pool) -> Result<(), BuildError>;
+    let lowered: [(Lower, usize); 3] = [
+        (|pool| pool.set_max_idle(0), 0),
+        (|pool| pool.set_max_idle(1), 1),
+        (|pool| pool.set_max_active(1), 1),
+    ];
+    for (lower, left) in lowered {
+        let rig = pool(|b| b.max_active(2));
+        drop(rig.lend_all::<2>());
+        rig.pool.retain(|_, _| {
+            lower(&rig.pool).expect("valid");
+            true
+        });
+        assert_eq!((rig.counts(), rig.script.alive()), ((0, left), left));
+    }
 }
 
 /// A resource under destruction has its place but is no longer idle: one that comes back meanwhile
