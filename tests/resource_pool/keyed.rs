@@ -579,3 +579,16 @@ fn a_snapshot_has_the_resources_of_each_key_that_is_left() {
     let _other = rig.lend("d");
     assert_eq!(seen(), [("b", vec![2]), ("c", vec![3]), ("d", vec![4])]);
 }
+
+/// A new resource takes the free place of an older one, and comes last.
+#[test]
+fn a_snapshot_has_the_lent_resources_of_a_key_in_order() {
+    let rig = keyed(|b| b.max_active(3));
+    let gone = rig.lend("a");
+    let _lent = [rig.lend("a"), rig.lend("a")];
+    Borrowed::invalidate(gone);
+    let _new = rig.lend("a");
+    let picture = rig.pool.snapshot();
+    let ids: Vec<_> = picture.keys[0].resources.iter().map(|resource| resource.id).collect();
+    assert_eq!(ids, [2, 3, 4]);
+}
