@@ -189,6 +189,23 @@ fn the_bodys_error_comes_before_that_of_the_reload_after_it() {
     assert_eq!(log.take(), ["unload", "report: on purpose"]);
 }
 
+/// The reload after the body comes before the hooks that complete the execution, and so does its failure.
+#[test]
+fn the_failure_of_a_reload_comes_before_that_of_a_later_hook() {
+    let log = Log::default();
+    let executor = Executor::builder().interlock(Interlock::new()).build();
+    let reloader = Reloader::builder(executor)
+        .always()
+        .unload(unloading(log.failing("unload")))
+        .to_complete(log.failing("complete"))
+        .build()
+        .expect("valid");
+    let error = failed(reloader.wrap(|_| Ok(())));
+    let stages: Vec<_> = error.failures().iter().map(|failure| failure.stage()).collect();
+    assert_eq!(stages, [Stage::Unload, Stage::Complete]);
+    assert_eq!(log.take(), ["unload", "complete"]);
+}
+
 #[test]
 fn the_first_failure_of_a_preparation_is_reported_once_and_returned() {
     let log = Log::default();
