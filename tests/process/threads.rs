@@ -1,7 +1,8 @@
 //! A join, and a shutdown, wait for the operating system's thread, not only for the last call on it.
 
+use crate::common::before_long;
 use cabrank::PeriodicExecutor;
-use cabrank::periodic_executor::{Builder, Flow, JoinError, Joined, OnThread, Registry};
+use cabrank::periodic_executor::{Builder, Flow, JoinError, Joined, OnThread, Phase, Registry};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -168,4 +169,31 @@ fn no_thread_is_left_after_a_join_or_a_shutdown() {
         }
         assert_eq!(threads_named(&name), [""; 0], "round {round}");
     }
+}
+
+/// A thread's stack stays until the thread is joined. The stacks are large, so that they stand out from what the other
+/// tests of this process map.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_executor_that_is_opened_again_and_never_joined_keeps_no_former_stack() {
+    const STACK: usize = 64 << 20;
+    let mapped = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+        let pages = statm.split(' ').next().and_then(|pages| pages.parse::<usize>().ok());
+        // A page has at least this many bytes.
+        pages.expect("the first number is the size") * 4096
+    };
+    let executor = builder().name("reopened").stack_size(STACK).build(|| Flow::Stop);
+    let opens = |rounds: usize| {
+        for _ in 0..rounds {
+            executor.open().expect("a thread");
+            before_long(|| executor.phase() == Phase::Stopped);
+            before_long(|| threads_named("reopened").is_empty());
+        }
+    };
+    opens(100);
+    let before = mapped();
+    opens(400);
+    let grown = mapped().saturating_sub(before);
+    assert!(grown < 100 * STACK, "{grown} bytes after 400 rounds");
 }
