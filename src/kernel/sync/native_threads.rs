@@ -50,16 +50,7 @@ pub(crate) fn start_joinable(
     stack_size: Option<usize>,
     f: impl FnOnce(Thread) + Send + 'static,
 ) -> io::Result<()> {
-    let (id, state) = (OnceLock::new(), Mutex::default());
-    let process = std::process::id();
-    let thread = Thread(Arc::new(Shared { process, id, state, changed: Condvar::new() }));
-    let theirs = thread.clone();
-    let handle = spawn(name, stack_size, move || {
-        theirs.begin();
-        f(theirs);
-    })?;
-    thread.change(|state| state.handle = Some(handle));
-    Ok(())
+    Thread::new().start(name, stack_size, f)
 }
 
 fn spawn(
@@ -75,6 +66,28 @@ fn spawn(
 }
 
 impl Thread {
+    fn new() -> Thread {
+        let (id, state) = (OnceLock::new(), Mutex::default());
+        let process = std::process::id();
+        Thread(Arc::new(Shared { process, id, state, changed: Condvar::new() }))
+    }
+
+    fn start(
+        &self,
+        name: &str,
+        stack_size: Option<usize>,
+        f: impl FnOnce(Thread) + Send + 'static,
+    ) -> io::Result<()> {
+        let theirs = self.clone();
+        let handle = spawn(name, stack_size, move || {
+            theirs.begin();
+            f(theirs);
+        })?;
+        // A join may have begun: the thread may already have passed itself on.
+        self.change(|state| state.handle = Some(handle));
+        Ok(())
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.0.state.lock());
         self.0.changed.notify_all();
@@ -175,6 +188,27 @@ mod tests {
                 assert_eq!(join.recv_timeout(Duration::from_secs(30)), Ok(true));
             }
         }
+    }
+
+    /// The thread does not end before the join has returned, so only its handle can wake the join.
+    #[test]
+    fn a_join_that_began_before_the_spawn_returned_is_notified() {
+        let (thread, (end, ended), (begun, has_begun)) =
+            (Thread::new(), channel::<()>(), channel());
+        let theirs = thread.clone();
+        let joins = std::thread::spawn(move || {
+            let mut state = theirs.0.state.lock();
+            // Under the lock, so that the spawn returns once this waits.
+            begun.send(()).expect("it is waited for");
+            let late = theirs.0.changed.wait_for(&mut state, Duration::from_secs(30));
+            (late.timed_out(), state.handle.is_some())
+        });
+        has_begun.recv().expect("it waits");
+        let runs = move |_| _ = ended.recv();
+        thread.start("joined", None, runs).expect("a thread");
+        assert_eq!(joins.join().expect("no panic"), (false, true));
+        drop(end);
+        assert!(thread.join_by(None));
     }
 
     /// Returns for how long this thread has run on a processor.
