@@ -371,6 +371,21 @@ mod tests {
         assert!(queue.is_empty());
     }
 
+    /// A waiter that came back is next, though another one waits in the list.
+    #[test]
+    fn a_waiter_that_lost_the_race_is_overtaken_again() {
+        let (mut waiters, mut queue) = (Waiters::<_>::default(), Queue::default());
+        let first = waiters.enqueue_task(&mut queue);
+        let ticket = waiters.ticket(first);
+        drop(waiters.resolve_front(&mut queue, "try"));
+        assert_eq!(waiters.take(first), Some("try"));
+        let (first, second) =
+            (waiters.requeue(&mut queue, false, ticket), waiters.enqueue_task(&mut queue));
+        waiters.overtake_front(&queue);
+        assert_eq!(waiters.front_lost(&queue), 1);
+        assert_eq!([first, second].map(|key| waiters.arrival(key).lost), [1, 0]);
+    }
+
     #[test]
     fn condition_variables_are_used_again() {
         let (mut waiters, mut queue) = (Waiters::<()>::default(), Queue::default());
