@@ -37,6 +37,25 @@ fn a_resource_under_test_counts_for_the_minimum() {
     assert_eq!(pool.num_idle(), 1);
 }
 
+/// `max_idle_time` and `retain`: the maintenance finds nothing due during the test, so the end of the test wakes it.
+#[test]
+fn an_idle_time_that_ends_during_a_test_is_due_after_it() {
+    end_the_run_when_the_library_panics();
+    let (clock, runtime) = (ManualClock::new(), Woken::default());
+    let builder = ResourcePool::builder(Async(Numbers), ()).max_idle_time(SECOND);
+    let pool = builder.clock(clock.clock()).build_on(runtime.clone()).expect("a valid pool");
+    drop(block_on(pool.borrow_async()).expect("a new one"));
+    runtime.run();
+    pool.retain(|(), _| {
+        clock.advance(SECOND);
+        runtime.run();
+        true
+    });
+    assert_eq!(pool.num_idle(), 1);
+    runtime.run();
+    assert_eq!(pool.num_idle(), 0);
+}
+
 /// `test_while_idle` and `max_total`: a victim that is spared keeps its turn among those that are tested.
 #[test]
 fn a_victim_of_a_cancelled_waiter_is_lent_and_tested() {
