@@ -1,7 +1,8 @@
 //! The errors of a borrower, and of a caller that adds.
 //!
-//! The factory's error need not be an [`Error`]. The text of an error here therefore includes it, and `source`
-//! returns the source of the factory's error, so that no text comes twice.
+//! The factory's error need not be an [`Error`], so the text of an error here includes that of the factory's. `source` returns the
+//! factory's error itself: a program looks for its type in the chain of causes, as with other pools. A report of the
+//! whole chain therefore has its text twice.
 
 use crate::resource_pool::state::refusal::{NotAdded, Refusal};
 use std::error::Error;
@@ -127,7 +128,7 @@ impl<E: Error + 'static> Error for BorrowError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             BorrowError::Create(Failure::Error(e)) | BorrowError::Activate(Failure::Error(e)) => {
-                e.source()
+                Some(e)
             }
             _ => None,
         }
@@ -188,9 +189,7 @@ impl<E: fmt::Display> fmt::Display for AddError<E> {
 impl<E: Error + 'static> Error for AddError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            AddError::Create(Failure::Error(e)) | AddError::Passivate(Failure::Error(e)) => {
-                e.source()
-            }
+            AddError::Create(Failure::Error(e)) | AddError::Passivate(Failure::Error(e)) => Some(e),
             _ => None,
         }
     }
