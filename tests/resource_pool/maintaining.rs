@@ -4,6 +4,7 @@ use crate::common::{Background, Got, Outcome, Pool, Script, keyed, locked, pool}
 use crate::shared::task::Task;
 use crate::shared::{Gate, SECOND};
 use cabrank::resource_pool::{BorrowError, Borrowed, ResourceState, WhenExhausted};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -224,6 +225,36 @@ fn lifetimes_are_spread() {
     }
     let expected: Vec<usize> = (0..17).map(|second| 32 - 2 * second.min(16)).collect();
     assert_eq!(left, expected);
+}
+
+/// Returns the tenths of seconds after which the resources of a pool of this size end.
+fn ends(size: usize) -> Vec<u64> {
+    let rig = pool(|b| b.max_total(size).max_lifetime(160 * SECOND).lifetime_jitter(80 * SECOND));
+    rig.pool.prefill(size).expect("there is room");
+    let mut ends = Vec::new();
+    for tenth in 0..=1600 {
+        rig.pool.maintain();
+        ends.resize(size - rig.pool.num_total(), tenth);
+        rig.clock.advance(SECOND / 10);
+    }
+    ends
+}
+
+#[test]
+fn a_small_pool_uses_its_jitter() {
+    for _ in 0..20 {
+        let ends = ends(4);
+        let spread = ends[3] - ends[0];
+        assert!((590..=610).contains(&spread), "three quarters of 80 s: {ends:?}");
+        assert!(ends[0] > 800 && ends[3] <= 1600, "{ends:?}");
+    }
+}
+
+#[test]
+fn many_processes_with_a_small_pool_do_not_reconnect_together() {
+    let fleet: BTreeSet<u64> = (0..30).flat_map(|_| ends(2)).collect();
+    // Of 800 tenths. Twenty would be less likely than 10⁻¹⁵.
+    assert!(fleet.len() > 20, "{fleet:?}");
 }
 
 /// The interval between runs, and the number evicted in each.

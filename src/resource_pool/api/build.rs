@@ -20,7 +20,9 @@ use crate::resource_pool::state::slot::Sub;
 use crate::resource_pool::state::state::{CLASSES, State};
 use crate::resource_pool::work::inner::Inner;
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 impl<F: Form, P> Builder<F, P> {
     /// Returns an option that gives the maintenance work.
@@ -45,6 +47,8 @@ impl<F: Form, P> Builder<F, P> {
         options.check()?;
         let timed = options.keep_times();
         let options = Arc::new(options);
+        // Pools that begin together, in many processes, differ by it.
+        let random = std::hash::RandomState::new().hash_one(0);
         let next_run = options.eviction_interval.map(|interval| clock.now().plus(interval));
         let mut subs = TouchedArena::new();
         if let Some(metadata) = metadata {
@@ -83,11 +87,10 @@ impl<F: Form, P> Builder<F, P> {
             max_idle_time: options.max_idle_time.map(Span::new),
             soft_max_idle_time: options.soft_max_idle_time.map(Span::new),
             abandoned_after: options.abandoned_after.map(Span::new),
-            lifetimes: options.max_lifetime.map(|most| {
-                let jitter = options.lifetime_jitter.unwrap_or_default();
-                let step = jitter / CLASSES as u32;
-                std::array::from_fn(|class| Span::new(most - step * class as u32))
-            }),
+            lifetimes: options
+                .max_lifetime
+                .map(|most| spread(most, options.lifetime_jitter.unwrap_or_default(), random)),
+            first_class: (random >> 32) as usize,
             options: options.clone(),
             timed,
             keeps_up: true,
@@ -117,6 +120,14 @@ impl<F: Form, P> Builder<F, P> {
         }
         Ok(inner)
     }
+}
+
+/// Returns a lifetime for each class. The steps are sixteenths of the jitter, and begin within the first of them.
+fn spread(most: Duration, jitter: Duration, random: u64) -> [Span; CLASSES] {
+    const PARTS: u32 = 1024;
+    let step = jitter / CLASSES as u32;
+    let first = step / PARTS * (random as u32 % PARTS);
+    std::array::from_fn(|class| Span::new(most - step * class as u32 - first))
 }
 
 /// Opens the maintenance if the options give it work, so that the builder's caller gets the error.

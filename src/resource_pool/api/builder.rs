@@ -168,7 +168,10 @@ impl<F: Form, P> Builder<F, P> {
         self
     }
     /// Shortens each lifetime by up to this time, so that resources that were created together do not expire
-    /// together. Default: zero. The steps are sixteenths, in turn.
+    /// together. Default: zero.
+    ///
+    /// The steps are sixteenths. A pool of four uses three quarters of the time or more. The steps begin elsewhere in each pool,
+    /// so that many processes with a pool each do not reconnect together.
     pub fn lifetime_jitter(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.lifetime_jitter = time.into();
         self

@@ -125,6 +125,8 @@ pub(crate) struct State<F: Form> {
     pub(crate) soft_max_idle_time: Option<Span>,
     pub(crate) abandoned_after: Option<Span>,
     pub(crate) lifetimes: Option<[Span; CLASSES]>,
+    /// The class of the first resource. It differs between pools, and between processes.
+    pub(crate) first_class: usize,
     /// Whether an option depends on times.
     pub(crate) timed: bool,
     /// Whether `settle.rs` has to look at more than the line and the surplus: so it has, or an option may have changed.
@@ -240,6 +242,13 @@ impl<F: Form> State<F> {
         Some(Grant { slot: self.reserve(key, SlotState::Lent), victim })
     }
 
+    /// Returns the class of the resource with this number. Two in succession are half of the classes apart, four a
+    /// quarter: so a small pool uses all of the jitter.
+    fn class_of(&self, serial: u64) -> u8 {
+        let reversed = (serial - 1).reverse_bits() >> (u64::BITS - CLASSES.ilog2());
+        ((reversed as usize).wrapping_add(self.first_class) % CLASSES) as u8
+    }
+
     /// Reserves a slot for a creation. The caller has checked the limits (PROP-RP-WITHIN).
     pub(crate) fn reserve(&mut self, key: SubKey, state: SlotState) -> SlotKey {
         self.serials += 1;
@@ -256,7 +265,7 @@ impl<F: Form> State<F> {
             since: now,
             nth_idle: 0,
             cleared: 0,
-            class: (self.serials % CLASSES as u64) as u8,
+            class: self.class_of(self.serials),
             idle: Links::default(),
             age: Links::default(),
             life: Links::default(),
