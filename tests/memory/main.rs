@@ -7,6 +7,7 @@
 mod common;
 
 mod application_pool;
+mod resource_pool;
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use std::alloc::System;

@@ -207,8 +207,8 @@ impl<S: Spawner> State<S> {
 
 #[cfg(all(test, feature = "in-memory", not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
-    use crate::application_pool::state::state::LARGE;
     use crate::in_memory::InMemorySpawner;
+    use crate::kernel::collections::smaller::LARGE;
     use crate::kernel::section::Guarded;
     use crate::{ApplicationPool, PoolOptions};
 

@@ -3,20 +3,15 @@
 //! A group is unused if it has no process, no spawn and no get, and wants nothing. `State::settle` ends each change of
 //! that, so it keeps the list. So does an eviction, which changes a group that it does not settle.
 //!
-//! The tables of a pool follow its groups (erratum E41). They double as groups come. When seven eighths of a table are
-//! empty, its entries move to a smaller one, in the section in which a group is forgotten. This costs what the table
-//! still has, and less than the growth did that it undoes. The old table is freed without the lock. A table cannot
-//! become smaller than the highest key in use.
+//! The tables of a pool follow its groups (erratum E41): the section in which a group is forgotten makes tables smaller that
+//! are mostly empty ([`smaller`](crate::kernel::collections::smaller)).
 
 use super::effects::{Effect, Effects};
 use super::group::{Group, Want};
-use super::state::{LARGE, State};
+use super::state::State;
 use super::table_keys::GroupKey;
 use crate::application_pool::api::spawner::Spawner;
-use crate::kernel::collections::arena::{Arena, Key};
-use foldhash::HashMap;
-use std::hash::Hash;
-use std::mem::replace;
+use crate::kernel::collections::smaller::{LARGE, mostly_empty, smaller_arena, smaller_map};
 use std::time::Duration;
 
 impl Group {
@@ -28,27 +23,6 @@ impl Group {
     fn is_idle(&self) -> bool {
         !self.is_used() && self.want == Want::Nothing && self.back_off_until.is_none()
     }
-}
-
-/// The inverse of the part that a table has at most in use when it is moved.
-const MOSTLY: usize = 8;
-
-/// Moves all elements, which have these keys, to a smaller arena. Returns the old one.
-fn smaller_arena<T, N>(arena: &mut Arena<T, N>, keys: Vec<Key<N>>) -> Option<Arena<T, N>> {
-    let size = keys.iter().max().map_or(0, |last| last.index() + 1);
-    if arena.capacity() <= LARGE || size > arena.capacity() / MOSTLY {
-        return None;
-    }
-    Some(arena.shrink(keys))
-}
-
-/// Moves all entries to a smaller map. Returns the old one.
-fn smaller_map<K: Clone + Eq + Hash, V: Copy>(map: &mut HashMap<K, V>) -> Option<HashMap<K, V>> {
-    if map.capacity() <= LARGE || map.len() > map.capacity() / MOSTLY {
-        return None;
-    }
-    let moved = map.iter().map(|(key, value)| (key.clone(), *value)).collect();
-    Some(replace(map, moved))
 }
 
 impl<S: Spawner> State<S> {
@@ -95,8 +69,7 @@ impl<S: Spawner> State<S> {
 
     /// Sets when the table of groups is mostly empty.
     pub(crate) fn groups_have_grown(&mut self) {
-        let capacity = self.groups.capacity();
-        self.shrink_at = if capacity > LARGE { capacity / MOSTLY } else { 0 };
+        self.shrink_at = mostly_empty(self.groups.capacity());
     }
 
     /// Notes whether the group is used. If it is not, it is forgotten after this time.

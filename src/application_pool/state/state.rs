@@ -53,9 +53,6 @@ pub(crate) enum End {
     OfEverything,
 }
 
-/// The capacity above which a table becomes smaller.
-pub(crate) const LARGE: usize = 256;
-
 /// Settings that never change.
 pub(crate) struct Limits {
     pub(crate) drain_timeout: Duration,

@@ -60,6 +60,7 @@ impl<F: Form, P> Builder<F, P> {
             lined: VecDeque::new(),
             came: None,
             keys: HashMap::default(),
+            shrink_at: 0,
             keys_created: 0,
             waiters: Waiters::default(),
             closing: Queue::default(),

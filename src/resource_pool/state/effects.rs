@@ -38,6 +38,8 @@ pub(crate) enum Effect<F: Form> {
     /// Drops the pool's own reference to a key.
     Forget(Meta<F>),
     DropWaker(Waker),
+    /// Frees large tables.
+    DropTables(Box<dyn Send>),
     /// Reports a loan that looks abandoned.
     Report(Meta<F>, Abandoned),
 }

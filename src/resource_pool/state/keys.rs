@@ -2,13 +2,15 @@
 //!
 //! A key lives while it has a resource (lent, idle, being created or destroyed), a waiter, or a look-up that
 //! holds it. Then it is forgotten, with its minimum (`refill.rs`). So there are never more keys than resources,
-//! waiters and look-ups together.
+//! waiters and look-ups together. Tables that are mostly empty then become smaller
+//! ([`smaller`](crate::kernel::collections::smaller)).
 
 use super::effects::{Effect, Effects};
 use super::names::{Shared, SubKey};
 use super::slot::{OfHash, Sub};
 use super::state::State;
 use crate::kernel::collections::list::List;
+use crate::kernel::collections::smaller::{LARGE, mostly_empty, smaller_arena, smaller_map};
 use crate::resource_pool::api::factory::Form;
 
 /// The one key of a pool without keys.
@@ -55,7 +57,11 @@ impl<F: Form> State<F> {
         }
         self.keys_created += 1;
         let sub = Sub::new(self.keys_created, metadata.clone(), hash);
+        let capacity = self.subs.capacity();
         let key = self.subs.insert(sub);
+        if self.subs.capacity() > capacity {
+            self.shrink_at = mostly_empty(self.subs.capacity());
+        }
         self.keys.entry(hash).or_default().push_back(self.subs.links(), key);
         Some(key)
     }
@@ -73,5 +79,29 @@ impl<F: Form> State<F> {
         }
         let sub = self.subs.remove(key);
         fx.push(Effect::Forget(sub.metadata));
+        if self.subs.len() <= self.shrink_at && self.subs.capacity() > LARGE {
+            self.shrink(fx);
+        }
+    }
+
+    /// Moves what is left of large tables to smaller ones. They are freed without the lock.
+    #[cold]
+    fn shrink(&mut self, fx: &mut Effects<F>) {
+        // A key that stays at a high place may prevent it now: an eighth of the keys go before the next try.
+        let left = self.subs.len();
+        self.shrink_at = left.saturating_sub((left / 8).max(1));
+        let lists = self.keys.values();
+        let keys = lists.flat_map(|list| list.iter(&self.subs)).collect();
+        let subs = smaller_arena(self.subs.links(), keys);
+        if subs.is_some() {
+            self.shrink_at = mostly_empty(self.subs.capacity());
+        }
+        // The lists have all resources, unless some are lent or on their way.
+        let idle: Vec<_> = self.by_age().collect();
+        let all_idle = idle.len() == self.slots.len();
+        let slots = all_idle.then(|| smaller_arena(&mut self.slots, idle)).flatten();
+        let map = smaller_map(&mut self.keys);
+        let heaps = (self.line.shrink(), self.backing_off.shrink(), self.spare.shrink());
+        fx.push(Effect::DropTables(Box::new((subs, slots, map, heaps))));
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct State<F: Form> {
     pub(crate) subs: TouchedArena<Sub<F>, Subs>,
     /// The keys of each hash.
     pub(crate) keys: HashMap<u64, List<OfHash>, foldhash::fast::FixedState>,
+    /// How few keys are left when the tables become smaller.
+    pub(crate) shrink_at: usize,
     /// How many keys were inserted.
     pub(crate) keys_created: u64,
     /// The touched keys that have their places in the line; empty between sections.

@@ -22,6 +22,7 @@ impl<F: Form> Inner<F> {
             Effect::Destroy(dead) => self.destroy(dead),
             Effect::Forget(meta) => drop(meta),
             Effect::DropWaker(waker) => drop_contained(waker),
+            Effect::DropTables(tables) => drop(tables),
             Effect::Report(meta, loan) => self.report(&meta, loan.into()),
         });
     }
