@@ -75,8 +75,7 @@ impl<F: Form> State<F> {
         let sub = self.subs.touch(key);
         sub.tested -= 1;
         self.tested -= 1;
-        let too_many = self.has_surplus(&self.subs[key]);
-        if gone || self.closed || too_many || self.has_too_many(key) {
+        if gone || self.closed || self.has_too_many(key) {
             self.evict(slot, fx);
         } else {
             self.note_came(slot);
