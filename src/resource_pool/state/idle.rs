@@ -51,6 +51,7 @@ impl<F: Form> State<F> {
         self.by_age.iter(&self.slots)
     }
 
+    // Always inlined, as `end_loan`: the borrow, or the return, then touches the key once.
     #[inline(always)]
     pub(crate) fn remove_idle(&mut self, slot: SlotKey) {
         let entry = &self.slots[slot];
@@ -153,13 +154,13 @@ impl<F: Form> State<F> {
         if self.options.test_while_idle {
             self.turns.push_back(&mut self.slots, slot);
         }
-        self.note_came(slot);
+        self.note_came(slot, key);
     }
 
     /// Notes that a resource became idle, for the end of the section, if something may follow from it alone.
     #[inline]
-    pub(crate) fn note_came(&mut self, slot: SlotKey) {
-        if self.keeps_up || self.has_surplus(&self.subs[self.slots[slot].key]) {
+    pub(crate) fn note_came(&mut self, slot: SlotKey, key: SubKey) {
+        if self.keeps_up || self.has_surplus(&self.subs[key]) {
             self.came = Some(slot);
         }
     }

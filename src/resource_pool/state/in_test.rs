@@ -78,7 +78,7 @@ impl<F: Form> State<F> {
         if gone || self.closed || self.has_too_many(key) {
             self.evict(slot, fx);
         } else {
-            self.note_came(slot);
+            self.note_came(slot, key);
         }
     }
 }

@@ -34,7 +34,7 @@ const MOST_LINED: usize = 256;
 
 impl<F: Form> State<F> {
     /// Settles each key that the section has touched.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn settle(&mut self, fx: &mut Effects<F>) {
         let Some(key) = self.subs.only_touched() else { return self.settle_all(fx) };
         if self.has_line() || !self.line.is_empty() {
@@ -55,6 +55,7 @@ impl<F: Form> State<F> {
         of_options || self.limits.min_idle > 0 || self.closed
     }
 
+    /// Keeps up the only key that was touched.
     #[inline(never)]
     fn keep_up_one(&mut self, key: SubKey, fx: &mut Effects<F>) {
         let came = self.came.take();

@@ -68,7 +68,7 @@ impl<F: Form> State<F> {
             return self.leave(victim, content, fx);
         }
         self.reinsert_idle(victim, content);
-        self.note_came(victim);
+        self.note_came(victim, key);
     }
 
     /// Puts a spared victim back in the order of return, which scans past older and tested resources.
