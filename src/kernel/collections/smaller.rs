@@ -41,6 +41,7 @@ where
     if map.capacity() <= LARGE || map.len() > mostly_empty(map.capacity()) {
         return None;
     }
-    let moved = map.drain().collect();
+    let mut moved = HashMap::with_capacity_and_hasher(map.len(), S::default());
+    moved.extend(map.drain());
     Some(replace(map, moved))
 }
