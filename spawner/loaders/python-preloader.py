@@ -152,7 +152,7 @@ def fork_for_the_parent():
 
 def become_process(command, preloader_control):
     """Turn a forked process into one whose channel is the connection of its command."""
-    os.setpgid(0, 0)  # the server ends a process with its group
+    os.setsid()  # the server ends a process with its group
     die_with_the_server()
     os.close(preloader_control)
     for descriptor in (0, 1):

@@ -119,7 +119,7 @@ module Cabrank
     def become_process(connection, application)
       @is_ready = false
       guarded do
-        Process.setpgid(0, 0) # the server ends a process with its group
+        Process.setsid # the server ends a process with its group
         die_with_the_server
         @listener.close
         @channel.close

@@ -3,9 +3,8 @@
 //! These steps belong between fork and exec, where only few functions are safe to call. So the server
 //! executes itself in the child, and this code runs there, alone in a fresh process:
 //!
-//! 1. It begins a process group of its own. If the server has a terminal, the process begins a session of its own, too, which
-//!    has none: so the application cannot type into the terminal of the server. Elsewhere it stays in the server's session,
-//!    because Linux divides the CPU time between sessions (`sched_autogroup`), and each request would change from one to another.
+//! 1. It begins a session, and so a process group, of its own. The session has no terminal, so the application cannot
+//!    type into the terminal of the server.
 //! 2. It closes all descriptors except the standard ones. The server's parent may have left others open.
 //! 3. It unblocks all signals. The server's parent may have blocked some, and the application could not be asked to leave.
 //! 4. It takes on the user of `--user`, if there is one, and then enters the application's directory. The user may have put
@@ -92,7 +91,7 @@ fn prepare_and_execute(
     let mut next = || arguments.next().ok_or("missing argument");
     let [server, open_files, no_new_privileges] = [next()?, next()?, next()?];
     let [directory, name, uid, gid, program] = [next()?, next()?, next()?, next()?, next()?];
-    leave_terminal().map_err(|e| format!("cannot begin a process group: {e}"))?;
+    rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
     close_descriptors().map_err(|e| format!("cannot close inherited descriptors: {e}"))?;
     nix::sys::signal::SigSet::empty()
         .thread_set_mask()
@@ -123,16 +122,6 @@ fn prepare_and_execute(
     }
     let error = Command::new(&program).args(arguments).exec();
     Err(format!("cannot start {}: {error}", program.display()))
-}
-
-/// Begins a process group without a terminal.
-fn leave_terminal() -> rustix::io::Result<()> {
-    let stat = procfs::process::Process::myself().and_then(|process| process.stat());
-    match stat {
-        Ok(stat) if stat.tty_nr == 0 => rustix::process::setpgid(None, None),
-        // It has a terminal, or `/proc` does not say.
-        _ => rustix::process::setsid().map(drop),
-    }
 }
 
 /// Closes all descriptors except standard input, output and error.
