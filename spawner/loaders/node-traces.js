@@ -76,8 +76,15 @@ function begins(socket) {
 // added it. Returns false if that is impossible.
 function restoreMethods(socket) {
   if (Object.getPrototypeOf(socket) !== socket[PROTOTYPE] && !Reflect.setPrototypeOf(socket, socket[PROTOTYPE])) return false;
-  for (const [key, noted] of socket[METHODS]) {
-    if (socket[key] !== noted && !Reflect.set(socket, key, noted)) return false;
+  try {
+    for (const [key, noted] of socket[METHODS]) {
+      if (socket[key] === noted) continue;
+      // It may be an accessor now, for which an assignment would do nothing.
+      const enumerable = key !== 'domain';
+      if (!defineProperty(socket, key, { value: noted, writable: true, configurable: true, enumerable })) return false;
+    }
+  } catch { // an accessor of the application
+    return false;
   }
   return true;
 }
@@ -103,7 +110,8 @@ function forget(socket) {
   // First: otherwise one that was deleted would make up for one that was added.
   for (const [key, noted] of socket[ADDED]) {
     const now = Object.getOwnPropertyDescriptor(socket, key);
-    if ((now === undefined || now.value !== noted.value) && !defineProperty(socket, key, noted)) isClean = false;
+    const isSame = now !== undefined && now.value === noted.value && now.get === noted.get && now.set === noted.set;
+    if (!isSame && !defineProperty(socket, key, noted)) isClean = false;
   }
   if (socket[HIDDEN] || Object.keys(socket).length !== socket[COUNT]) isClean = forgetProperties(socket) && isClean;
   if (!isClean) socket.destroySoon();

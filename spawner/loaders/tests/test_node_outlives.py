@@ -116,13 +116,47 @@ class NodeOutlives(NodeLoader):
         loader.process.kill()
         self.assertEqual(loader.lines.read(), b"")
 
+    def test_an_accessor_of_the_connection_that_a_request_has_replaced(self):
+        loader = self.app("""
+            const define = (socket, name) => Object.defineProperty(socket, 'user', { get: () => name, configurable: true, enumerable: true });
+            const server = require('http').createServer((q, s) => {
+              const { user } = q.socket;
+              if (q.url === '/login') define(q.socket, 'alice');
+              s.end(user);
+            });
+            server.on('connection', (socket) => define(socket, 'nobody')).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for path in ("/login", "/next"):
+            with self.subTest(path):
+                self.send(conn, path)
+                self.assertEqual(self.read(file, len("nobody")), b"nobody")
+
+    def test_no_request_runs_with_a_method_that_cannot_be_restored(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              const { write } = q.socket;
+              console.log(q.url);
+              s.end('ok');
+              Object.defineProperty(q.socket, 'write', { get: () => write.bind(q.socket), configurable: false });
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/first")
+        self.assertEqual(self.read(file, 2), b"ok")
+        self.assertEqual(loader.lines.readline(), b"/first\n")
+        self.assertEqual(self.rest(conn, file, "/next"), b"")
+        self.assertEqual(self.ask(self.http(loader), "/last"), (200, b"ok"))
+        self.assertEqual(loader.lines.readline(), b"/last\n")
+
     def test_methods_that_a_request_has_replaced(self):
         loader = self.app("""
             const net = require('net');
             let seen = [];
+            let write;
             class Other extends net.Socket {}
             const change = {
-              '/write': (socket) => { const { write } = socket; socket.write = function (...a) { seen.push('write'); return write.apply(this, a); }; },
+              '/write': (socket) => { socket.write = function (...a) { return write.apply(this, a); }; },
               '/on': (socket) => { const { on } = socket; socket.on = function (...a) { seen.push('on'); return on.apply(this, a); }; },
               '/address': (socket) => { socket.address = () => 'alice'; },
               '/prototype': (socket) => Object.setPrototypeOf(socket, Other.prototype),
@@ -130,19 +164,23 @@ class NodeOutlives(NodeLoader):
               '/delete': (socket) => { delete socket.pause; },
               '/swap': (socket) => { delete socket.pause; socket.user = 'alice'; },
               '/later': (socket) => setTimeout(change['/write'], 5, socket),
+              '/getter': (socket) => {
+                const hook = function (...a) { return write.apply(this, a); };
+                Object.defineProperty(socket, 'write', { get: () => hook, set() {}, configurable: true, enumerable: true });
+              },
             };
             require('http').createServer((q, s) => {
               const { socket } = q;
               const own = Object.prototype.hasOwnProperty.call(socket, 'pause');
-              const state = `${seen} ${socket.address().address} ${socket instanceof Other} ${process.domain?.user} ${socket.domain?.user} ${own} ${socket.user}`;
+              const state = `${seen} ${socket.address().address} ${socket instanceof Other} ${process.domain?.user} ${socket.domain?.user} ${own} ${socket.user} ${socket.write === (write = write || socket.write)}`;
               seen = [];
               if (change[q.url]) change[q.url](socket);
               setTimeout(() => { seen = []; s.end(state); process.nextTick(() => { seen = []; }); }, 10);
             }).listen(0);
         """)
         conn, file = self.raw(loader)
-        first = b" undefined false undefined undefined true undefined"
-        for path in ("/first", "/write", "/on", "/address", "/prototype", "/domain", "/delete", "/swap", "/later", "/last"):
+        first = b" undefined false undefined undefined true undefined true"
+        for path in ("/first", "/write", "/on", "/address", "/prototype", "/domain", "/delete", "/swap", "/getter", "/later", "/last"):
             with self.subTest(path):
                 self.send(conn, path)
                 self.assertEqual(self.read(file, len(first)), first)
