@@ -103,7 +103,8 @@
 //! - [`Pool::snapshot`] and [`Pool::retain`] copy plain numbers of all resources under the lock.
 //! - The search for an idle resource skips those that are being tested: one for each concurrent call that tests or
 //!   retains. An eviction victim that is spared is re-inserted into the idle list in age order, which takes a scan.
-//! - When a table grows, its entries are copied under the lock: O(1) on average, and longer for that one section.
+//! - When a table grows, its entries are copied under the lock: O(1) on average, and longer for that one section. So they are when
+//!   a key is forgotten and seven eighths of a table are empty. The table of resources becomes smaller only while all are idle.
 //!
 //! Keys:
 //! - The minimum of a key holds once one of its resources was created, while any is left. When the last one is evicted,

@@ -96,10 +96,14 @@ impl<F: Form> State<F> {
         if subs.is_some() {
             self.shrink_at = mostly_empty(self.subs.capacity());
         }
-        // The lists have all resources, unless some are lent or on their way.
-        let idle: Vec<_> = self.by_age().collect();
-        let all_idle = idle.len() == self.slots.len();
-        let slots = all_idle.then(|| smaller_arena(&mut self.slots, idle)).flatten();
+        // The list has all resources, unless some are lent or on their way.
+        let few = self.slots.len() <= mostly_empty(self.slots.capacity());
+        let slots = if few && self.idle == self.slots.len() {
+            let idle = self.by_age().collect();
+            smaller_arena(&mut self.slots, idle)
+        } else {
+            None
+        };
         let map = smaller_map(&mut self.keys);
         let heaps = (self.line.shrink(), self.backing_off.shrink(), self.spare.shrink());
         fx.push(Effect::DropTables(Box::new((subs, slots, map, heaps))));
