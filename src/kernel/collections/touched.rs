@@ -1,6 +1,7 @@
 //! A table that notes which elements were changed, so that the end of a section can settle these, and no other.
 //!
-//! An element is changed through [`touch`](TouchedArena::touch) alone. So no change can do without what follows from it.
+//! An element is changed through [`touch`](TouchedArena::touch), so no change can do without what follows from it. Only links, and
+//! what the settling notes, change through [`links`](TouchedArena::links).
 
 use super::arena::{Arena, Key};
 use std::ops::Deref;
@@ -62,7 +63,7 @@ impl<T: Touch<N>, N> TouchedArena<T, N> {
         });
         self.others = Some((first, key));
     }
-    /// Returns the elements, for lists and heaps that keep their links in them. Links are not what a touch is for.
+    /// Returns the elements, to change what no touch is for: the links of lists and heaps, and what the settling itself notes.
     #[inline]
     pub(crate) fn links(&mut self) -> &mut Arena<T, N> {
         &mut self.elements

@@ -70,7 +70,7 @@ impl<E> From<Denied<E>> for BorrowError<E> {
     }
 }
 
-/// The error of a borrow. `E` is the factory's error.
+/// The error of a borrow. `E` is the factory's error, which is also the `source`.
 ///
 /// ```
 #[doc = include_str!("example.txt")]
@@ -135,7 +135,7 @@ impl<E: Error + 'static> Error for BorrowError<E> {
     }
 }
 
-/// The error of a call to add. `E` is the factory's error.
+/// The error of a call to add. `E` is the factory's error, which is also the `source`.
 ///
 /// ```
 #[doc = include_str!("example.txt")]
