@@ -25,6 +25,7 @@ const BROKEN_BY: &[(&str, Planted, &str)] = &[
     ("INV-RP-ONE-PLACE", Planted::TakenStaysIdle, "rp-active"),
     ("INV-RP-EXACT-WAKE-UP", Planted::ReturnServesNoWaiter, "rp-active"),
     ("INV-RP-BARGING", Planted::CallsNoWaiter, "rp-barging"),
+    ("INV-RP-MAX-CREATING", Planted::MaxCreatingIgnored, "rp-orders-keyed-few"),
     ("INV-RP-WAITING", Planted::LeavesLineInName, "rp-active"),
     ("INV-RP-LINE", Planted::QueueJumps, "rp-active"),
     ("INV-RP-IDLE-ORDER", Planted::ReturnsToWrongEnd, "rp-active"),
@@ -37,9 +38,11 @@ const BROKEN_BY: &[(&str, Planted, &str)] = &[
     ("PROP-RP-LOWERED", Planted::LowersLate, "rp-resize"),
     ("PROP-RP-IDLE-FIRST", Planted::CreatesBesideIdle, "rp-active"),
     ("PROP-RP-ORDER", Planted::TakesFromWrongEnd, "rp-active"),
-    ("PROP-RP-FIRST-BACK", Planted::CreationsAreAlone, "rp-await"),
-    ("PROP-RP-SERVED-STAYS", Planted::ServedGivesWay, "rp-served-stays"),
-    ("PROP-RP-GIVES-WAY", Planted::LeftStays, "rp-gives-way"),
+    ("PROP-RP-ORDERED", Planted::OrdersTooFew, "rp-orders"),
+    ("PROP-RP-NEXT-ORDER", Planted::OrdersForTheLast, "rp-orders-keyed"),
+    ("PROP-RP-DROPPED", Planted::DropsAwaited, "rp-orders-hang"),
+    ("PROP-RP-FAILURE", Planted::StaleFailure, "rp-orders"),
+    ("PROP-RP-FIRST-USE", Planted::FreshIsTakenAgain, "rp-orders"),
     ("PROP-RP-CALLED-FOR", Planted::TrimsCalledFor, "rp-barging-none"),
     ("PROP-RP-BOUNDED-OVERTAKING", Planted::RacesAreEndless, "rp-barging"),
     ("PROP-RP-FRESH", Planted::LendsExpired, "rp-outlived"),
@@ -54,6 +57,7 @@ const BROKEN_BY: &[(&str, Planted, &str)] = &[
     ("PROP-RP-MIN-IDLE", Planted::SoftBelowMinimum, "rp-minimum"),
     ("PROP-RP-EVERY-BORROW-ENDS", Planted::LastComeFirstServed, "rp-active"),
     ("PROP-RP-EVERY-BARGING-BORROW-ENDS", Planted::CallsNoWaiter, "rp-barging"),
+    ("PROP-RP-EVERY-ORDERED-BORROW-ENDS", Planted::DropsAwaited, "rp-orders-slow"),
     ("PROP-RP-REFILLED", Planted::NeverRefills, "rp-minimum"),
     ("PROP-RP-EVICTED", Planted::NeverEvicts, "rp-minimum"),
     ("PROP-RP-CLOSE-ENDS", Planted::DestroysForEver, "rp-clear"),
@@ -97,6 +101,21 @@ fn every_property_can_be_broken() {
     for &(name, fault, of) in BROKEN_BY {
         assert!(counterexample(&with(fault, pool(of)), name).is_some(), "{fault:?}: {name} holds");
     }
+    // Each of these breaks the rule of the orders in its own way.
+    for fault in [
+        Planted::OrdersTooMany,
+        Planted::OverdueCounts,
+        Planted::OverdueStays,
+        Planted::OverdueWithoutBound,
+    ] {
+        let found = ["rp-orders", "rp-orders-hang", "rp-orders-hang-active"]
+            .map(|of| counterexample(&with(fault, pool(of)), "PROP-RP-ORDERED"));
+        assert!(found.iter().any(Option::is_some), "{fault:?}: PROP-RP-ORDERED holds");
+    }
+    // A connect slower than `overdue_after` begins again for ever: the story goes round.
+    let slow = with(Planted::DropsAwaited, pool("rp-orders-slow"));
+    let again = counterexample(&slow, "PROP-RP-EVERY-ORDERED-BORROW-ENDS").expect("a round");
+    assert!(again.for_ever.iter().any(|action| matches!(action, Action::Overdue { .. })));
     let endless = with(Planted::DestroysForEver, pool("rp-total"));
     assert!(counterexample(&endless, "deadlock").is_some());
 }

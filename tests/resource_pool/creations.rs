@@ -109,7 +109,7 @@ fn the_first_borrower_after_an_outage_is_served() {
     }
 }
 
-/// PROP-RP-FIRST-BACK.
+/// A borrower that creates is as old as its call.
 #[test]
 fn a_borrower_that_creates_takes_what_comes_back_first() {
     let hand = Hand::default();

@@ -62,7 +62,7 @@ fn an_orphaned_creation_ends_with_the_runtime() {
     }
 }
 
-/// Creations whose borrowers were served by what came back do not give way (PROP-RP-SERVED-STAYS).
+/// Creations whose borrowers were served by what came back do not give way.
 #[test]
 fn creations_whose_borrowers_were_served_stay() {
     let (rig, hand) = held_on_a_runtime(|b| b.max_total(3));
@@ -81,7 +81,6 @@ fn creations_whose_borrowers_were_served_stay() {
 }
 
 /// A borrower that finds no room makes the youngest orphaned creation give way, but not the last one.
-/// PROP-RP-GIVES-WAY.
 #[test]
 fn orphaned_creations_give_way() {
     for polled in [false, true] {

@@ -66,7 +66,7 @@ impl Switch for Infallible {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules<D, P> {
     defects: u64,
-    planted: u64,
+    planted: u128,
     of: PhantomData<(D, P)>,
 }
 

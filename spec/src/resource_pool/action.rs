@@ -1,7 +1,7 @@
 //! The actions, one for each critical section, and their kinds and fairness.
 
 use crate::checking::machine::UNFAIR;
-use crate::resource_pool::state::{At, ClientId, Event, Key, Limits, ResourcePool};
+use crate::resource_pool::state::{At, ClientId, Event, Key, Limits, ResourcePool, Slot};
 
 /// One critical section. `at` is an index into the list of the affected resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,12 +40,6 @@ pub enum Action {
     Cancel {
         client: ClientId,
     },
-    Leave {
-        client: ClientId,
-    },
-    Awaits {
-        client: ClientId,
-    },
     Return {
         client: ClientId,
     },
@@ -77,14 +71,24 @@ pub enum Action {
     AddFails {
         at: usize,
     },
-    /// The creator of an addition leaves.
-    CancelAdd {
+    /// The victim of an ordered creation is destroyed, so it begins.
+    VictimGone {
         at: usize,
     },
-    /// A creation without its creator takes so long that it may hang.
+    /// An ordered creation takes so long that it may hang.
     Overdue {
         at: usize,
     },
+    /// A creation begins to hang.
+    Hangs {
+        at: usize,
+    },
+    /// The runtime has ended, and drops the task of an ordered creation.
+    Lost {
+        at: usize,
+    },
+    /// There is a place to run creations again.
+    RuntimeIsBack,
     Test {
         at: usize,
     },
@@ -122,14 +126,16 @@ pub mod kind {
     pub const OTHERS: u8 = 4;
     /// A resource from the idle list cannot be activated, or is invalid.
     pub const IDLE_FAILS: u8 = 5;
+    /// What exists, or is being created, becomes outdated; or the runtime drops it.
+    pub const OUTDATES: u8 = 6;
 }
 
 impl Action {
     /// Returns the kind and the fairness class. These are fair, each by itself:
     ///
     /// * for each borrower: its operations go on, and it returns its resource;
-    /// * for each key: resources that leave are destroyed, additions finish, tests finish, the idle list is refilled,
-    ///   and due resources are evicted.
+    /// * for each key: resources that leave are destroyed, creations finish or become overdue, additions finish, tests finish, the idle
+    ///   list is refilled, and due resources are evicted.
     pub fn kind_and_class(&self, s: &ResourcePool) -> (u8, u8) {
         let of = |group: usize, place: usize| (group * 8 + place) as u8;
         match *self {
@@ -148,18 +154,26 @@ impl Action {
                 _ => (kind::FAILS, of(0, client)),
             },
             Action::Destroyed { at } => (kind::OWN, of(1, s.leaving[at].key)),
-            Action::Added { at } => (kind::OWN, of(2, s.adding[at].key)),
-            Action::AddFails { at } => (kind::FAILS, of(2, s.adding[at].key)),
+            Action::Added { at } | Action::AddFails { at } => {
+                let Slot { key, ordered, hangs, .. } = s.adding[at];
+                let place = if ordered > 0 { key } else { 4 + key };
+                // A creation that hangs ends by its limit.
+                let fails = matches!(self, Action::AddFails { .. }) && !hangs;
+                (if fails { kind::FAILS } else { kind::OWN }, of(2, place))
+            }
+            Action::Overdue { at } => (kind::OWN, of(6, s.adding[at].key)),
+            Action::VictimGone { at } => (kind::OWN, of(7, s.adding[at].key)),
             Action::Tested { at, valid } => {
                 (if valid { kind::OWN } else { kind::FAILS }, of(3, s.idle[at].slot.key))
             }
             Action::Refill { key } => (kind::OWN, of(4, key)),
             Action::Evict { at, hard: false } => (kind::OWN, of(5, s.idle[at].slot.key)),
             Action::Borrow { .. } => (kind::BORROW, UNFAIR),
-            Action::GiveUp { .. }
-            | Action::Cancel { .. }
-            | Action::Leave { .. }
-            | Action::CancelAdd { .. } => (kind::GIVE_UP, UNFAIR),
+            Action::ClearAll
+            | Action::Expire { .. }
+            | Action::Outlive { .. }
+            | Action::Lost { .. } => (kind::OUTDATES, UNFAIR),
+            Action::GiveUp { .. } | Action::Cancel { .. } => (kind::GIVE_UP, UNFAIR),
             _ => (kind::OTHERS, UNFAIR),
         }
     }
@@ -180,8 +194,6 @@ impl ResourcePool {
             Action::ActivateFails { client } => self.activate_fails(client),
             Action::GiveUp { client } => self.give_up(client),
             Action::Cancel { client } => self.cancel(client),
-            Action::Leave { client } => self.leave_creation(client),
-            Action::Awaits { client } => self.awaits(client),
             Action::Return { client } => self.give_back(client),
             Action::Invalidate { client } => self.invalidate(client),
             Action::Detach { client } => self.detach(client),
@@ -192,8 +204,11 @@ impl ResourcePool {
             Action::Refill { key } => self.refill(key),
             Action::Added { at } => self.added(at, true),
             Action::AddFails { at } => self.added(at, false),
-            Action::CancelAdd { at } => self.cancel_add(at),
+            Action::VictimGone { at } => self.victim_gone(at),
             Action::Overdue { at } => self.overdue(at),
+            Action::Hangs { at } => self.adding[at].hangs = true,
+            Action::Lost { at } => self.lost(at),
+            Action::RuntimeIsBack => self.runtime_is_back(),
             Action::Test { at } => self.test(at),
             Action::Tested { at, valid } => self.tested(at, valid),
             Action::Age { at } => self.age(at),

@@ -20,7 +20,7 @@ impl ResourcePool {
         let first = self.line.iter().position(|waiter| waiter.key == key || all);
         let queues = first.is_some_and(|at| self.goes_first(&self.line[at]));
         if !queues && self.may_lend(key) {
-            self.drop_expired(key, self.has_place(key));
+            self.drop_expired(key, self.creates || self.has_place(key));
         }
         if !queues && let Some(serving) = self.serving(key) {
             self.tickets[client] = self.next();
@@ -32,10 +32,11 @@ impl ResourcePool {
             }
             return;
         }
-        if !waits {
+        let creates = self.creates && self.could_order(key);
+        if !waits && !creates {
             return self.refuse(client, Refusal::WouldBlock);
         }
-        if self.options.when_exhausted == WhenExhausted::Fail {
+        if self.options.when_exhausted == WhenExhausted::Fail && !creates {
             return self.refuse(client, Refusal::Exhausted);
         }
         let ticket = self.next();
@@ -43,7 +44,9 @@ impl ResourcePool {
         self.line.insert(at, Waiter { client, key, ticket, lost: 0 });
         (self.clients[client], self.tickets[client]) = (At::Waiting(key), ticket);
         self.events.push(Event::Waits(client));
-        self.make_way(key);
+        if self.creates {
+            self.settle();
+        }
     }
 
     // Called -- retry, it can be served --> Activating or Creating
@@ -55,7 +58,7 @@ impl ResourcePool {
             return self.refuse(client, Refusal::Closed);
         }
         if self.may_lend(waiter.key) {
-            self.drop_expired(waiter.key, self.has_place(waiter.key));
+            self.drop_expired(waiter.key, self.creates || self.has_place(waiter.key));
         }
         match self.serving(waiter.key) {
             Some(serving) => {
@@ -79,6 +82,7 @@ impl ResourcePool {
     // Creating, Evicting -- picks up, too old --> the same, picked up: the creation starts now
     // Activating -- picks up, too old, another is idle --> Activating that; the old one leaves
     // the same, and the key has no idle resource --> Evicting: it destroys the old one, and creates in its place
+    // the same, and the pool creates --> Waiting, at its old place; the old one leaves
     pub(crate) fn pick_up(&mut self, client: ClientId) {
         if self.closed {
             return self.pass_on_all(client, Refusal::Closed);
@@ -106,13 +110,25 @@ impl ResourcePool {
                 self.take(client, at, false);
                 self.settle();
             }
+            None if self.creates => {
+                self.active[key] -= 1;
+                self.leave(slot);
+                self.queue_again(client, key);
+            }
             None => {
                 self.total[key] -= 1;
                 let new = self.reserve(key);
                 self.events.push(Event::Creates(client, new.id, Some(slot.id)));
                 let (since, test) = (0, Test::No);
-                let victim =
-                    Idle { slot, since, test, due: true, expired: true, overlooked: false };
+                let victim = Idle {
+                    slot,
+                    since,
+                    test,
+                    due: true,
+                    expired: true,
+                    overlooked: false,
+                    fresh: false,
+                };
                 self.clients[client] = At::Evicting { slot: new, victim, granted: false };
             }
         }
@@ -130,18 +146,11 @@ impl ResourcePool {
     // Evicting -- it has destroyed the victim --> Creating; the victim no longer counts for its key
     pub(crate) fn victim_destroyed(&mut self, client: ClientId) {
         let At::Evicting { slot, victim, .. } = self.clients[client] else { return };
-        self.clients[client] = At::Creating { slot, awaits: false, granted: false };
+        self.clients[client] = At::Creating { slot, granted: false };
         self.total[victim.slot.key] -= usize::from(victim.slot.key != slot.key);
         if !self.planted(EvictionServesNoWaiter) {
             self.settle();
         }
-    }
-
-    // Creating -- its creation takes time --> Creating, and waits for a resource that comes back; or takes one
-    pub(crate) fn awaits(&mut self, client: ClientId) {
-        let At::Creating { awaits, .. } = &mut self.clients[client] else { return };
-        *awaits = true;
-        self.settle();
     }
 
     // Creating -- created --> Activating
@@ -170,12 +179,12 @@ impl ResourcePool {
 
     // Activating a fresh resource -- fails --> refused; the resource leaves
     // Activating -- fails and was destroyed, another is idle --> Activating that; a place is given back
-    // Activating -- the same, no other is idle --> Creating in its place
+    // Activating -- the same, no other is idle --> Creating in its place; or Waiting, at its old place
     // Activating -- the same, closed --> refused; the place is given back
     pub(crate) fn activate_fails(&mut self, client: ClientId) {
         let At::Activating { slot, fresh, granted } = self.clients[client] else { return };
         let key = slot.key;
-        if fresh {
+        if fresh && !self.planted(FreshIsTakenAgain) {
             self.refuse(client, Refusal::Failed);
             self.active[key] -= 1;
             self.leave(slot);
@@ -194,6 +203,11 @@ impl ResourcePool {
                 self.take(client, at, false);
                 self.settle();
             }
+            None if self.creates => {
+                self.active[key] -= 1;
+                self.total[key] -= 1;
+                self.queue_again(client, key);
+            }
             None => self.create_instead(client, key),
         }
     }
@@ -211,7 +225,7 @@ impl ResourcePool {
         let slot = self.reserve(key);
         self.events.push(Event::Creates(client, slot.id, None));
         self.tickets[client] = self.next();
-        self.clients[client] = At::Creating { slot, awaits: false, granted: false };
+        self.clients[client] = At::Creating { slot, granted: false };
     }
 
     /// Puts the borrower back to waiting, as a defect and a planted fault do.
@@ -295,22 +309,6 @@ impl ResourcePool {
             }
             _ => {}
         }
-    }
-
-    // Creating -- cancelled, and a runtime drives its creation on --> refused; being added to the idle list
-    pub(crate) fn leave_creation(&mut self, client: ClientId) {
-        let At::Creating { slot, .. } = self.clients[client] else { return };
-        self.refuse(client, Refusal::GaveUp);
-        self.active[slot.key] -= 1;
-        self.leave_behind(slot, true);
-        self.settle();
-        self.make_way_for_line(slot.key);
-    }
-
-    /// Returns whether a creation may go on without its borrower.
-    pub(crate) fn may_leave(&self, slot: &Slot) -> bool {
-        let coming = self.num_idle_of(slot.key) + self.adding_of(slot.key);
-        !self.closed && !slot.old && self.limits.max_idle.left(coming) > 0
     }
 
     pub(crate) fn refuse(&mut self, client: ClientId, why: Refusal) {

@@ -5,12 +5,20 @@ use crate::resource_pool::machine::{Config, May};
 use crate::resource_pool::rules::Rules;
 use crate::resource_pool::state::{Key, Limit, Limits, Options, WhenExhausted};
 
-const FAIR: Options =
-    Options { when_exhausted: WhenExhausted::Block, fair: true, fifo: false, races: 0 };
+const FAIR: Options = Options {
+    when_exhausted: WhenExhausted::Block,
+    fair: true,
+    fifo: false,
+    races: 0,
+    creates: false,
+    max_creating: Limit::NONE,
+};
 const BARGING: Options = Options { fair: false, races: 1, ..FAIR };
 const BARGING_TWICE: Options = Options { races: 2, ..BARGING };
 const FIFO: Options = Options { fifo: true, ..FAIR };
 const FAIL: Options = Options { when_exhausted: WhenExhausted::Fail, ..FAIR };
+/// The pool creates, not its borrowers.
+const ORDERS: Options = Options { creates: true, ..FAIR };
 const GROW: Options = Options { when_exhausted: WhenExhausted::Grow, ..FAIR };
 
 const fn active(number: usize) -> Limits {
@@ -88,33 +96,50 @@ configurations! {
         1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate Detach GiveUp];
     "rp-barging-none" [4562, 25_801, 14] "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations"
         1, of_one(4), BARGING_TWICE, active(1).and_total(1).idle(0, 0), [], [CreateFail ActivateFail Invalidate GiveUp Cancel];
-    "rp-barging-all" [56_432, 554_531, 21] "newcomers may barge: max_active 2, max_total 3, most other events"
+    "rp-barging-all" [42_448, 411_051, 21] "newcomers may barge: max_active 2, max_total 3, most other events"
         1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
         [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-all" [20_031, 181_565, 18] "the same, but newcomers queue behind the waiters"
+    "rp-all" [15_551, 138_693, 18] "the same, but newcomers queue behind the waiters"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
     "rp-cancel" [2713, 18_550, 15] "borrowers leave creations, which end, and creations fail"
         1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail ActivateFail Cancel GiveUp];
-    "rp-await" [1954, 13_233, 16] "borrowers that create take what comes back first; they leave creations, which end"
-        1, of_one(3), FAIR, active(2).and_total(3), [], [CreateFail Invalidate Cancel GiveUp Await];
-    "rp-await-leave" [949, 5113, 10] "the same in max_total 2, and their creations go on"
-        1, of_one(3), FAIR, active(2).and_total(2), [], [GiveUp Leave Await Close];
-    "rp-await-barging" [2827, 15_201, 18] "the same, and newcomers may barge"
-        1, of_one(3), BARGING, active(2).and_total(2), [], [GiveUp Leave Await];
-    "rp-gives-way" [1950, 10_077, 15] "max_total 2: orphaned creations give way to waiters"
-        1, of_one(3), FAIR, total(2), [], [GiveUp Leave ClearAll];
-    "rp-served-stays" [13_965, 97_547, 15] "max_total 3: creations whose borrowers were served beside those that give way"
-        1, of_one(4), FAIR, total(3), [], [GiveUp Leave Await];
-    "rp-overdue" [501, 2381, 9] "max_total 2: orphaned creations become overdue, and all give way to waiters"
-        1, of_one(3), FAIR, total(2), [], [GiveUp Leave Overdue];
-    "rp-overdue-served" [1007, 5667, 10] "the same, and creations whose borrowers were served"
-        1, of_one(3), FAIR, total(2), [], [GiveUp Leave Await Overdue Close];
-    "rp-overdue-refill" [179, 933, 5] "min_idle 1, max_total 1: a refill becomes overdue, and gives way to waiters"
-        1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Leave Add Overdue Close];
-    "rp-minimum" [2157, 14_458, 12] "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
+    "rp-orders" [7168, 51_391, 16] "the pool creates: max_active 2, max_total 3; creations, idle and new resources fail, borrowers give up"
+        1, of_one(4), ORDERS, active(2).and_total(3), [], [CreateFail ActivateFail FreshFail GiveUp];
+    "rp-orders-try" [113, 766, 10] "the pool creates: max_active 1, max_total 2; borrowers try, are refused at the limit, and resources are added"
+        1, of_one(3), Options { when_exhausted: WhenExhausted::Fail, ..ORDERS }, active(1).and_total(2), [], [CreateFail Invalidate Try Add];
+    "rp-orders-all" [27_582, 235_437, 14] "the pool creates: most other events"
+        1, of_one(3), ORDERS, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Add Outlive ClearAll Close];
+    "rp-orders-slow" [191, 702, 8] "the pool creates in one place, and each creation is overdue before it ends"
+        1, of_one(3), ORDERS, total(1), [], [Overdue Slow GiveUp];
+    "rp-orders-hang" [4561, 28_163, 13] "the pool creates: max_total 2, creations may hang, become overdue, and end by their limit"
+        1, of_one(3), ORDERS, total(2), [], [Overdue Hang GiveUp ClearAll];
+    "rp-orders-hang-active" [5405, 44_481, 13] "the same in max_active 2 without max_total, and creations fail"
+        1, of_one(3), ORDERS, active(2), [], [Overdue Hang CreateFail GiveUp Close];
+    "rp-orders-grow" [2913, 16_650, 15] "the pool creates and grows beyond max_active 1 to max_total 2"
+        1, of_one(3), Options { when_exhausted: WhenExhausted::Grow, ..ORDERS }, active(1).and_total(2), [], [Overdue Hang Invalidate GiveUp];
+    "rp-orders-barging" [29_816, 211_203, 17] "the pool creates, and newcomers may barge: idle and new resources fail"
+        1, of_one(4), Options { fair: false, races: 1, ..ORDERS }, active(2).and_total(2), [], [CreateFail ActivateFail FreshFail GiveUp];
+    "rp-orders-minimum" [12_561, 96_384, 18] "the pool creates: min_idle 1, max_idle 2; refills hang and become overdue"
+        1, of_one(3), ORDERS, active(2).and_total(3).idle(1, 2), [], [CreateFail Overdue Hang GiveUp];
+    "rp-orders-runtime" [2815, 17_857, 14] "the pool creates until its runtime ends, and again when it is back"
+        1, of_one(3), ORDERS, active(2).and_total(2), [], [CreateFail ActivateFail GiveUp Cancel RuntimeEnds];
+    "rp-orders-resize" [2826, 16_159, 17] "the pool creates while limits are raised and lowered"
+        1, of_one(3), ORDERS, active(2).and_total(2).idle(0, 2),
+        [active(1).and_total(3).idle(0, 1), active(2).and_total(1).idle(0, 1)], [Invalidate GiveUp];
+    "rp-orders-keyed" [29_188, 191_255, 14] "the pool creates: 2 keys share max_total 2, idle resources are evicted for the other key"
+        2, of_four(), ORDERS, total(2), [], [CreateFail Invalidate GiveUp];
+    "rp-orders-keyed-one" [844, 5151, 9] "the pool creates: 2 keys share max_total 1; the pool is cleared and closed"
+        2, of_two(), ORDERS, total(1), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp ClearAll Close];
+    "rp-orders-keyed-hang" [6898, 41_658, 15] "the pool creates: 2 keys share max_total 2, each with at most 1, and creations may hang"
+        2, of_two(), ORDERS, total(2).per_key(1), [], [Overdue Hang GiveUp];
+    "rp-orders-keyed-few" [30_484, 207_046, 15] "the pool creates one resource at a time for 2 keys"
+        2, of_two(), Options { max_creating: Limit::at(1), ..ORDERS }, total(3), [], [CreateFail Overdue GiveUp];
+    "rp-orders-keyed-runtime" [902, 4822, 10] "the pool creates for 2 keys until its runtime ends"
+        2, of_two(), ORDERS, total(1), [], [GiveUp RuntimeEnds Close];
+    "rp-orders-three-keys" [17_065, 99_614, 27] "the pool creates: 3 keys share max_total 2, each with at most 1; and newcomers may barge"
+        3, vec![vec![0], vec![1], vec![0, 2]], Options { fair: false, races: 1, ..ORDERS }, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
+    "rp-minimum" [1662, 10_884, 12] "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp Add Age AgeHard];
-    "rp-left" [140, 594, 5] "min_idle 1, max_total 1: borrowers and additions leave creations, and creations fail"
-        1, of_one(3), FAIR, total(1).idle(1, 1), [], [CreateFail GiveUp Leave Add];
     "rp-outlived" [898, 4195, 15] "idle resources expire before their eviction"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [ActivateFail GiveUp Add Outlive];
     "rp-clear" [10_311, 74_033, 13] "the pool is cleared and closed while others borrow, wait and add"
@@ -136,9 +161,7 @@ configurations! {
         2, of_four(), BARGING, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
     "rp-keyed-cancel" [4339, 29_239, 21] "2 keys share max_total 2: borrowers leave creations, the pool is cleared and closed"
         2, of_two(), FAIR, active(1).and_total(2), [], [CreateFail ActivateFail Cancel GiveUp ClearAll Close];
-    "rp-keyed-await" [3062, 15_712, 15] "2 keys share max_total 2, each with at most 2: borrowers that create take what comes back first, and orphaned creations give way"
-        2, of_two(), FAIR, total(2).per_key(2), [], [GiveUp Leave Await];
-    "rp-keyed-test" [5822, 31_272, 23] "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
+    "rp-keyed-test" [5822, 30_392, 23] "2 keys share max_total 2: idle resources are tested, become due, and are refilled"
         2, of_two(), FAIR, total(2).idle(1, 2), [], [GiveUp Invalidate Test Age];
     "rp-keyed-outlived" [5653, 32_243, 16] "2 keys share max_total 2, each with at most 1: idle resources expire before their eviction"
         2, of_four(), FAIR, total(2).per_key(1), [], [GiveUp Add Outlive];

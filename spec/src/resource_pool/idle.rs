@@ -54,6 +54,7 @@ impl ResourcePool {
     /// Puts a resource into the idle list, and serves a waiter. The resource leaves if it must not be lent again, or
     /// exceeds a limit.
     pub(crate) fn put_back(&mut self, slot: Slot, serves: bool) {
+        let (slot, fresh) = (slot.back(), slot.ordered > 0);
         if self.closed && !self.planted(ReturnsToClosed)
             || slot.old && !self.planted(OldComesBack)
             || slot.expired && !self.planted(ExpiredComesBack)
@@ -63,9 +64,11 @@ impl ResourcePool {
             return self.settle();
         }
         let since = self.next();
-        let idle =
-            Idle { slot, since, test: Test::No, due: false, expired: false, overlooked: false };
+        let (due, expired, overlooked) = (false, false, false);
+        let idle = Idle { slot, since, test: Test::No, due, expired, overlooked, fresh };
         self.insert_idle(idle, serves);
+        // A resource that no borrower was there for is as good as any other.
+        self.idle.iter_mut().for_each(|idle| idle.fresh = false);
     }
 
     fn insert_idle(&mut self, idle: Idle, serves: bool) {
@@ -132,6 +135,7 @@ impl ResourcePool {
     pub(crate) fn destroyed(&mut self, at: usize) {
         let slot = self.leaving.remove(at);
         self.total[slot.key] = self.total[slot.key].saturating_sub(1);
+        self.victim_left(&slot);
         if !self.planted(DestroyedServesNoWaiter) {
             self.settle();
         }
@@ -147,11 +151,12 @@ impl ResourcePool {
         slot.map(|_| at)
     }
 
-    // (no slot) -- the idle list is refilled --> adding, without a creator
+    // (no slot) -- the idle list is refilled --> adding, ordered if the pool creates
     pub(crate) fn refill(&mut self, key: Key) {
-        let left = self.next();
-        if let Some(at) = self.add(key) {
-            self.adding[at].left = left;
+        if self.creates {
+            self.order(key, None);
+        } else {
+            self.add(key);
         }
     }
 
@@ -180,41 +185,46 @@ impl ResourcePool {
     /// Returns whether the idle list of a key needs a refill: it is below the minimum, there is room, and no waiter
     /// could use that room.
     pub fn wants_refill(&self, key: Key) -> bool {
-        let available = self.num_idle_of(key) + self.adding_of(key);
-        available < self.limits.min_idle
+        let needs_room = |key: Key| match self.creates {
+            true => self.in_flight(key) < self.lendable(key) && !self.is_full(key),
+            false => self.is_eligible(key),
+        };
+        self.lacks(key) > 0
             && self.is_kept(key)
             && self.has_room_to_add(key)
-            && !self.keys().any(|key| self.is_eligible(key))
+            && !self.keys().any(needs_room)
+            && !(self.creates && self.creates_enough())
             && !self.closed
     }
 
+    /// Returns how many resources the idle list lacks beside those that are being created for it.
+    pub fn lacks(&self, key: Key) -> usize {
+        let coming = match self.creates {
+            true => {
+                let of_callers = |slot: &&Slot| slot.key == key && slot.ordered == 0;
+                let spare = self.in_flight(key).saturating_sub(self.lendable(key));
+                spare + self.adding.iter().filter(of_callers).count()
+            }
+            false => self.adding_of(key),
+        };
+        self.limits.min_idle.saturating_sub(self.num_idle_of(key) + coming)
+    }
+
     // adding -- created --> idle, for a waiter; or it leaves
-    // adding -- fails --> gone
+    // adding -- fails --> gone; the error of an order is that of the oldest waiter, if it waited when that was ordered
     pub(crate) fn added(&mut self, at: usize, made: bool) {
         let slot = self.adding.remove(at);
         if made {
-            self.put_back(slot.back(), !self.planted(AddedServesNoWaiter));
+            self.put_back(slot, !self.planted(AddedServesNoWaiter));
         } else {
             self.total[slot.key] -= 1;
+            if slot.ordered > 0 {
+                self.order_failed(&slot);
+            }
             if !self.planted(FailureServesNoWaiter) {
                 self.settle();
             }
         }
-    }
-
-    // adding -- its creator leaves, and a runtime drives its creation on --> adding
-    pub(crate) fn cancel_add(&mut self, at: usize) {
-        let left = self.next();
-        self.adding[at] = Slot { left, given_up: true, ..self.adding[at] };
-        self.make_way_for_line(self.adding[at].key);
-    }
-
-    // adding, without a creator -- it takes long --> adding, overdue
-    pub(crate) fn overdue(&mut self, at: usize) {
-        // In the order in which they became overdue.
-        let left = self.next();
-        self.adding[at] = Slot { left, overdue: true, ..self.adding[at] };
-        self.make_way_for_line(self.adding[at].key);
     }
 
     // idle -- test --> under test
@@ -310,15 +320,19 @@ impl ResourcePool {
         }
     }
 
-    // the same; and every other resource --> old
+    // the same; creations in flight are dropped, and ordered anew; and every other resource --> old
     pub(crate) fn clear_all(&mut self) {
         self.drop_idle_list();
+        if !self.planted(ClearAllKeepsOrders) {
+            self.drop_orders();
+        }
         let forgets = self.planted(CreatedStaysNew);
         let lent = self.clients.iter_mut().filter(|at| !forgets || matches!(at, At::Lent(_)));
         lent.flat_map(At::slots_mut).chain(&mut self.adding).for_each(|slot| slot.old = true);
+        self.settle();
     }
 
-    // open --> closed; waiters are refused, idle resources and orphaned creations leave
+    // open --> closed; waiters are refused, idle resources leave, and the creations in flight are dropped
     pub(crate) fn close(&mut self) {
         self.closed = true;
         if !self.planted(CloseLeavesWaiters) {
@@ -329,10 +343,9 @@ impl ResourcePool {
         if !self.planted(CloseKeepsIdle) {
             self.drop_idle_list();
         }
-        let (left, adding) = self.adding.drain(..).partition(|slot| slot.left > 0);
-        self.adding = adding;
-        let left: Vec<Slot> = left;
-        left.into_iter().for_each(|slot| self.leave(slot.back()));
+        if !self.planted(CloseKeepsOrders) {
+            self.drop_orders();
+        }
     }
 
     // new limits; surplus idle resources leave, the least recently used first

@@ -30,28 +30,28 @@ invariants! {
             all.sort_unstable();
             all.windows(2).all(|two| two[0] != two[1])
         };
-    "INV-RP-EXACT-WAKE-UP" "if the pool is fair, a borrower that could be served does not wait, and one that creates and waits has no idle resource beside it"
-        |_, s| !s.options.fair || s.line.iter().all(|waiter| !could_be_served(s, waiter.key))
-            && s.clients.iter().all(|at| match at {
-                At::Creating { slot, awaits: true, .. } => !s.idle_of(slot.key).any(|idle| takeable(&idle)),
-                _ => true,
-            });
+    "INV-RP-EXACT-WAKE-UP" "if the pool is fair, a borrower that could be served does not wait"
+        |_, s| !s.options.fair || s.line.iter().all(|waiter| !could_be_served(s, waiter.key));
     "INV-RP-BARGING" "if newcomers may barge: a waiter could be served only while the called waiters match the free resources and places, in total or of its key"
         |_, s| {
             let is_enough = |key: Key| {
                 let called = |at: &&At| matches!(at, At::Called(waiter) if waiter.key == key);
                 let of_key = s.clients.iter().filter(called).count();
                 let in_all = s.clients.iter().filter(|at| matches!(at, At::Called(_))).count();
-                let places = s.limits.max_total_per_key.left(s.total[key]);
+                // Where the pool creates, a waiter is called to an idle resource of its key alone.
+                let or_none = |places: usize| if s.creates { 0 } else { places };
+                let places = or_none(s.limits.max_total_per_key.left(s.total[key]));
                 let available = s.idle_of(key).filter(takeable).count();
                 let idle = s.idle.iter().filter(takeable).count();
-                in_all >= idle.saturating_add(s.limits.max_total.left(s.num_total()))
+                in_all >= idle.saturating_add(or_none(s.limits.max_total.left(s.num_total())))
                     || of_key >= available.saturating_add(places)
                     || of_key >= s.limits.max_active.left(s.active[key])
             };
             s.options.fair
                 || s.line.iter().all(|w| !could_be_served(s, w.key) || is_enough(w.key))
         };
+    "INV-RP-MAX-CREATING" "no more than max_creating creations are in flight that are not overdue, if the pool creates"
+        |_, s| !s.creates || s.options.max_creating.allows(s.adding.iter().filter(|slot| slot.ordered > 0 && !slot.overdue).count());
     "INV-RP-WAITING" "exactly the waiting borrowers are in line, once each"
         |_, s| (0..s.clients.len()).all(|client| {
             let in_line = s.line.iter().filter(|waiter| waiter.client == client);
@@ -65,9 +65,9 @@ invariants! {
         |_, s| s.line.windows(2).all(|two| two[0].ticket < two[1].ticket);
     "INV-RP-IDLE-ORDER" "the idle list is in the order in which its resources became idle"
         |_, s| s.idle.windows(2).all(|two| two[0].since < two[1].since);
-    "INV-RP-CLOSED" "a closed pool has no waiter, and its idle resources are under test and must leave"
+    "INV-RP-CLOSED" "a closed pool has no waiter and orders no creation, and its idle resources are under test and must leave"
         |_, s| !s.closed
-            || s.line.is_empty() && s.idle.iter().all(|idle| idle.test == Test::Doomed);
+            || s.line.is_empty() && s.adding.iter().all(|slot| slot.ordered == 0) && s.idle.iter().all(|idle| idle.test == Test::Doomed);
     "INV-RP-EPOCH" "a resource that is older than clear_all is idle only while it is under test and must leave"
         |_, s| s.idle.iter().all(|idle| !idle.slot.old || idle.test == Test::Doomed);
     "INV-RP-LIFETIME" "a resource that outlived its lifetime while lent is not idle"
@@ -100,10 +100,11 @@ pub(crate) fn idle(s: &ResourcePool, key: Key) -> usize {
 pub(crate) fn could_be_served(s: &ResourcePool, key: Key) -> bool {
     let grows = s.options.when_exhausted == WhenExhausted::Grow;
     let may_be_lent = grows || s.limits.max_active.allows(s.active[key] + 1);
-    // An expired resource is at least a victim.
-    let has_idle = s.idle_of(key).any(|idle| takeable(&idle));
+    // An expired resource is at least a victim, where borrowers create.
+    let has_idle = s.idle_of(key).any(|idle| takeable(&idle) && !(s.creates && idle.expired));
     let is_victim = |idle: &Idle| takeable(&idle) && idle.slot.key != key;
-    let has_place = s.limits.max_total_per_key.allows(s.total[key] + 1)
+    let has_place = !s.creates
+        && s.limits.max_total_per_key.allows(s.total[key] + 1)
         && (s.limits.max_total.allows(s.num_total() + 1) || s.idle.iter().any(is_victim));
     !s.closed && may_be_lent && (has_idle || has_place)
 }
@@ -115,5 +116,7 @@ pub(crate) fn present(s: &ResourcePool) -> Vec<usize> {
         .iter()
         .flat_map(|at| at.slot().into_iter().chain(at.victim().map(|victim| &victim.slot)));
     let idle = s.idle.iter().map(|idle| &idle.slot);
-    idle.chain(&s.adding).chain(&s.leaving).chain(of_clients).map(|slot| slot.id).collect()
+    let victims = s.adding.iter().chain(&s.leaving).filter_map(|slot| slot.evicts);
+    let slots = idle.chain(&s.adding).chain(&s.leaving).chain(of_clients);
+    slots.map(|slot| slot.id).chain(victims.map(|(victim, _)| victim)).collect()
 }

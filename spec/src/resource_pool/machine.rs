@@ -25,12 +25,14 @@ pub enum May {
     GiveUp,
     /// A borrower leaves, and its creation is dropped.
     Cancel,
-    /// A borrower or an addition leaves, and its creation goes on without it.
-    Leave,
-    /// A creation without its borrower becomes overdue.
+    /// A creation that the pool ordered becomes overdue.
     Overdue,
-    /// A borrower that creates also waits for a resource that comes back.
-    Await,
+    /// Creations take so long that each becomes overdue before it ends.
+    Slow,
+    /// Creations may hang until their limit ends them.
+    Hang,
+    /// The runtime ends, and comes back.
+    RuntimeEnds,
     Add,
     Test,
     /// Idle resources become due, and are evicted softly.
@@ -97,12 +99,9 @@ impl Config {
                 out.push(Action::PickUp { client });
             }
             At::Evicting { .. } => out.push(Action::VictimDestroyed { client }),
-            At::Creating { slot, awaits, .. } => {
+            At::Creating { .. } => {
                 out.extend(able(May::CreateFail, Action::CreateFails { client }));
                 out.extend(able(May::Cancel, Action::Cancel { client }));
-                let leaves = able(May::Leave, Action::Leave { client });
-                out.extend(leaves.filter(|_| s.may_leave(&slot)));
-                out.extend(able(May::Await, Action::Awaits { client }).filter(|_| !awaits));
                 out.push(Action::Created { client });
             }
             At::Activating { fresh, .. } => {
@@ -125,19 +124,31 @@ impl Config {
         if !s.planted(DestroysForEver) {
             out.extend((0..s.leaving.len()).map(|at| Action::Destroyed { at }));
         }
-        for at in 0..s.adding.len() {
-            let left = s.adding[at].left > 0;
-            out.push(Action::Added { at });
-            // An orphaned creation, or a refill, may be dropped.
-            if self.may(May::CreateFail) || left {
+        for (at, slot) in s.adding.iter().enumerate() {
+            let ordered = slot.ordered > 0;
+            if self.may(May::RuntimeEnds) && ordered {
+                out.push(Action::Lost { at });
+            }
+            if slot.evicts.is_some() {
+                out.push(Action::VictimGone { at });
+                continue;
+            }
+            let late = !ordered || slot.overdue;
+            if !slot.hangs && (late || !self.may(May::Slow)) {
+                out.push(Action::Added { at });
+            }
+            if self.may(May::CreateFail) || slot.hangs && late {
                 out.push(Action::AddFails { at });
             }
-            if self.may(May::Overdue) && left && !s.adding[at].overdue {
+            if self.may(May::Overdue) && !late {
                 out.push(Action::Overdue { at });
             }
-            if self.may(May::Leave) && !left && !s.closed {
-                out.push(Action::CancelAdd { at });
+            if self.may(May::Hang) && ordered && !slot.hangs {
+                out.push(Action::Hangs { at });
             }
+        }
+        if s.options.creates && !s.creates {
+            out.push(Action::RuntimeIsBack);
         }
         let ages = self.may(May::Age) || self.may(May::AgeHard);
         for (at, idle) in s.idle.iter().enumerate() {
@@ -226,6 +237,10 @@ impl Machine for Config {
         let mut renumber = |slot: &mut Slot, forget: bool| {
             let next = numbers.len() + 1;
             slot.id = *numbers.entry(slot.id).or_insert(next);
+            if let Some((victim, _)) = &mut slot.evicts {
+                let next = numbers.len() + 1;
+                *victim = *numbers.entry(*victim).or_insert(next);
+            }
             if forget {
                 (slot.old, slot.expired) = (false, false);
             }
@@ -247,30 +262,26 @@ impl Machine for Config {
         came.extend(s.line.iter().map(|waiter| waiter.ticket));
         let called = |at: &At| if let At::Called(waiter) = at { Some(waiter.ticket) } else { None };
         came.extend(s.clients.iter().filter_map(called));
+        let creates = s.options.creates;
         for (at, ticket) in s.clients.iter().zip(&mut s.tickets) {
-            let creates = match at {
-                At::Evicting { .. } | At::Creating { .. } => true,
-                At::Activating { granted, .. } => *granted,
-                _ => false,
-            };
             // The ticket of a waiter is in the line.
-            if !creates || !self.may(May::Await) {
+            if !creates || !matches!(at, At::Activating { .. }) {
                 *ticket = 0;
             }
         }
         came.extend(s.tickets.iter().filter(|&&ticket| ticket > 0));
+        came.extend(s.adding.iter().map(|slot| slot.ordered).filter(|&ordered| ordered > 0));
         let mut waits = came.split_off(idle);
         waits.sort_unstable();
         waits.dedup();
         let rank = |among: &[usize], number: usize| among.iter().filter(|&&n| n < number).count();
-        let left: Vec<usize> = s.adding.iter().map(|slot| slot.left).filter(|&l| l > 0).collect();
-        s.adding.iter_mut().filter(|slot| slot.left > 0).for_each(|slot| {
-            slot.left = rank(&left, slot.left) + 1;
+        s.adding.iter_mut().filter(|slot| slot.ordered > 0).for_each(|slot| {
+            slot.ordered = rank(&waits, slot.ordered) + 1;
         });
         s.tickets.iter_mut().filter(|ticket| **ticket > 0).for_each(|ticket| {
             *ticket = rank(&waits, *ticket) + 1;
         });
-        s.came = came.len().max(waits.len() + 1).max(left.len() + 1);
+        s.came = came.len().max(waits.len() + 1);
         s.idle.iter_mut().for_each(|idle| idle.since = rank(&came, idle.since));
         s.line.iter_mut().for_each(|waiter| waiter.ticket = rank(&waits, waiter.ticket) + 1);
         for at in &mut s.clients {

@@ -2,7 +2,8 @@
 //! served next.
 //!
 //! A pool keeps resources that are costly to create. A borrower takes an idle resource; or creates one if the limits
-//! leave room; or waits. A returned resource is idle, and goes to a waiter if there is one. A *keyed* pool has
+//! leave room; or waits. Where there is a place to run creations, the pool creates instead, and the borrower only waits
+//! ([`orders`]). A returned resource is idle, and goes to a waiter if there is one. A *keyed* pool has
 //! resources of several kinds, with limits for each key and in total.
 //!
 //! The machine runs *as mended*, or as mended with one of the [defects](rules::Defect) of the Elixir pool.
@@ -16,10 +17,11 @@
 //! |---|---|---|
 //! | its borrower evicts an idle resource to make room for it | yes | being created; or given back |
 //! | the eviction victim | | destroyed; or idle, if the borrower gives up before it picks up its grant |
-//! | being created by a borrower, which may also wait | yes | being prepared; or given back; or being added, if the borrower leaves or takes what comes back first |
-//! | being prepared (activated and validated) | yes | lent; or destroyed, and the borrower takes the next; or leaving, if it was created for this borrower |
+//! | being created by a borrower | yes | being prepared; or given back |
+//! | being prepared (activated and validated) | yes | lent; or destroyed, and the borrower takes the next; or leaving, if it is new |
 //! | lent | yes | idle; or leaving; or detached |
-//! | being added to the idle list, with its creator or without | | idle; or given back; or leaving, if it gives way |
+//! | being created by the pool, perhaps after it has destroyed a victim | | idle; or given back; or leaving, if it is dropped |
+//! | being added by a caller | | idle; or given back |
 //! | idle, perhaps under test | | one of the first three; or leaving |
 //! | leaving | | destroyed |
 //!
@@ -34,6 +36,9 @@
 //! oldest waiter of all eligible keys, so a full key never blocks another. If newcomers may *barge*, that waiter is
 //! only called to retry; once it has lost some races, it is served directly.
 //!
+//! Where the pool creates, nothing but an idle resource serves a borrower. A place that becomes free goes to the oldest
+//! waiter that no creation in flight is for, of all eligible keys: the pool creates there.
+//!
 //! A served borrower keeps its place: if its resource is broken it takes the next one, or creates one if the idle list
 //! is empty. A waiter picks up its grant when it is awake. If the granted resource has expired by then, the borrower
 //! takes the next, or creates one in its place. A borrower that gives up after it was served passes its grant on.
@@ -41,18 +46,17 @@
 //! # Simplifications
 //! * A newcomer never finds a resource that a waiter of its key could use, because no waiter could be served
 //!   (INV-RP-EXACT-WAKE-UP).
-//! * If the first waiter in line cannot be served, no waiter can: an idle resource or a place for another key would
-//!   serve the first one, too.
+//! * Where borrowers create: if the first waiter in line cannot be served, no waiter can. An idle resource or a place for
+//!   another key would serve the first one, too.
 //! * A resource that exceeds a lowered limit is never idle. It leaves at once, or on its return. So every idle resource
 //!   may be evicted.
-//! * A creation whose creator has left goes on as an addition, or is dropped: the machine leaves that open. A refill has
-//!   no creator from its beginning. Such a creation may never finish. So those that were given up, all but one, give way to a borrower that waits for a place. Once one is
-//!   overdue, it does so in any case. How long that takes is left open.
+//! * How long a creation takes until it is overdue, and when a hanging one ends by its limit, is left open.
+//! * A refill begins at any time while the minimum lacks a resource. The real pool waits after a failure.
 //! * The pool does not search for expired resources. A borrower that comes upon one where it would be lent next drops
 //!   it and takes the next.
 //!
 //! # Reading it
-//! Start with [`state`], [`serving`], [`borrow`] and [`idle`] (about 700 lines). [`invariants`] and [`properties`]
+//! Start with [`state`], [`serving`], [`orders`], [`borrow`] and [`idle`] (about 900 lines). [`invariants`] and [`properties`]
 //! state what holds. [`action`] lists the actions and their fairness, [`machine`] says which are possible, and
 //! [`configurations`] lists the explored pools. [`check`](crate::checking::check) visits every state. [`system`] names
 //! the pool that shows each defect, and [`story`] has the words for it.
@@ -98,6 +102,7 @@ pub mod configurations;
 pub mod idle;
 pub mod invariants;
 pub mod machine;
+pub mod orders;
 pub mod properties;
 pub mod rules;
 pub mod serving;

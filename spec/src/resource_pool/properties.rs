@@ -5,7 +5,8 @@ use crate::resource_pool::action::{Action, kind};
 use crate::resource_pool::invariants::{could_be_served, idle, present, takeable};
 use crate::resource_pool::machine::Config;
 use crate::resource_pool::state::{
-    At, ClientId, Event, Idle, Key, Limit, ResourcePool, Slot, SlotId, Test, Waiter, WhenExhausted,
+    At, ClientId, Event, Idle, Key, Limit, Refusal, ResourcePool, Slot, SlotId, Test, Waiter,
+    WhenExhausted,
 };
 
 step_properties! {
@@ -16,7 +17,7 @@ step_properties! {
             let last = served.iter().map(|&(client, _)| ticket(before, client)).max()?;
             let mut passed = after.line.iter().filter(|waiter| waiter.ticket < last);
             (before.options.fair && passed.clone().next().is_some())
-                .then(|| passed.all(|waiter| !could_use(after, waiter.key)))
+                .then(|| passed.all(|waiter| !could_use(after, waiter)))
         };
     "PROP-RP-FULL-KEY" "a borrower that can be served is served at once, regardless of waiters for other keys"
         |_, before, action, after| {
@@ -64,75 +65,79 @@ step_properties! {
             let mut stays = takeable_of(after, key_of(after, client));
             stays.all(|idle| if before.options.fifo { idle.since > since } else { idle.since < since })
         }));
-    "PROP-RP-FIRST-BACK" "an idle resource goes to the oldest borrower of its key, whether it only waits or creates as well"
-        |_, before, _, after| {
-            let waited = taken(after).into_iter().filter(|&(client, _)| {
-                matches!(before.clients[client], At::Waiting(_) | At::Creating { awaits: true, .. })
+    "PROP-RP-ORDERED" "where the pool creates, a key has as many creations in flight that are not overdue as waiters that max_active admits, or it has no place: no free one, no idle resource of another key, no overdue creation that gives way; none is ordered beyond these waiters and what the minimum lacks"
+        |_, before, action, after| {
+            if !after.creates || after.closed {
+                return None;
+            }
+            let enough = after.keys().all(|key| {
+                let has_place = after.room() > 0 || has_victim(after, key) || gives_way(after, None);
+                let could = if is_full(after, key) { gives_way(after, Some(key)) } else { has_place };
+                in_flight(after, key) >= after.lendable(key)
+                    || after.drops()
+                    || !could
+                    || creates_enough(after)
             });
-            let came = |client: ClientId| match before.clients[client] {
-                At::Waiting(_) => ticket(before, client),
-                _ => before.tickets[client],
-            };
-            each(waited.map(|(client, _)| {
-                (0..after.clients.len()).all(|other| match after.clients[other] {
-                    At::Creating { slot, awaits: true, .. } => {
-                        Some(slot.key) != key_of(after, client) || came(other) > came(client)
-                    }
-                    _ => true,
-                })
-            }))
+            let few = ordered(after).into_iter().all(|id| {
+                let Some(slot) = after.adding.iter().find(|slot| slot.id == id) else { return true };
+                let refills = matches!(action, Action::Refill { .. });
+                let orders = after.adding.iter().filter(|other| other.key == slot.key && other.ordered > 0);
+                let loans = after.active[slot.key] + orders.count();
+                let spare = in_flight(after, slot.key).saturating_sub(after.lendable(slot.key));
+                let bounded = refills || after.grows() || after.limits.max_active.allows(loans);
+                let lacked = if refills { before.lacks(slot.key) } else { 0 };
+                spare <= lacked && bounded
+            });
+            Some(enough && few)
         };
-    "PROP-RP-SERVED-STAYS" "a creation whose borrower was served by another resource does not give way until it is overdue, nor does a refill"
-        |_, before, action, after| {
-            let created = |client: ClientId| match before.clients[client] {
-                At::Creating { slot, .. } => Some(slot.id),
-                _ => None,
+    "PROP-RP-NEXT-ORDER" "a creation is ordered for the oldest waiter without one, of all keys with a place"
+        |_, _, action, after| {
+            let new = ordered(after).into_iter().filter(|_| !matches!(action, Action::Refill { .. }));
+            let last = new.filter_map(|id| after.adding.iter().find(|slot| slot.id == id)).next_back()?;
+            let line = |key: Key| after.line.iter().filter(move |waiter| waiter.key == key);
+            let ahead = in_flight(after, last.key).checked_sub(1)?;
+            let of = line(last.key).nth(ahead)?;
+            let without = |key: Key| {
+                let could = !is_full(after, key) && in_flight(after, key) < after.lendable(key);
+                line(key).nth(in_flight(after, key)).filter(|_| could)
             };
-            let served = taken(after).into_iter().filter_map(|(client, _)| created(client));
-            let stays_in_time = |slot: &&Slot| slot.left > 0 && !slot.given_up && !slot.overdue;
-            let ends = |slot: &&Slot| match *action {
-                Action::Overdue { at } | Action::Added { at } => before.adding[at].id == slot.id,
-                _ => false,
-            };
-            let left = before.adding.iter().filter(stays_in_time).filter(|slot| !ends(slot));
-            let gave_way = |id| after.leaving.iter().any(|slot| slot.id == id);
-            let stays = |slot: &Slot| slot.left > 0 && !slot.given_up;
-            let stay = served.map(|id| after.adding.iter().any(|slot| slot.id == id && stays(slot)));
-            each(stay.chain(left.map(|slot| after.closed || !gave_way(slot.id))))
+            Some(after.keys().filter_map(without).all(|waiter| waiter.ticket > of.ticket))
         };
-    "PROP-RP-GIVES-WAY" "a borrower that waits for room makes an orphaned creation give way that is overdue, or else one that was given up, unless it is the only one"
-        |_, before, action, after| {
-            let key = match *action {
-                Action::Borrow { client, key, waits: true } if after.clients[client] == At::Waiting(key) => key,
-                Action::Overdue { at } => {
-                    let Slot { key, .. } = before.adding[at];
-                    before.line.iter().find(|waiter| waiter.key == key)?;
-                    key
-                }
-                _ => return None,
-            };
-            let of_key = !before.limits.max_total_per_key.allows(before.total[key] + 1);
-            let in_all = !before.limits.max_total.allows(before.num_total() + 1);
-            let could = |slot: &&Slot| slot.left > 0 && (slot.key == key || !of_key);
-            let needs = before.may_lend(key) && (of_key || in_all);
-            let orphans = || before.adding.iter().filter(could);
-            let overdue = |slot: &Slot| match *action {
-                Action::Overdue { at } => before.adding[at].id == slot.id,
+    "PROP-RP-DROPPED" "a creation in flight is dropped only by close or clear_all; or when it is overdue, the line needs its place, and no borrower is left that waited when it was ordered"
+        |_, before, action, after| each(before.adding.iter().filter(|slot| {
+            slot.ordered > 0 && after.leaving.iter().any(|left| left.id == slot.id && left.dropped)
+        }).map(|slot| {
+            let overdue = match *action {
+                Action::Close | Action::ClearAll => return true,
+                Action::Overdue { at } => before.adding[at].id == slot.id || slot.overdue,
                 _ => slot.overdue,
             };
-            let in_time = || orphans().filter(|slot| !overdue(slot));
-            let is_overdue = orphans().any(overdue);
-            let given_up = in_time().count() > 1 && in_time().any(|slot| slot.given_up);
-            (needs && (is_overdue || given_up)).then(|| {
-                let left = before.adding.iter().filter(|slot| after.adding.iter().all(|other| other.id != slot.id));
-                let mut left = left.peekable();
-                left.peek().is_some() && left.all(|slot| overdue(slot) || !is_overdue)
-            })
+            let awaited = after.line.iter().any(|w| w.key == slot.key && w.ticket < slot.ordered);
+            overdue && !awaited && !after.line.is_empty()
+        }));
+    "PROP-RP-FAILURE" "a failed creation is the error of the oldest borrower of its key, if that waited when it was ordered, and of no other"
+        |_, before, action, after| {
+            let Action::AddFails { at } = *action else { return None };
+            let slot = before.adding[at];
+            let oldest = before.line.iter().find(|waiter| waiter.key == slot.key);
+            let awaited = oldest.filter(|waiter| slot.ordered > 0 && waiter.ticket < slot.ordered);
+            let failed = after.events.iter().filter_map(|event| match event {
+                Event::Refused(client, Refusal::Failed) => Some(*client),
+                _ => None,
+            });
+            Some(failed.eq(awaited.map(|waiter| waiter.client)))
+        };
+    "PROP-RP-FIRST-USE" "a borrower that is granted a new resource gets the failure of its activation"
+        |_, before, action, after| {
+            let Action::ActivateFails { client } = *action else { return None };
+            matches!(before.clients[client], At::Activating { fresh: true, .. })
+                .then(|| after.clients[client] == At::Out)
         };
     "PROP-RP-CALLED-FOR" "a called waiter finds an idle resource or a place"
         |_, _, _, after| each(after.events.iter().filter_map(|event| match event {
             Event::Called(client) => match after.clients[*client] {
-                At::Called(Waiter { key, .. }) => Some(after.closed || could_use(after, key)
+                At::Called(_) if after.creates => None,
+                At::Called(Waiter { key, .. }) => Some(after.closed || has_room(after, key)
                     && (after.limits.max_total.allows(after.num_total() + 1)
                         || after.idle.iter().any(|idle| takeable(&idle)))),
                 _ => None,
@@ -162,7 +167,7 @@ step_properties! {
             let since = was.map(|idle| idle.since);
             after.idle.iter().filter(takeable).all(|idle| Some(idle.since) > since)
         }));
-    "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place, and takes or creates another; so does one that picks up its grant"
+    "PROP-RP-KEEPS-PLACE" "a borrower whose resource fails keeps its place: it takes or creates another, or waits ahead of all that came after it; so does one that picks up its grant"
         |_, before, action, after| {
             let client = match *action {
                 Action::ActivateFails { client } => match before.clients[client] {
@@ -172,10 +177,16 @@ step_properties! {
                 Action::PickUp { client } => client,
                 _ => return None,
             };
-            let goes_on = matches!(
-                after.clients[client],
-                At::Creating { .. } | At::Activating { .. } | At::Evicting { .. }
-            );
+            let goes_on = match after.clients[client] {
+                At::Creating { .. } | At::Activating { .. } | At::Evicting { .. } => true,
+                // Where the pool creates, its place in line is by the time of its arrival.
+                At::Waiting(key) => {
+                    let of_key = after.line.iter().filter(|waiter| waiter.key == key);
+                    let mut ahead = of_key.take_while(|waiter| waiter.client != client);
+                    after.creates && ahead.all(|waiter| waiter.ticket < before.tickets[client])
+                }
+                _ => false,
+            };
             (!before.closed).then_some(goes_on)
         };
     "PROP-RP-LATE-GRANT" "a late grant is passed on: the resource goes to another waiter, or is idle again, if there is room"
@@ -194,15 +205,16 @@ step_properties! {
                 present(before).into_iter().filter(|id| !there.contains(id)).collect();
             (!gone.is_empty()).then(|| gone.iter().all(|&id| may_go(before, action, id)))
         };
-    "PROP-RP-CLEAR-ALL" "a resource that exists at clear_all leaves at once, or is too old to become idle again or to be lent at a pick-up"
+    "PROP-RP-CLEAR-ALL" "a resource that exists at clear_all leaves at once, as does a creation that the pool ordered, or is too old to become idle again or to be lent at a pick-up"
         |_, before, action, after| {
             if let Some(slot) = picks_up(before, action, after) {
                 return Some(!slot.old);
             }
             let Action::ClearAll = action else { return None };
-            let mut slots = after.clients.iter().filter_map(At::slot).chain(&after.adding);
+            let slots = after.clients.iter().filter_map(At::slot).chain(&after.adding);
+            let mut existed = slots.filter(|slot| slot.id <= before.made);
             let mut idle = after.idle.iter();
-            Some(slots.all(|slot| slot.old) && idle.all(|idle| idle.test == Test::Doomed))
+            Some(existed.all(|slot| slot.old && slot.ordered == 0) && idle.all(|idle| idle.test == Test::Doomed))
         };
     "PROP-RP-SPARED" "a spared eviction victim returns to its place in the idle list, unless the pool was cleared meanwhile"
         |_, before, action, after| {
@@ -299,8 +311,67 @@ fn since(before: &ResourcePool, id: SlotId) -> usize {
     idle.map_or(usize::MAX, |idle| idle.since)
 }
 
+/// Returns whether a waiter could use a resource or place that became free. Where the pool creates, one that has a
+/// creation in flight needs no other.
+fn could_use(s: &ResourcePool, waiter: &Waiter) -> bool {
+    let key = waiter.key;
+    let mut of_key = s.line.iter().filter(|other| other.key == key);
+    let ahead = of_key.position(|other| other.client == waiter.client).unwrap_or(0);
+    let needs_none =
+        s.creates && (ahead < in_flight(s, key) || is_full(s, key) || creates_enough(s));
+    if needs_none { could_be_served(s, key) } else { has_room(s, key) }
+}
+
+/// Returns the creations that were ordered in a step.
+fn ordered(after: &ResourcePool) -> Vec<SlotId> {
+    let with = after.events.iter().filter_map(|event| match *event {
+        Event::Orders(id, _) => Some(id),
+        _ => None,
+    });
+    with.collect()
+}
+
+/// Returns whether an idle resource of another key could be evicted, beside those that called waiters will take.
+fn has_victim(s: &ResourcePool, key: Key) -> bool {
+    let takeable = || s.idle.iter().filter(takeable);
+    let oldest = takeable().next();
+    takeable().count() > s.called(|_| true) && oldest.is_some_and(|idle| idle.slot.key != key)
+}
+
+/// Returns the creations of a key that the pool ordered and that are in flight, overdue or not.
+fn orders(s: &ResourcePool, key: Key, overdue: bool) -> impl Iterator<Item = &Slot> {
+    let all = s.adding.iter().filter(|slot| slot.ordered > 0);
+    all.filter(move |slot| slot.key == key && slot.overdue == overdue)
+}
+
+/// Returns whether `max_creating` creations are in flight.
+fn creates_enough(s: &ResourcePool) -> bool {
+    let all = s.keys().map(|key| in_flight(s, key)).sum::<usize>();
+    !s.options.max_creating.allows(all + 1)
+}
+
+fn in_flight(s: &ResourcePool, key: Key) -> usize {
+    orders(s, key, false).count()
+}
+
+/// Returns whether the key's own limits allow no other creation.
+fn is_full(s: &ResourcePool, key: Key) -> bool {
+    let overdue = orders(s, key, true).count();
+    let loans = if s.grows() { overdue } else { s.active[key] + in_flight(s, key) + overdue };
+    !s.limits.max_total_per_key.allows(s.total[key] + 1) || !s.limits.max_active.allows(loans + 1)
+}
+
+/// Returns whether an overdue creation could be dropped, of this key or of any: no borrower is left that waited when it
+/// was ordered.
+fn gives_way(s: &ResourcePool, key: Option<Key>) -> bool {
+    let of_keys = s.keys().filter(|&other| key.is_none_or(|key| key == other));
+    of_keys.flat_map(|key| orders(s, key, true)).any(|slot| {
+        !s.line.iter().any(|waiter| waiter.key == slot.key && waiter.ticket < slot.ordered)
+    })
+}
+
 /// Returns whether a key's own limits leave room for one more. Then its waiter could use any freed resource or place.
-fn could_use(s: &ResourcePool, key: Key) -> bool {
+fn has_room(s: &ResourcePool, key: Key) -> bool {
     let grows = s.options.when_exhausted == WhenExhausted::Grow;
     (grows || s.limits.max_active.allows(s.active[key] + 1))
         && (s.limits.max_total_per_key.allows(s.total[key] + 1)
@@ -324,7 +395,14 @@ fn may_go(before: &ResourcePool, action: &Action, id: SlotId) -> bool {
             own(client) && !matches!(before.clients[client], At::Activating { .. })
         }
         Action::AddFails { at } => before.adding[at].id == id,
-        Action::Destroyed { at } => before.leaving[at].id == id,
+        Action::Lost { at } | Action::VictimGone { at } => {
+            let is_victim = before.adding[at].evicts.is_some_and(|(victim, _)| victim == id);
+            is_victim || matches!(action, Action::Lost { .. }) && before.adding[at].id == id
+        }
+        Action::Destroyed { at } => {
+            let Slot { id: left, evicts, .. } = before.leaving[at];
+            left == id || evicts.is_some_and(|(victim, _)| victim == id)
+        }
         _ => false,
     }
 }
@@ -334,13 +412,14 @@ const ALL: u64 = 1 << kind::OWN
     | 1 << kind::BORROW
     | 1 << kind::GIVE_UP
     | 1 << kind::OTHERS
-    | 1 << kind::IDLE_FAILS;
+    | 1 << kind::IDLE_FAILS
+    | 1 << kind::OUTDATES;
 
 liveness! {
     Config:
     "PROP-RP-EVERY-BORROW-ENDS" "every borrow ends, with a resource or an error"
         assumes "borrowed resources are returned or given up, and not all resources that become idle are broken for ever; other actions may go on and fail for ever"
-        promised true; applies |config| config.options.fair;
+        promised true; applies |config| config.options.fair && !config.options.creates;
         may ALL & !(1 << kind::IDLE_FAILS); fair |_| true;
         subjects |config| config.clients.len(); not_yet borrows;
     "PROP-RP-EVERY-DISCARD-ENDS" "a borrower that takes broken resources again and again eventually gets another"
@@ -350,8 +429,13 @@ liveness! {
         subjects |config| config.clients.len(); not_yet borrows;
     "PROP-RP-EVERY-BARGING-BORROW-ENDS" "every borrow ends where newcomers may barge, also while they come for ever"
         assumes "as before; and other actions than borrowing eventually stop"
-        promised true; applies |config| !config.options.fair;
-        may ALL & !(1 << kind::IDLE_FAILS | 1 << kind::OTHERS); fair |_| true;
+        promised true; applies |config| !config.options.fair && !config.options.creates;
+        may ALL & !(1 << kind::IDLE_FAILS | 1 << kind::OTHERS | 1 << kind::OUTDATES); fair |_| true;
+        subjects |config| config.clients.len(); not_yet borrows;
+    "PROP-RP-EVERY-ORDERED-BORROW-ENDS" "where the pool creates, every borrow ends, also where creations hang until their limit"
+        assumes "as for every borrow; and the runtime, clear_all and lifetimes eventually stop to end what is created; and newcomers that may barge do not come for ever"
+        promised true; applies |config| config.options.creates;
+        may ALL & !(1 << kind::IDLE_FAILS | 1 << kind::OUTDATES); fair |_| true;
         subjects |config| config.clients.len(); not_yet borrows;
     "PROP-RP-REFILLED" "a known key eventually has min_idle idle resources, where there is room that no waiter needs"
         assumes "additions do not fail for ever; borrowers and other actions eventually stop"

@@ -23,7 +23,7 @@ impl ResourcePool {
     /// Returns whether one more resource of the key may be lent.
     pub fn may_lend(&self, key: Key) -> bool {
         self.limits.max_active.left(self.active[key]) > 0
-            || self.options.when_exhausted == WhenExhausted::Grow
+            || self.grows()
             || self.planted(MaxActiveIgnored)
     }
 
@@ -37,8 +37,18 @@ impl ResourcePool {
         if oldest { of_key.next() } else { of_key.next_back() }
     }
 
+    /// Returns how many idle resources of the key are not under test.
+    pub(crate) fn available(&self, key: Key) -> usize {
+        self.idle_of(key).filter(|idle| idle.test == Test::No).count()
+    }
+
+    /// Returns whether the pool ignores `max_active`.
+    pub(crate) fn grows(&self) -> bool {
+        self.options.when_exhausted == WhenExhausted::Grow
+    }
+
     /// Returns the eviction victim: the least recently used resource that is not under test.
-    fn least_recently_used(&self) -> Option<usize> {
+    pub(crate) fn least_recently_used(&self) -> Option<usize> {
         let mut idle = (0..self.idle.len()).filter(|&at| self.idle[at].test == Test::No);
         if self.planted(VictimIsNewest) { idle.next_back() } else { idle.next() }
     }
@@ -55,8 +65,7 @@ impl ResourcePool {
 
     /// Returns how many more resources `max_total` allows.
     pub(crate) fn room(&self) -> usize {
-        let grows = self.options.when_exhausted == WhenExhausted::Grow;
-        if self.original(UnboundedTotal) || grows && self.planted(GrowIgnoresTotal) {
+        if self.original(UnboundedTotal) || self.grows() && self.planted(GrowIgnoresTotal) {
             return usize::MAX;
         }
         self.limits.max_total.left(self.num_total())
@@ -74,10 +83,14 @@ impl ResourcePool {
     /// 3. a new one, where there is room;
     /// 4. a new one in the place of the least recently used of another key.
     ///
-    /// Beyond a lowered limit only resources under test are idle, so their places are not passed on.
+    /// Where the pool creates, only the first of these serves a borrower. Beyond a lowered limit only resources under
+    /// test are idle, so their places are not passed on.
     pub fn serving(&self, key: Key) -> Option<Serving> {
         if !self.may_lend(key) {
             return None;
+        }
+        if self.creates {
+            return self.next_idle(key).map(Serving::Take);
         }
         let hoarded =
             self.original(HoardedMinimum) && self.idle_of(key).count() <= self.limits.min_idle;
@@ -108,7 +121,7 @@ impl ResourcePool {
                 self.events.push(Event::Creates(client, slot.id, id));
                 self.clients[client] = match victim {
                     Some(victim) => At::Evicting { slot, victim, granted },
-                    None => At::Creating { slot, awaits: false, granted },
+                    None => At::Creating { slot, granted },
                 };
             }
         }
@@ -117,9 +130,9 @@ impl ResourcePool {
     /// Takes an idle resource for the borrower, whose place is reserved.
     pub(crate) fn take(&mut self, client: ClientId, at: usize, granted: bool) {
         let kept = self.planted(TakenStaysIdle);
-        let slot = if kept { self.idle[at].slot } else { self.idle.remove(at).slot };
+        let Idle { slot, fresh, .. } = if kept { self.idle[at] } else { self.idle.remove(at) };
         self.events.push(Event::Takes(client, slot.id));
-        self.clients[client] = At::Activating { slot, fresh: false, granted };
+        self.clients[client] = At::Activating { slot, fresh, granted };
     }
 
     /// Reserves a slot for one more resource of the key.
@@ -133,11 +146,9 @@ impl ResourcePool {
     /// as served.
     pub(crate) fn is_eligible(&self, key: Key) -> bool {
         let called = self.called(|waiter| waiter.key == key);
-        let available = self.idle_of(key).filter(|idle| idle.test == Test::No).count();
-        let grows = self.options.when_exhausted == WhenExhausted::Grow;
         self.line.iter().any(|waiter| waiter.key == key)
-            && available.saturating_add(self.room_of(key)) > called
-            && (grows
+            && self.available(key).saturating_add(self.room_of(key)) > called
+            && (self.grows()
                 || self.limits.max_active.left(self.active[key]) > called
                 || self.planted(MaxActiveIgnored))
     }
@@ -162,79 +173,17 @@ impl ResourcePool {
         if self.planted(LastComeFirstServed) { line.next_back() } else { line.next() }
     }
 
-    /// Returns the oldest borrower that creates and waits, among those that could take an idle resource of their key.
-    fn first_creating(&self) -> Option<ClientId> {
-        let takes = |client: &ClientId| match self.clients[*client] {
-            At::Creating { slot, awaits: true, .. } => self.next_idle(slot.key).is_some(),
-            _ => false,
-        };
-        let could = (0..self.clients.len()).filter(takes);
-        could
-            .min_by_key(|&client| self.tickets[client])
-            .filter(|_| !self.planted(CreationsAreAlone))
-    }
-
-    /// Gives a borrower that creates an idle resource instead. Its creation goes on without it.
-    fn serve_creation(&mut self, client: ClientId) {
-        let At::Creating { slot, .. } = self.clients[client] else { return };
-        self.drop_expired(slot.key, true);
-        let Some(at) = self.next_idle(slot.key) else { return };
-        self.leave_behind(slot, self.planted(ServedGivesWay));
-        self.take(client, at, true);
-    }
-
-    /// Turns a borrower's creation into one without a borrower.
-    pub(crate) fn leave_behind(&mut self, slot: Slot, given_up: bool) {
-        let left = self.next();
-        let at = self.adding.partition_point(|other| other.key <= slot.key);
-        self.adding.insert(at, Slot { left, given_up, ..slot });
-    }
-
-    /// Makes a creation give way, if a waiter of the key needs its place: one that is overdue, or else the one that was
-    /// given up last. The last one of all stays until it is overdue.
-    pub(crate) fn make_way(&mut self, key: Key) {
-        let waits = self.line.iter().any(|waiter| waiter.key == key);
-        if !waits || !self.may_lend(key) || self.has_place(key) || self.planted(LeftStays) {
-            return;
-        }
-        let own = self.room_of(key) == 0;
-        let could = |slot: &Slot| slot.left > 0 && (slot.key == key || !own);
-        let all = (0..self.adding.len()).filter(|&at| could(&self.adding[at]));
-        let (overdue, left): (Vec<_>, Vec<_>) = all.partition(|&at| self.adding[at].overdue);
-        let overdue = overdue.into_iter().min_by_key(|&at| self.adding[at].left);
-        let given_up = left.iter().copied().filter(|&at| self.adding[at].given_up);
-        let last = given_up.max_by_key(|&at| self.adding[at].left).filter(|_| left.len() > 1);
-        if let Some(at) = overdue.filter(|_| !self.planted(OverdueStays)).or(last) {
-            let slot = self.adding.remove(at);
-            self.leave(slot.back());
-        }
-    }
-
-    /// The same for the waiters of the key, and else for the oldest waiter, after a creation of the key was left.
-    pub(crate) fn make_way_for_line(&mut self, key: Key) {
-        self.make_way(key);
-        let first = self.first_in_line().map(|at| self.line[at].key);
-        if let Some(first) = first.filter(|&first| first != key) {
-            self.make_way(first);
-        }
-    }
-
     /// Serves the borrowers that wait, the oldest first, until the first of them cannot be served. Then no other can.
     pub(crate) fn settle(&mut self) {
+        if self.creates {
+            return self.settle_by_orders();
+        }
         while !self.closed || self.planted(ClosedLends) {
-            let (waits, creates) = (self.first_in_line(), self.first_creating());
+            let Some(at) = self.first_in_line() else { return };
             // The called waiters come first to all that is free.
             if !self.options.fair && self.free() <= self.called(|_| true) {
                 return;
             }
-            let before = |client: &ClientId| {
-                waits.is_none_or(|at| self.tickets[*client] < self.line[at].ticket)
-            };
-            if let Some(client) = creates.filter(before) {
-                self.serve_creation(client);
-                continue;
-            }
-            let Some(at) = waits else { return };
             let Waiter { client, key, ticket, .. } = self.line[at];
             if self.goes_first(&self.line[at]) {
                 self.drop_expired(key, self.has_place(key));
@@ -254,7 +203,7 @@ impl ResourcePool {
 
     /// Returns the number of free resources and places.
     pub(crate) fn free(&self) -> usize {
-        let available = self.idle.iter().filter(|idle| idle.test == Test::No).count();
+        let available: usize = self.keys().map(|key| self.available(key)).sum();
         available.saturating_add(self.room())
     }
 }

@@ -80,6 +80,10 @@ pub struct Options {
     pub fifo: bool,
     /// How many races a waiter may lose to newcomers, if they may barge. Then it is served directly.
     pub races: usize,
+    /// Whether the pool creates, and not its borrowers: it has a place to run creations.
+    pub creates: bool,
+    /// The largest number of creations that the pool runs at the same time. Overdue ones do not count.
+    pub max_creating: Limit,
 }
 
 /// One resource, or the place that is reserved for it.
@@ -93,12 +97,16 @@ pub struct Slot {
     pub old: bool,
     /// Whether it has outlived its lifetime.
     pub expired: bool,
-    /// When its creator left it during its creation, or its refill began, as a growing number; or 0.
-    pub left: usize,
-    /// Whether its creator gave it up. It then gives way to a borrower that finds no room, unless it is the last one.
-    pub given_up: bool,
-    /// Whether it takes so long that it may hang. Left by its creator, it then gives way to such a borrower.
+    /// When the pool ordered it, as a growing number; or 0, if a caller adds it.
+    pub ordered: usize,
+    /// Whether its creation takes so long that it may hang.
     pub overdue: bool,
+    /// Whether its creation hangs. It then ends by its limit, without a resource.
+    pub hangs: bool,
+    /// The eviction victim that is destroyed before an ordered creation begins.
+    pub evicts: Option<(SlotId, Key)>,
+    /// Whether it was ordered, and is dropped by its task.
+    pub dropped: bool,
 }
 
 impl Slot {
@@ -108,14 +116,20 @@ impl Slot {
         key: 0,
         old: false,
         expired: false,
-        left: 0,
-        given_up: false,
+        ordered: 0,
         overdue: false,
+        hangs: false,
+        evicts: None,
+        dropped: false,
     };
 
     /// Returns the slot of a creation that has ended.
     pub(crate) fn back(self) -> Slot {
-        Slot { left: 0, given_up: false, overdue: false, ..self }
+        Slot { ordered: 0, overdue: false, hangs: false, evicts: None, dropped: false, ..self }
+    }
+    /// Returns whether the creation has a victim of another key.
+    pub(crate) fn evicts_of(&self, key: Key) -> bool {
+        self.key != key && self.evicts.is_some_and(|(_, victims)| victims == key)
     }
 }
 
@@ -145,6 +159,8 @@ pub struct Idle {
     pub expired: bool,
     /// Whether the pool will not consider it for eviction again (defect `elixir-missed-eviction`).
     pub overlooked: bool,
+    /// Whether it was ordered, and no borrower has had it yet.
+    pub fresh: bool,
 }
 
 /// A waiter.
@@ -182,8 +198,6 @@ pub enum At {
     Creating {
         /// The place for the resource.
         slot: Slot,
-        /// Whether it also waits for a resource that comes back.
-        awaits: bool,
         /// Whether the borrower waited and has not picked up its grant yet.
         granted: bool,
     },
@@ -191,7 +205,7 @@ pub enum At {
     Activating {
         /// The slot of the resource.
         slot: Slot,
-        /// Whether it was created for this borrower, not taken from the idle list.
+        /// Whether it was created for this borrower, or ordered and no other borrower had it.
         fresh: bool,
         /// Whether the borrower waited and has not picked up its grant yet.
         granted: bool,
@@ -256,6 +270,8 @@ pub enum Event {
     Refused(ClientId, Refusal),
     /// This resource is created for the idle list. `None`: there is no room, or the pool is closed.
     Adds(Option<SlotId>),
+    /// The pool creates this resource, after it has destroyed the victim, if there is one.
+    Orders(SlotId, Option<SlotId>),
     /// The resource became idle.
     Idles(SlotId),
     /// The resource leaves, and is destroyed.
@@ -280,7 +296,7 @@ pub struct ResourcePool {
     pub known: Vec<bool>,
     /// The idle list of all keys, the least recently used first.
     pub idle: Vec<Idle>,
-    /// The resources that are being created for the idle list, also without the borrower that began.
+    /// The resources that the pool creates, and those that a caller adds to the idle list.
     pub adding: Vec<Slot>,
     /// The resources that are being destroyed.
     pub leaving: Vec<Slot>,
@@ -288,10 +304,12 @@ pub struct ResourcePool {
     pub line: Vec<Waiter>,
     /// The borrowers.
     pub clients: Vec<At>,
-    /// Their arrivals, as growing numbers, while they wait or create.
+    /// Their arrivals, as growing numbers, while they borrow.
     pub tickets: Vec<usize>,
     /// Whether it is closed.
     pub closed: bool,
+    /// Whether the pool creates at present. Its runtime may end, and come back.
+    pub creates: bool,
     /// The number of slots so far.
     pub made: usize,
     /// The last ticket or idle time that was given out.
@@ -323,6 +341,7 @@ impl ResourcePool {
             clients: vec![At::Out; clients],
             tickets: vec![0; clients],
             closed: false,
+            creates: options.creates,
             made: 0,
             came: 0,
             events: vec![],
@@ -346,7 +365,8 @@ impl ResourcePool {
             At::Evicting { slot, victim, .. } => victim.slot.key == key && slot.key != key,
             _ => false,
         };
-        self.clients.iter().filter(evicts).count()
+        let of_orders = self.adding.iter().chain(&self.leaving).filter(|slot| slot.evicts_of(key));
+        self.clients.iter().filter(evicts).count() + of_orders.count()
     }
     /// Returns the idle resources of a key, in the order of the idle list.
     pub fn idle_of(&self, key: Key) -> impl DoubleEndedIterator<Item = &Idle> {

@@ -50,12 +50,6 @@ fn deed(s: &ResourcePool, action: &Action) -> String {
         Action::Cancel { client } => {
             format!("{} is cancelled while it has r{}", name(client), has(client))
         }
-        Action::Leave { client } => {
-            format!("{} leaves r{}, whose creation goes on", name(client), has(client))
-        }
-        Action::Awaits { client } => {
-            format!("{} creates r{}, and waits", name(client), has(client))
-        }
         Action::Return { client } => format!("{} returns r{}", name(client), has(client)),
         Action::Invalidate { client } => {
             format!("{} invalidates r{}", name(client), has(client))
@@ -69,9 +63,15 @@ fn deed(s: &ResourcePool, action: &Action) -> String {
         Action::Added { at } => format!("r{} is added", s.adding[at].id),
         Action::AddFails { at } => format!("r{} cannot be created", s.adding[at].id),
         Action::Overdue { at } => format!("the creation of r{} takes long", s.adding[at].id),
-        Action::CancelAdd { at } => {
-            format!("the creator of r{} leaves it", s.adding[at].id)
+        Action::VictimGone { at } => {
+            let victim = s.adding[at].evicts.map_or(0, |(victim, _)| victim);
+            format!("the victim r{victim} of r{} is destroyed", s.adding[at].id)
         }
+        Action::Hangs { at } => format!("the creation of r{} hangs", s.adding[at].id),
+        Action::Lost { at } => {
+            format!("the runtime ends, and drops the creation of r{}", s.adding[at].id)
+        }
+        Action::RuntimeIsBack => "the pool has a runtime again".into(),
         Action::Test { at } => format!("r{} is tested", s.idle[at].slot.id),
         Action::Tested { at, valid } => {
             let says = if valid { "valid" } else { "broken" };
@@ -103,6 +103,10 @@ fn then(event: &Event) -> String {
         Event::Called(client) => format!("; {} is called", name(client)),
         Event::Has(client, id) => format!("; {} has r{id}", name(client)),
         Event::Refused(client, why) => format!("; {} is refused: {}", name(client), refusal(why)),
+        Event::Orders(id, None) => format!("; the pool creates r{id}"),
+        Event::Orders(id, Some(victim)) => {
+            format!("; the pool destroys r{victim} and creates r{id} in its place")
+        }
         Event::Adds(Some(id)) => format!(": r{id}"),
         Event::Adds(None) => ": there is no room".into(),
         Event::Idles(id) => format!("; r{id} becomes idle"),

@@ -7,14 +7,14 @@
 //! idle. No borrower polls another's creation.
 //!
 //! After an outage many orphaned creations may hang. So a borrower without room makes one give way
-//! (PROP-RP-GIVES-WAY), in this order:
+//! in this order:
 //! 1. One that is overdue: it takes longer than a tenth of `create_timeout`. The time counts from the beginning of the
 //!    creation, not from its borrower's leave.
 //! 2. Of those that their borrowers gave up, the one that was left last. The last one of all stays. Otherwise borrowers
 //!    whose patience is shorter than a connect would restart it for ever.
 //!
 //! If its borrower was served by a resource that came back, a creation does not seem to hang, and stays until it is
-//! overdue (PROP-RP-SERVED-STAYS), as a refill does. Where loans are shorter than a connect, each connect would
+//! overdue, as a refill does. Where loans are shorter than a connect, each connect would
 //! otherwise be dropped for the next waiter, and the pool would not fill. There are at most `max_idle` orphaned
 //! creations of a key.
 //!
@@ -64,7 +64,7 @@ impl<F: Form> State<F> {
         self.creating -= 1;
     }
 
-    /// Grants an idle resource of the key to the oldest borrower that creates (PROP-RP-FIRST-BACK). Its loan passes
+    /// Grants an idle resource of the key to the oldest borrower that creates. Its loan passes
     /// from its creation to the resource, so `active` stays.
     #[cold]
     pub(crate) fn serve_creation(&mut self, key: SubKey, fx: &mut Effects<F>) {

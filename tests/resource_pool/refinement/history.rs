@@ -3,7 +3,7 @@
 //! An operation names its objects by small numbers, modulo how many there are when its turn comes.
 //! So every prefix and every shrunk history can happen.
 
-use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
+use cabrank_spec::resource_pool::state::{self, Options, WhenExhausted};
 use proptest::prelude::*;
 
 /// How many races a waiter of the real pool may lose.
@@ -151,7 +151,14 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         2 => Just(WhenExhausted::Grow),
     ];
     let options = (when, prop::bool::weighted(0.7), any::<bool>()).prop_map(
-        |(when_exhausted, fair, fifo)| Options { when_exhausted, fair, fifo, races: RACES },
+        |(when_exhausted, fair, fifo)| Options {
+            when_exhausted,
+            fair,
+            fifo,
+            races: RACES,
+            creates: false,
+            max_creating: state::Limit::NONE,
+        },
     );
     let idle = prop::option::of(prop_oneof![3 => number(3), 1 => Just(Some(0))]);
     let bounds = (number(3), number(4), number(2), idle, 0..=2usize).prop_map(

@@ -73,8 +73,6 @@ pub(crate) struct Mirror {
     /// The idle ones in the order in which they are tested.
     turns: Vec<(SlotId, usize)>,
     unclean: BTreeSet<SlotId>,
-    /// Of each borrower that was served while it created: the creation, until the borrower drops it.
-    left: Vec<Option<SlotId>>,
     /// Of each borrower that has begun to activate: the pending calls.
     calls: Vec<Option<VecDeque<Call>>>,
     ended: Vec<Option<Refusal>>,
@@ -139,7 +137,6 @@ impl Mirror {
             granted_since: BTreeMap::new(),
             turns: vec![],
             unclean: BTreeSet::new(),
-            left: vec![None; clients],
             calls: vec![None; clients],
             ended: vec![None; clients],
             leaving: VecDeque::new(),
@@ -155,13 +152,8 @@ impl Mirror {
     }
 
     fn section(&mut self, action: Action) {
-        let (made, before) = (self.spec.made, self.spec.clients.clone());
+        let made = self.spec.made;
         self.spec.apply(&action);
-        for (client, (was, is)) in before.iter().zip(&self.spec.clients).enumerate() {
-            if let (At::Creating { slot, .. }, At::Activating { granted: true, .. }) = (was, is) {
-                self.left[client] = Some(slot.id);
-            }
-        }
         self.happened.insert(word(&action));
         for event in self.spec.events.clone() {
             self.happened.insert(word(&event));
@@ -170,11 +162,10 @@ impl Mirror {
                     self.calls[client] = None
                 }
                 Event::Refused(client, why) => self.ended[client] = Some(why),
-                // Its borrower drops an orphaned creation later.
-                Event::Leaves(id) if self.left.contains(&Some(id)) => {}
                 Event::Leaves(id) => self.leaving.push_back(id),
                 // It may have been granted to another waiter at once.
                 Event::Idles(id) => drop(self.granted_since.remove(&id)),
+                Event::Orders(..) => unreachable!("without a runtime its borrowers create"),
                 Event::Called(_) | Event::Has(..) | Event::Adds(_) => {}
             }
         }
@@ -227,7 +218,6 @@ impl Mirror {
                 | At::Creating { granted: true, .. }
                 | At::Activating { granted: true, .. } => {
                     self.apply(Action::PickUp { client });
-                    self.drop_left(client);
                 }
                 At::Waiting(_) => return None,
                 At::Called(_) => {
@@ -339,7 +329,6 @@ impl Mirror {
             }
             _ => self.apply(Action::GiveUp { client }),
         }
-        self.drop_left(client);
         self.ended[client] = None;
     }
 
@@ -399,16 +388,6 @@ impl Mirror {
         let at = self.place(adding);
         self.apply(Action::Added { at });
         Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
-    }
-
-    /// A borrower that was served while it created drops its creation.
-    fn drop_left(&mut self, client: ClientId) {
-        let Some(id) = self.left[client].take() else { return };
-        if let Some(at) = self.spec.adding.iter().position(|slot| slot.id == id) {
-            return self.apply(Action::AddFails { at });
-        }
-        let at = self.spec.leaving.iter().position(|slot| slot.id == id);
-        self.apply(Action::Destroyed { at: at.expect("it gave way") });
     }
 
     /// Drops the task of an addition: without a runtime its creation ends with it.

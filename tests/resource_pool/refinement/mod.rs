@@ -22,7 +22,7 @@ mod real;
 mod side_by_side;
 
 use crate::shared::histories;
-use cabrank_spec::resource_pool::state::{Options, WhenExhausted};
+use cabrank_spec::resource_pool::state::{Limit, Options, WhenExhausted};
 use history::{Bounds, End, Operation, RACES, World};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -90,8 +90,14 @@ const ALL: &[&str] = &[
 #[test]
 fn a_waiter_that_lost_the_race_keeps_its_place() {
     let bounds = Bounds { active: None, total: Some(2), per_key: None, idle: None, min_idle: 0 };
-    let barging =
-        Options { when_exhausted: WhenExhausted::Block, fair: false, fifo: false, races: RACES };
+    let barging = Options {
+        when_exhausted: WhenExhausted::Block,
+        fair: false,
+        fifo: false,
+        races: RACES,
+        creates: false,
+        max_creating: Limit::NONE,
+    };
     let mut both = SideBySide::new(&World {
         keyed: false,
         tasks: true,
