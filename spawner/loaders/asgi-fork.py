@@ -168,12 +168,16 @@ def trace(outermost):
 
 def leave_by(error):
     """Leave because of an error, as a Python program would."""
-    if isinstance(error, SystemExit):
-        code = error.code
-        if code is None or isinstance(code, int):
-            leave((code or 0) & 255)
-        leave(1, f"{code}\n")
-    leave(1, "".join(traceback.format_exception(type(error), error, error.__traceback__)))
+    code, message = 1, "an error that cannot be shown\n"
+    try:
+        if issubclass(type(error), SystemExit):  # `isinstance` would ask `__class__`, which may be wrong, or raise
+            given = error.code
+            code, message = ((given or 0) & 255, "") if given is None or isinstance(given, int) else (1, f"{given}\n")
+        else:
+            message = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    except BaseException:
+        pass  # its attributes and texts are the application's
+    leave(code, message)
 
 
 def leave(code, message=""):

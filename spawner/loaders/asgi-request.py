@@ -11,7 +11,6 @@ import asyncio
 import re
 import sys
 import time
-import traceback
 from http import HTTPStatus
 from threading import get_ident
 
@@ -109,7 +108,7 @@ class Task:
             if server.is_terminating:
                 raise
             if not (self.is_gone and comes_from_leaving(error)):
-                log(error)
+                server.channel.log_error(error, skipped=1)
             self.fail()
         else:
             self.returned()
@@ -164,23 +163,22 @@ class Task:
             raise RuntimeError("send and receive belong to the thread of the event loop: use asyncio.run_coroutine_threadsafe")
 
 
-def log(error):
-    """Write an error of the application to standard error, which the application may have closed."""
-    try:
-        sys.stderr.write("".join(traceback.format_exception(type(error), error, error.__traceback__.tb_next)))
-    except Exception:
-        pass  # also an error that cannot be shown: the client gets its answer nevertheless
-
-
 def comes_from_leaving(error):
-    """Return whether an error follows from the end of the connection."""
+    """Return whether an error follows from the end of the connection. Its attributes are the application's, and may raise."""
+    try:
+        return find_leaving(error)
+    except BaseException:
+        return False
+
+
+def find_leaving(error):
     seen = set()
     while error is not None and id(error) not in seen:  # `raise e from e` makes a circle
         seen.add(id(error))
-        if isinstance(error, (ClientGone, asyncio.CancelledError)):
+        if issubclass(type(error), (ClientGone, asyncio.CancelledError)):
             return True
         if isinstance(error, BaseException) and hasattr(error, "exceptions"):  # a group
-            return all(map(comes_from_leaving, error.exceptions))
+            return all(map(find_leaving, error.exceptions))
         error = error.__cause__ or error.__context__
     return False
 

@@ -57,7 +57,7 @@ class Lifespan:
     async def start(self):
         reply = await self.ask("startup")
         if reply is None:
-            if self.task.exception() is not None and not isinstance(self.task.exception(), Exception):
+            if self.task.exception() is not None and not issubclass(type(self.task.exception()), Exception):
                 raise self.task.exception()  # sys.exit()
         elif reply["type"] == "lifespan.startup.failed":
             raise self.server.channel.LoadError(f"The application's start-up failed.\n{reply.get('message', '')}")

@@ -82,25 +82,65 @@ class Hooks(types.ModuleType):
 cabrank = Hooks()
 
 
+def log(text):
+    """Write to standard error, which the application may have closed or replaced. An error of it is of no concern here."""
+    try:
+        sys.stderr.write(text)
+    except Terminated:
+        raise
+    except BaseException:
+        pass
+
+
+def frames_of(error):
+    """Return the frames of an exception, whose class may have a `__traceback__` of its own."""
+    return BaseException.__traceback__.__get__(error)
+
+
+def show(error, frames):
+    """Return the text of an exception with these frames. Its attributes and texts are the application's, and may raise."""
+    kind = type(error)
+    try:
+        return "".join(traceback.format_exception(kind, error, frames))
+    except Terminated:
+        raise
+    except BaseException:
+        return f"an error that cannot be shown: {type.__repr__(kind)}\n"
+
+
+def log_error(error, skipped=0):
+    """Write an exception to standard error without so many of its first frames."""
+    frames = frames_of(error)
+    for _ in range(skipped):
+        frames = frames and frames.tb_next
+    log(show(error, frames))
+
+
 def leave_child(error=None):
     """End a forked child of the application, whose code has returned or raised the error.
 
     Handlers of `atexit` belong to the parent, and do not run.
     """
-    code = 0
-    if isinstance(error, SystemExit):
-        code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    elif isinstance(error, Terminated):
-        code = 128 + signal.SIGTERM
-    elif error is not None:
-        traceback.print_exception(type(error), error, error.__traceback__)
-        code = 1
+    code, kind = int(error is not None), type(error)  # `isinstance` would ask `__class__`, which may be wrong, or raise
+    try:
+        if issubclass(kind, SystemExit):
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        elif issubclass(kind, Terminated):
+            code = 128 + signal.SIGTERM
+        elif error is not None:
+            log_error(error)
+        flush()
+    finally:
+        os._exit(code)
+
+
+def flush():
+    """Flush the standard streams, which the application may have closed or replaced."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
+        except Exception:
             pass
-    os._exit(code)
 
 
 fork_hooks = {}  # of the server in this process, by the names of `os.register_at_fork`
@@ -161,6 +201,8 @@ class Channel:
 
     LoadError = LoadError
     Terminated = Terminated
+    log = staticmethod(log)
+    log_error = staticmethod(log_error)
     leave_child = staticmethod(leave_child)
     watch_forks = staticmethod(fork_hooks.update)
 
@@ -351,12 +393,12 @@ def accepts(signature, count):
 
 def describe(error):
     """Return the text for the error page: a traceback that begins with the application's own code."""
-    if isinstance(error, LoadError):
+    if issubclass(type(error), LoadError):
         return f"{error}\n"
-    frames = error.__traceback__
+    frames = frames_of(error)
     while frames and frames.tb_frame.f_code.co_filename.startswith((HERE, "<frozen importlib")):
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))
+    return show(error, frames)
 
 
 # --- One process -------------------------------------------------------------------------------------------------------
@@ -404,7 +446,7 @@ def live(channel, work):
     except BaseException as error:
         if not channel.is_own_process():
             leave_child(error)
-        if isinstance(error, Terminated):
+        if issubclass(type(error), Terminated):
             sys.exit(128 + signal.SIGTERM)
         if channel.control is not None:
             raise  # after `Ready`

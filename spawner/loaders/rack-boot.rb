@@ -241,18 +241,21 @@ module Cabrank
   end
 
   # Returns the text for the error page and the log, without the frames of this loader.
+  #
+  # The message of an error, its backtrace, its class and each of its methods may be the application's.
   def self.describe(error)
     before = generation
-    return "#{error.message}\n" if error.is_a?(Unservable)
+    return "#{error.message}\n" if Unservable === error # rubocop:disable Style/CaseEquality
 
     frames = (error.backtrace || []).reject { |frame| frame.start_with?(HERE, "<internal:") }
     error.set_backtrace(frames)
     error.full_message(highlight: false, order: :top).b.force_encoding(Encoding::UTF_8).scrub.chomp << "\n"
   rescue Terminated
     raise
-  rescue Exception => e # rubocop:disable Lint/RescueException -- its message, its backtrace and its class are the application's
+  rescue Exception => e # rubocop:disable Lint/RescueException
     leave(e) if generation != before
-    "an error that cannot be shown: #{e.class}\n"
+    kind = Kernel.instance_method(:class).bind(error).call
+    "an error that cannot be shown: #{Module.instance_method(:to_s).bind(kind).call}\n"
   end
 
   # Writes the backtrace of each thread to standard error. Ruby runs signal handlers between two instructions of the

@@ -683,7 +683,7 @@ module Cabrank
           raise
         rescue Exception => second # rubocop:disable Lint/RescueException
           connection.stay(second)
-          log(second) unless second.is_a?(ClientGone)
+          log(second) unless ClientGone === second # rubocop:disable Style/CaseEquality -- `is_a?` may be the application's
           exchange.give_up
           false
         end

@@ -30,7 +30,7 @@ def become_child(server):
 
 def leave(channel, error=None):
     """End a forked child of the application, whose code has returned or raised the error."""
-    channel.leave_child(None if isinstance(error, ClientGone) else error)
+    channel.leave_child(None if issubclass(type(error), ClientGone) else error)
 
 
 def serve(application, channel):
@@ -284,21 +284,19 @@ class Server:
         except BaseException as error:  # sys.exit() in a request fails that request, and does not end the process
             if not own[0]:
                 leave(self.channel, error)
-            if isinstance(error, self.channel.Terminated):
+            kind = type(error)  # `isinstance` would ask its `__class__`, which may be wrong, or raise
+            if issubclass(kind, self.channel.Terminated):
                 raise
-            if not isinstance(error, ClientGone):
-                return self.fail(response)
+            if not issubclass(kind, ClientGone):
+                return self.fail(response, error)
             return False
         finally:
             if not response.closed:
                 response.close()
 
-    def fail(self, response):
+    def fail(self, response, error):
         """Answer for an application that has failed. Return whether the answer was ended."""
-        try:
-            traceback.print_exc()
-        except Exception:
-            pass  # the application has closed standard error, or its exception cannot be shown
+        self.channel.log_error(error)
         if not own[0]:
             leave(self.channel)  # forked by the exception, which has described itself
         try:

@@ -640,6 +640,35 @@ await answer(send, path.encode())
         loader.channel.sendall(b"x")
         self.check_exit(loader)
 
+    def test_exceptions_that_are_not_what_they_seem(self):
+        """An exception of the application fails its own request, whatever its attributes are, and those of its class."""
+        loader = self.outliving("""
+def fails(_): raise KeyError("a liar")
+def exits(_): raise SystemExit(3)
+name = path[1:].partition("-")[0]
+lie = exits if "exits" in path else fails
+Liar = type("Liar", (Exception,), {name: lie if name == "__str__" else property(lie)})
+if "gone" in path:
+    while (await receive())["type"] != "http.disconnect": pass
+    print("gone", flush=True)
+if "fork" in path:
+    child = os.fork()
+    if not child: raise Liar
+    return await answer(send, str(os.waitpid(child, 0)[1]).encode())
+if path != "/": raise Liar
+await answer(send, b"ok")
+""")
+        for name in ("__class__", "__str__", "__cause__", "__context__", "__traceback__", "__notes__", "exceptions"):
+            for how in ("fails", "exits"):
+                with self.subTest(name, how=how):
+                    conn = loader.connect()
+                    conn.sendall(f"GET /{name}-{how}-gone HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+                    conn.close()
+                    self.assertEqual(loader.lines.readline(), b"gone\n")
+                    self.assertEqual(self.ask(self.http(loader), f"/{name}-{how}")[0], 500)
+                    self.assertEqual(self.ask(self.http(loader), f"/{name}-{how}-fork"), (200, b"256"))
+                    self.assertEqual(self.ask(self.http(loader), "/"), (200, b"ok"))
+
     def test_errors_that_cannot_be_written(self):
         """The client gets its answer, and a circle of causes holds up no other request."""
         loader = self.outliving("""

@@ -498,6 +498,57 @@ class Failures(Late):
                 self.assertEqual((answer.status, answer.cut), (f"Status: {status}", False))
         self.assertIn("an error that cannot be shown", loader.read_stderr())
 
+    def test_errors_that_are_not_what_they_seem(self):
+        loader = self.late_app("""
+            liars = %w[class is_a? kind_of? instance_of? message backtrace set_backtrace full_message inspect to_s == nil? hash].to_h do |name|
+              kind = Class.new(StandardError) { define_method(name) { |*, **| raise "a liar" } }
+              [name, kind]
+            end
+            liars["name"] = Class.new(StandardError) { %i[to_s name inspect].each { |name| define_singleton_method(name) { raise "a liar" } } }
+            liars["==="] = Class.new(StandardError) { define_singleton_method(:===) { |_| raise "a liar" } }
+            liars["itself"] = Class.new(StandardError) do
+              %i[message full_message class is_a?].each { |name| define_method(name) { |*, **| raise self } }
+              %i[to_s name inspect].each { |name| define_singleton_method(name) { raise "a liar" } }
+            end
+            run(lambda do |env|
+              liar = liars[env["QUERY_STRING"]]
+              case env["PATH_INFO"]
+              when "/list" then next [200, {}, [liars.keys.join(" ")]]
+              when "/fork" then next [200, {}, [Process.wait2(fork { raise liar })[1].exitstatus.to_s]]
+              when "/lie" then raise liar
+              when "/again"
+                env["rack.response_finished"] << ->(*) { raise liar }
+                raise liar
+              when "/worse"
+                env["rack.response_finished"] = Object.new.tap { |one| one.define_singleton_method(:reverse_each) { raise liar } }
+                raise liar
+              when "/begun"
+                body = Object.new
+                body.define_singleton_method(:each) { |&part| part.call("begun"); raise liar }
+                next [200, {}, body]
+              end
+              [200, {}, ["ok"]]
+            end)
+        """)
+        connection = self.connect(loader)
+        connection.send(PATH_INFO="/list")
+        for name in connection.answer().body.decode().split():
+            with self.subTest(name):
+                for path in ("/lie", "/again"):
+                    connection.send(PATH_INFO=path, QUERY_STRING=name)
+                    self.assertEqual(connection.answer().status, "Status: 500 Internal Server Error")
+                connection.send(PATH_INFO="/fork", QUERY_STRING=name)
+                self.assertEqual(connection.answer().body, b"1")
+                cut = self.connect(loader)
+                cut.send(PATH_INFO="/begun", QUERY_STRING=name)
+                self.assertTrue(cut.answer().cut)
+                failed = self.connect(loader)
+                failed.send(PATH_INFO="/worse", QUERY_STRING=name)
+                self.assertEqual(failed.frame()[0], "H")
+                connection.send()
+                self.assertEqual(connection.answer().body, b"ok")
+        self.assertIn("an error that cannot be shown", loader.read_stderr())
+
     def test_a_body_whose_close_fails_after_its_thread_has_ended_the_stream(self):
         """The connection would be handed back while its thread still closes the body, and its error would end the next answer."""
         for failure in ("raise 'late'", "raise Cabrank::ClientGone, 'late'", "Thread.exit"):

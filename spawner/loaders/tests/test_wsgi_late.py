@@ -20,6 +20,27 @@ def answer(environ, start_response):
 """
 
 
+# Exceptions with attributes that are wrong, or raise.
+LIAR_NAMES = ("class that raises", "class that exits", "class of an end", "text", "cause", "cause that exits", "traceback", "notes")
+LIARS = """
+import sys
+def fails(*_): raise KeyError("a liar")
+def exits(*_): raise SystemExit(3)
+def terminated(_): return getattr(sys.modules["__main__"], "Terminated")
+def liar(**names): return type("liar", (Exception,), names)
+liars = {
+    "class that raises": liar(__class__=property(fails)),
+    "class that exits": liar(__class__=property(exits)),
+    "class of an end": liar(__class__=property(terminated)),
+    "text": liar(__str__=fails, __repr__=fails),
+    "cause": liar(__cause__=property(fails), __context__=property(fails)),
+    "cause that exits": liar(__cause__=property(exits)),
+    "traceback": liar(__traceback__=property(fails)),
+    "notes": liar(__notes__=property(exits)),
+}
+"""
+
+
 class WsgiLate(WsgiLoader):
     def late(self, source, **options):
         loader = self.app(REPORT.replace("\n", "\n            ") + source, **options)
@@ -488,6 +509,45 @@ class WsgiLate(WsgiLoader):
         self.assertTrue(data.endswith(b"\r\n\r\nalice"), data)
         self.assertEqual(self.reports(loader, 2), ["late: ClientGone", "write: RuntimeError"])
         self.asks(connection, "bob")
+
+    def test_exceptions_that_are_not_what_they_seem(self):
+        """An exception of the application fails its own request, whatever its attributes are, and those of its class."""
+        for threads in ("1", "2"):
+            loader, connection = self.late(LIARS.replace("\n", "\n            ") + """
+            def application(environ, start_response):
+                name = environ["QUERY_STRING"]
+                if environ["PATH_INFO"] == "/fork":
+                    child = os.fork()
+                    if not child: raise liars[name]()
+                    return answer({"QUERY_STRING": str(os.waitpid(child, 0)[1] >> 8)}, start_response)
+                if environ["PATH_INFO"] == "/close":
+                    class Body(list):
+                        def close(self): raise liars[name]()
+                    start_response("200 OK", [])
+                    return Body([b"body"])
+                if environ["PATH_INFO"] == "/lie": raise liars[name]()
+                return answer(environ, start_response)
+            """, app_threads=threads)
+            for name in LIAR_NAMES:
+                with self.subTest(name, threads=threads):
+                    connection.send(PATH_INFO="/lie", QUERY_STRING=name)
+                    self.assertEqual(connection.answer().status, "Status: 500 Internal Server Error")
+                    self.asks(connection, "bob")
+                    connection.send(PATH_INFO="/close", QUERY_STRING=name)
+                    self.assertEqual(connection.answer().body, b"body")
+                    self.asks(connection, "bob")
+                    connection.send(PATH_INFO="/fork", QUERY_STRING=name)
+                    self.assertEqual(connection.answer().body, b"1")
+            self.assertIsNone(loader.process.poll())
+            self.assertIn("an error that cannot be shown: <class", loader.read_stderr())
+
+    def test_an_exception_that_cannot_be_shown_in_the_startup_file(self):
+        for name in LIAR_NAMES:
+            with self.subTest(name):
+                loader = self.app(LIARS.replace("\n", "\n            ") + f"""
+            raise liars["{name}"]()
+                """)
+                self.assertIn("liar", loader.error)
 
     def test_errors_that_cannot_be_written(self):
         loader, connection = self.late("""
