@@ -9,7 +9,6 @@ writes both, or has checked them. The client's port is 0, because the server doe
 """
 
 import asyncio
-import sys
 from urllib.parse import unquote
 
 from cabrank.asgi_request import COMPLETE, Request, check_process
@@ -124,7 +123,7 @@ class Connection(asyncio.Protocol):
         try:
             self.parse(data)
         except BadRequest as error:
-            print(f"asgi-server: refused a request: {error}", file=sys.stderr)
+            self.server.channel.log(f"asgi-server: refused a request: {error}\n")
             if isinstance(error, BadHandshake):
                 self.refuse(b"400 Bad Request", f"{error}\n".encode())
             self.transport.close()

@@ -181,10 +181,13 @@ def leave_by(error):
 
 
 def leave(code, message=""):
-    sys.stderr.write(message)
+    try:
+        sys.stderr.write(message)
+    except BaseException:
+        pass  # the application has closed or replaced it
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError):
-            pass  # closed
+        except BaseException:
+            pass
     os._exit(code)

@@ -9,7 +9,6 @@ sent. The connection then goes on to the next request, and the coroutine goes on
 
 import asyncio
 import re
-import sys
 import time
 from http import HTTPStatus
 from threading import get_ident
@@ -354,11 +353,8 @@ class Request(Task):
 
     def returned(self):
         if self.state < COMPLETE and not self.is_gone:
-            try:
-                print("asgi-server: the application returned before the end of its answer to "
-                      f"{self.describe()}", file=sys.stderr)
-            except (OSError, ValueError):
-                pass  # the application has closed it
+            self.connection.server.channel.log("asgi-server: the application returned before the end of its answer to "
+                                               f"{self.describe()}\n")
             self.fail()
 
     def fail(self):

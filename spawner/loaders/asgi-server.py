@@ -13,10 +13,8 @@ import contextvars
 import faulthandler
 import os
 import signal
-import sys
 import threading
 import time
-import traceback
 
 from cabrank.asgi_connection import SPEC, Connection
 from cabrank.asgi_fork import Forks, open_descriptors
@@ -65,15 +63,15 @@ class Lifespan:
     async def stop(self):
         if self.task.done():
             if not self.task.cancelled() and self.task.exception() is not None and self.reply.done():
-                print("asgi-server: the application's lifespan ended early", file=sys.stderr)
+                self.server.channel.log("asgi-server: the application's lifespan ended early\n")
             return
         reply = await self.ask("shutdown")
         if reply is None:
             error = self.task.exception()
             if error is not None:
-                traceback.print_exception(type(error), error, error.__traceback__)
+                self.server.channel.log_error(error)
         elif reply["type"] == "lifespan.shutdown.failed":
-            print(f"The application's shutdown failed.\n{reply.get('message', '')}", file=sys.stderr)
+            self.server.channel.log(f"The application's shutdown failed.\n{reply.get('message', '')}\n")
 
 
 # --- Server ------------------------------------------------------------------------------------------------------------
@@ -205,8 +203,8 @@ class Server:
                 if place is not None:
                     lines.append(f"    {place.f_code.co_filename}:{place.f_lineno} in {place.f_code.co_name}\n")
                 waits = getattr(waits, "cr_await", None) or getattr(waits, "gi_yieldfrom", None) or getattr(waits, "ag_await", None)
-        sys.stderr.write("".join(lines))
-        sys.stderr.flush()
+        self.channel.log("".join(lines))
+        self.channel.flush()
 
 
 def new_loop():

@@ -139,7 +139,9 @@ def flush():
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except Exception:
+        except Terminated:
+            raise
+        except BaseException:
             pass
 
 
@@ -203,6 +205,7 @@ class Channel:
     Terminated = Terminated
     log = staticmethod(log)
     log_error = staticmethod(log_error)
+    flush = staticmethod(flush)
     leave_child = staticmethod(leave_child)
     watch_forks = staticmethod(fork_hooks.update)
 
@@ -219,7 +222,7 @@ class Channel:
         A single write keeps the output of other threads out of the block. The newline in front ends an unfinished line of
         the application or its children (`print(end="")`), which share this descriptor.
         """
-        sys.stdout.flush()
+        flush()
         data = memoryview(("\n" + text).encode("utf-8", "surrogateescape"))
         while data:
             data = data[os.write(1, data):]
@@ -451,7 +454,7 @@ def live(channel, work):
         if channel.control is not None:
             raise  # after `Ready`
         channel.say(f"!> Error\n!> \n{describe(error)}")
-        sys.stderr.flush()
+        flush()
         channel.remove_sockets()
         os._exit(1)  # without waiting for threads of the application
     finally:

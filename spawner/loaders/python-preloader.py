@@ -120,7 +120,7 @@ class Preloader:
             command.answer("Error\nunknown command\n")
             return False
         close_django_connections()
-        flush()
+        loader.flush()  # each forked process would write it again
         try:
             return fork_for_the_parent()
         except OSError as error:
@@ -178,17 +178,11 @@ def use_null_as_input():
         os.dup2(null.fileno(), 0)
 
 
-def flush():
-    """Write what is buffered, which each forked process would write again."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-
-
 def warn_of_threads():
     names = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     if names:
-        print(f"python-preloader: no forked process has the threads that the application has started: {', '.join(names)}. "
-              "Start them in a function for cabrank.on_start.", file=sys.stderr)
+        loader.log(f"python-preloader: no forked process has the threads that the application has started: {', '.join(names)}. "
+                   "Start them in a function for cabrank.on_start.\n")
 
 
 def close_django_connections():
@@ -202,7 +196,7 @@ def close_django_connections():
         try:
             database.connections.close_all()
         except Exception as error:  # without a setting DATABASES, or with a broken back end
-            print(f"python-preloader: cannot close the connections of Django: {error}", file=sys.stderr)
+            loader.log(f"python-preloader: cannot close the connections of Django: {error}\n")
 
 
 def main():

@@ -89,8 +89,7 @@ module Cabrank
     # Writes a block of protocol lines. The newline in front ends an unfinished line of the application or its children
     # (`print "a"`), which share this descriptor.
     def say(text)
-      $stdout.flush
-      STDOUT.flush
+      Cabrank.flush($stdout, STDOUT)
       @channel.write("\n#{text}")
     end
 
@@ -227,7 +226,7 @@ module Cabrank
     rescue SystemCallError
       # The server has given up.
     ensure
-      STDERR.flush
+      Cabrank.flush(STDERR)
       exit!(1)
     end
 
@@ -267,6 +266,6 @@ module Cabrank
       frames = (thread.backtrace || []).reject { |frame| frame.start_with?(HERE) && frame.include?("dump_threads") }
       text << "#{name} (#{thread.status}):\n" << frames.map { |frame| "    from #{frame}\n" }.join
     end
-    STDERR.write(text)
+    log(text)
   end
 end

@@ -71,6 +71,22 @@ module Cabrank
       end
     end
 
+    # Writes to standard error, if the application has not closed it and its reader has not left.
+    def log(text)
+      STDERR.write(text)
+    rescue IOError, SystemCallError, EncodingError
+      # What the loader does goes on.
+    end
+
+    # Writes what is buffered, as far as the application has not closed or replaced the stream.
+    def flush(*streams)
+      streams.each do |io|
+        io.flush
+      rescue StandardError
+        # The next one must be written nevertheless.
+      end
+    end
+
     # Runs code of the application. A child that the code forks does not return from here.
     def contain
       generation = self.generation
@@ -88,15 +104,11 @@ module Cabrank
                when SystemExit then error.status
                when Terminated then 128 + Signal.list["TERM"]
                else
-                 STDERR.write(describe(error))
+                 log(describe(error))
                  1
                end
     ensure
-      [$stdout, $stderr, STDOUT, STDERR].each do |io|
-        io.flush
-      rescue StandardError
-        # The application may have closed it.
-      end
+      flush($stdout, $stderr, STDOUT, STDERR)
       Process.exit!(status)
     end
   end

@@ -101,7 +101,7 @@ module Cabrank
         exit!(0)
       end
       Process.wait(middle)
-    rescue SystemCallError => e
+    rescue SystemCallError, IOError => e # Ruby flushes standard error, which the application may have closed
       connection.write("Error\ncannot fork: #{e.message}\n")
     end
 

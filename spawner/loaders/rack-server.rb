@@ -467,11 +467,7 @@ module Cabrank
       @waker.write_nonblock(".", exception: false)
     end
 
-    def log(error)
-      STDERR.write(Cabrank.describe(error))
-    rescue IOError, SystemCallError
-      # The application has closed standard error, or its reader has left.
-    end
+    def log(error) = Cabrank.log(Cabrank.describe(error))
 
     private
 
@@ -546,7 +542,7 @@ module Cabrank
       socket = listener.accept_nonblock(exception: false)
       yield socket unless socket == :wait_readable
     rescue SystemCallError => e
-      STDERR.write("rack-loader: cannot accept a connection: #{e.message}\n")
+      Cabrank.log("rack-loader: cannot accept a connection: #{e.message}\n")
       sleep(0.1) # the process is probably out of descriptors: do not spin
     end
 
@@ -597,7 +593,7 @@ module Cabrank
       session.input = SessionInput.new(session.io, length && !length.empty? ? length.to_i : nil)
       env["rack.input"] = @demands_rewind ? RewindableInput.new(session.input) : session.input
     rescue BadRequest, ClientGone => e
-      STDERR.write("rack-loader: refused a connection: #{e.message}\n")
+      Cabrank.log("rack-loader: refused a connection: #{e.message}\n")
       session.close
     else
       session.close unless answer(session, env) == :away
@@ -622,7 +618,7 @@ module Cabrank
       env = @environment.make(data.byteslice(4, size - 5))
       env["rack.input"] = input_of(kept, data, size)
     rescue BadRequest, ClientGone => e
-      STDERR.write("rack-loader: refused a connection: #{e.message}\n")
+      Cabrank.log("rack-loader: refused a connection: #{e.message}\n")
       false
     rescue SystemCallError
       false

@@ -11,10 +11,8 @@ import io
 import os
 import select
 import socket
-import sys
 import threading
 import time
-import traceback
 
 from cabrank.python_own import ClientGone, begin_process, own
 from cabrank.wsgi_kept import END_OF_REQUEST, U32, Frames, Kept, KeptBody, KeptResponse, checked_size
@@ -117,9 +115,8 @@ class Server:
         except BaseException as error:
             if not own[0]:
                 leave(self.channel, error)
-            traceback.print_exc()
-            sys.stdout.flush()
-            sys.stderr.flush()
+            self.channel.log_error(error)
+            self.channel.flush()
             os._exit(1)
 
     def work(self, control):
@@ -168,7 +165,7 @@ class Server:
         except BlockingIOError:
             pass
         except OSError as error:
-            print(f"wsgi-server: cannot accept a connection: {error}", file=sys.stderr)
+            self.channel.log(f"wsgi-server: cannot accept a connection: {error}\n")
             time.sleep(0.1)  # the process is probably out of descriptors: do not spin
         finally:
             self.resume(listener)
@@ -208,7 +205,7 @@ class Server:
             body = SessionBody(conn, content_length(environ))
             environ["wsgi.input"] = io.BufferedReader(body, BUFFER)
         except (OSError, ValueError) as error:
-            print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
+            self.channel.log(f"wsgi-server: refused a connection: {error}\n")
             return
         response = SessionResponse(conn, environ["REQUEST_METHOD"] == "HEAD")
         response.input, response.body = environ["wsgi.input"], body
@@ -243,7 +240,7 @@ class Server:
                 count = len(data)
             environ = make_environ(data[4:end - 1], self.channel.is_password)
         except (OSError, ValueError) as error:
-            print(f"wsgi-server: refused a connection: {error}", file=sys.stderr)
+            self.channel.log(f"wsgi-server: refused a connection: {error}\n")
             buffer[:received] = bytes(received)
             return False
 
