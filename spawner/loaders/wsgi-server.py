@@ -57,11 +57,50 @@ class RequestThread(threading.Thread):
         super().run()
 
 
+class Unusable(BaseException):
+    """The process can serve no further request."""
+
+
+class Turn:
+    """What one thread has in hand: an event, and the kept connection that it serves for it.
+
+    An exception may come between any two steps of the loader: of a signal's handler, or one that a watchdog has set for the
+    thread and that waits for the end of a system call. No event may be lost then, because with several threads the system
+    reports it once. So `hold` and `put_back` store the result of their call by the same step of the interpreter that makes
+    the call: a slice that is assigned from `map`.
+    """
+
+    __slots__ = ("hand", "connection")
+
+    def __init__(self):
+        self.hand = []  # the list of the one event, while the thread has its descriptor
+        self.connection = None  # from the first byte that may be lost
+
+    def is_holding(self):
+        return bool(self.hand) and self.hand[0] is not None
+
+    def hold(self, wait):
+        """Wait for an event, unless the thread has one. Return the descriptor."""
+        if not self.is_holding():
+            self.connection = None
+            self.hand[:] = map(wait, (-1,), (1,))
+        return self.hand[0][0][0]
+
+    def put_back(self, modify, descriptor, events):
+        """Let threads wait for the descriptor again."""
+        self.hand[:] = map(modify, (descriptor,), (events,))  # returns None
+
+    def end(self):
+        self.hand.clear()
+
+
 class Server:
     """The loop of each thread that serves requests.
 
     All threads wait for the same descriptors. With several threads, an event wakes one of them, and the descriptor rests
     until that thread resumes it. So at most one thread uses a connection.
+
+    An exception that comes while a thread is between two requests harms none: the thread logs it, and goes on.
     """
 
     def __init__(self, application, channel):
@@ -99,19 +138,22 @@ class Server:
                   for number in range(2, self.threads + 1)]
         for thread in others:
             thread.start()
-        try:
-            self.work(control)
-        except (OSError, ValueError):
-            if not own[0]:  # of a signal handler: its poller is closed
-                leave(self.channel)
-            raise
-        for thread in others:
-            thread.join()
+        # A handler of the application that calls `sys.exit` means the process.
+        ending = self.channel.Terminated, SystemExit
+        self.work(control, ending)
+        while others:
+            try:
+                others[-1].join()
+                others.pop()
+            except ending:
+                raise
+            except BaseException as error:
+                self.survive(error, Turn())
 
     def run_thread(self, control):
         """Serve as one of several threads. An error ends the process, as it does on the main thread."""
         try:
-            self.work(control)
+            self.work(control, ())
         except BaseException as error:
             if not own[0]:
                 leave(self.channel, error)
@@ -119,47 +161,92 @@ class Server:
             self.channel.flush()
             os._exit(1)
 
-    def work(self, control):
-        """Serve one request after another until `control` is readable."""
+    def work(self, control, ending):
+        """Serve one request after another until `control` is readable. Exceptions of the classes `ending` end it, too."""
+        turn, failure = Turn(), None
+        while True:
+            try:
+                if failure is not None:
+                    self.survive(failure, turn)
+                    failure = None
+                return self.take_turns(control, turn)
+            except (Unusable, *ending):
+                raise
+            except BaseException as error:
+                failure = error
+
+    def survive(self, error, turn):
+        """Go on after an exception outside of the application's code, such as one of its signal handlers."""
+        if not own[0]:
+            if turn.connection is None and turn.is_holding():
+                self.give_back(turn.hand[0][0][0])
+            # The poller of a child is closed.
+            leave(self.channel, None if issubclass(type(error), (OSError, ValueError)) else error)
+        if turn.connection is not None:
+            self.end(turn)
+        try:
+            for listener in (self.main_listener, self.kept_listener):
+                self.poller.modify(listener, self.events)
+        except (OSError, ValueError):
+            raise Unusable("the application has closed the sockets of the loader") from error
+        self.channel.log_error(error)
+
+    def take_turns(self, control, turn):
         main, kept = self.main_listener.fileno(), self.kept_listener.fileno()
         wait, connections, buffer = self.poller.poll, self.kept, bytearray(BUFFER)
         while True:
-            for descriptor, _ in wait(-1, 1):
+            descriptor = turn.hold(wait)
+            if not own[0]:
+                self.give_back(descriptor)
+            connection = connections.get(descriptor)
+            if connection is not None:
+                turn.connection = connection
+                is_kept = self.serve_kept(connection, buffer)
                 if not own[0]:
-                    self.give_back(descriptor)
-                connection = connections.get(descriptor)
-                if connection is not None:
-                    is_kept = self.serve_kept(connection, buffer)
-                    if not own[0]:
-                        leave(self.channel)  # forked by a finalizer of the application
-                    if is_kept:
-                        self.resume(descriptor)
-                    else:
-                        self.poller.unregister(descriptor)
-                        del connections[descriptor]
-                        connection.close()
-                elif descriptor == control:
-                    return
-                elif descriptor == main:
-                    self.serve_next(self.main_listener)
+                    leave(self.channel)  # forked by a finalizer of the application
+                if is_kept:
+                    self.resume(turn, descriptor)
                 else:
-                    self.keep_next(self.kept_listener)
+                    self.end(turn)
+            elif descriptor == control:
+                return
+            elif descriptor == main:
+                self.serve_next(turn, self.main_listener)
+            else:
+                self.keep_next(turn, self.kept_listener)
 
-    def resume(self, descriptor):
+    def resume(self, turn, descriptor):
         """Let threads wait for the descriptor again."""
         if self.threads > 1:
-            self.poller.modify(descriptor, self.events)
+            turn.put_back(self.poller.modify, descriptor, self.events)
+        else:
+            turn.end()
+
+    def end(self, turn):
+        """End the kept connection of the turn, also after an exception has interrupted its end."""
+        if turn.is_holding():
+            connection, descriptor = turn.connection, turn.hand[0][0][0]
+            # Another connection may have its number, once this one is closed.
+            if self.kept.get(descriptor) is connection:
+                try:
+                    self.poller.unregister(descriptor)
+                except (OSError, ValueError):
+                    pass
+                del self.kept[descriptor]
+            connection.close()
+            turn.end()
 
     def give_back(self, descriptor):
         """Leave, in a child of a C library that a signal handler has forked within the wait. The event is the parent's."""
         if descriptor in self.kept or descriptor in (self.main_listener.fileno(), self.kept_listener.fileno()):
             try:
-                self.resume(descriptor)
+                if self.threads > 1:
+                    self.poller.modify(descriptor, self.events)
             except (OSError, ValueError):
                 pass  # the parent has closed it, or this child has
         leave(self.channel)
 
-    def accept(self, listener):
+    def accept(self, turn, listener):
         try:
             return listener.accept()[0]
         except BlockingIOError:
@@ -168,17 +255,23 @@ class Server:
             self.channel.log(f"wsgi-server: cannot accept a connection: {error}\n")
             time.sleep(0.1)  # the process is probably out of descriptors: do not spin
         finally:
-            self.resume(listener)
+            self.resume(turn, listener)
         return None
 
-    def keep_next(self, listener):
-        conn = self.accept(listener)
+    def keep_next(self, turn, listener):
+        conn = self.accept(turn, listener)
         if conn is not None:
-            self.kept[conn.fileno()] = Kept(conn)
-            self.poller.register(conn, self.events)
+            descriptor = conn.fileno()
+            try:
+                self.kept[descriptor] = Kept(conn)
+                self.poller.register(conn, self.events)
+            except BaseException:
+                self.kept.pop(descriptor, None)
+                conn.close()
+                raise
 
-    def serve_next(self, listener):
-        conn = self.accept(listener)
+    def serve_next(self, turn, listener):
+        conn = self.accept(turn, listener)
         if conn is not None:
             self.sessions.add(conn)
             try:

@@ -4,7 +4,7 @@ import os
 import unittest
 
 from common import WsgiLoader
-from driver import DEADLINE, KeptConnection, frame, head
+from driver import KeptConnection, frame, head, session
 
 # Threads report by the file `report` of the application's directory, one line each.
 REPORT = """
@@ -327,14 +327,87 @@ class WsgiLate(WsgiLoader):
                 whole += 1
                 continue
             connection.close()
-            try:
-                connection = KeptConnection(loader)
-            except OSError:
-                # An exception outside of the application's code ends the process.
-                loader.process.wait(DEADLINE)
-                loader, connection = self.late(source)
+            connection = KeptConnection(loader)
         connection.close()
         self.assertGreater(whole, 100)
+        self.assertIsNone(loader.process.poll())
+
+    IDLE = """
+            import ctypes
+            class Late(Exception): pass
+            kinds = {"timeout": TimeoutError, "value": ValueError, "late": Late, "interrupt": KeyboardInterrupt, "exit": SystemExit}
+            def application(environ, start_response):
+                kind = kinds.get(environ["QUERY_STRING"])
+                thread = threading.get_ident()
+                if environ["PATH_INFO"] == "/ring":
+                    def ring(*_): raise kind
+                    signal.signal(signal.SIGALRM, ring)
+                    signal.setitimer(signal.ITIMER_REAL, 0.05)
+                if environ["PATH_INFO"] == "/late":
+                    def strike():
+                        time.sleep(0.05)  # the thread is in the system's wait
+                        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind))
+                        report(environ["QUERY_STRING"])
+                    threading.Thread(target=strike).start()
+                if environ["PATH_INFO"] == "/meet": meet.wait(5)
+                return answer(environ, start_response)
+            meet = threading.Barrier(2)
+    """
+
+    def test_an_exception_of_a_signal_between_two_requests(self):
+        for threads in ("1", "2"):
+            loader, connection = self.late(self.IDLE, app_threads=threads)
+            other = KeptConnection(loader)
+            self.addCleanup(other.close)
+            for number, kind in enumerate(("timeout", "value", "late", "interrupt"), 1):
+                with self.subTest(kind, threads=threads):
+                    # With two threads, one that does not serve the main thread's signals cannot set their handler.
+                    while True:
+                        connection.send(PATH_INFO="/ring", QUERY_STRING=kind)
+                        if connection.answer().body == kind.encode():
+                            break
+                    self.eventually(lambda: loader.read_stderr().count(", in ring\n") == number)
+                    for one in (connection, other):
+                        self.asks(one, "bob")
+                    self.assertEqual(session(loader, PATH_INFO="/plain", QUERY_STRING="carol").body, b"carol")
+            if threads == "2":
+                self.meets(connection, other)
+            self.assertIsNone(loader.process.poll())
+            loader.channel.sendall(b"x")
+            self.check_exit(loader)
+
+    def meets(self, *connections):
+        """Check that there is a thread for each connection."""
+        for one in connections:
+            one.send(PATH_INFO="/meet", QUERY_STRING="met")
+        for one in connections:
+            self.assertEqual(one.answer().body, b"met")
+
+    def test_an_exit_of_a_signal_between_two_requests_ends_the_process(self):
+        loader, connection = self.late(self.IDLE)
+        connection.send(PATH_INFO="/ring", QUERY_STRING="exit")
+        self.assertEqual(connection.answer().body, b"exit")
+        self.check_exit(loader)
+
+    def test_an_exception_for_a_thread_that_waits_for_a_request(self):
+        """It comes when the wait ends, which is with the next request."""
+        for threads in ("1", "2"):
+            loader, connection = self.late(self.IDLE, app_threads=threads)
+            other = KeptConnection(loader)
+            self.addCleanup(other.close)
+            for number, kind in enumerate(("timeout", "value", "late", "interrupt"), 1):
+                with self.subTest(kind, threads=threads):
+                    connection.send(PATH_INFO="/late", QUERY_STRING=kind)
+                    self.assertEqual(connection.answer().body, kind.encode())
+                    self.reports(loader, number)
+                    if threads == "2":
+                        self.meets(connection, other)
+                    for _ in range(3):
+                        for one in (connection, other):
+                            self.asks(one, "bob")
+                        self.assertEqual(session(loader, PATH_INFO="/plain", QUERY_STRING="carol").body, b"carol")
+            self.assertEqual(loader.read_stderr().count("Traceback"), 4)
+            self.assertIsNone(loader.process.poll())
 
     def test_a_runtime_error_that_interrupts_the_end_of_the_input_ends_the_connection(self):
         loader, connection = self.late("""
