@@ -25,6 +25,7 @@ module Cabrank
       # A forked child that held the application's end would keep the answer from ending.
       [@side, @application_side].each { |io| Cabrank.own(io) }
       connection.is_away = true
+      connection.holder = self
       connection.input&.release
       # Its end must not cut what it does, but only its last wait.
       @reader = start { Thread.handle_interrupt(Object => :never) { copy_request } }
@@ -183,6 +184,7 @@ module Cabrank
           return
         end
         @connection.input&.release
+        @connection.holder = self
         @is_away = true
       end
       :away

@@ -55,12 +55,15 @@ module Cabrank
     attr_reader :io
     # The body of the current request, or of one that was answered before its body had come.
     attr_accessor :input
+    # The thread that serves the request, or what has taken the connection over from it: a Hijack or a Stream.
+    attr_accessor :holder
     # Whether another thread reads this connection.
     attr_writer :is_away
 
     def initialize(io)
       @io = Cabrank.own(io)
       @input = nil
+      @holder = nil
       @is_away = false
       @lock = Mutex.new # excludes the writes of an answer and its end
       @writer = nil # the thread that has the lock
@@ -501,8 +504,8 @@ module Cabrank
 
     # Serves the request of a connection, and further ones that follow at once.
     def serve_away(connection, buffer)
-      has_returned = false
       is_free = nil
+      connection.holder = Thread.current
       if connection.is_a?(Session)
         serve_session(connection)
       else
@@ -512,12 +515,15 @@ module Cabrank
       end
       # An error of another thread waits meanwhile: a connection that comes back twice would be closed while it is in use.
       Thread.handle_interrupt(Object => :never) do
-        take_back(connection, is_free) if is_free == true || is_free == false
-        has_returned = true
+        if connection.holder.equal?(Thread.current)
+          connection.holder = nil
+          take_back(connection, is_free) unless is_free.nil?
+        end
       end
     ensure
-      # Code of the application has ended this thread. The answer never ends.
-      take_back(connection, false) unless has_returned
+      # Code of the application has ended this thread. The answer never ends. But a hijacked connection belongs to another thread,
+      # and may even carry the next request by now.
+      take_back(connection, false) if connection.holder.equal?(Thread.current)
     end
 
     # Gives a connection with a request to the other threads.

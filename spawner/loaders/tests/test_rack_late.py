@@ -549,6 +549,53 @@ class Failures(Late):
                 self.assertEqual(connection.answer().body, b"ok")
         self.assertIn("an error that cannot be shown", loader.read_stderr())
 
+    def test_a_thread_that_ends_after_its_connection_was_hijacked(self):
+        """The connection is no longer the thread's: it carries the hijacked answer, or even the next request."""
+        loader = self.late_app("""
+            class Body
+              def initialize(wait) = @wait = wait
+              def each = nil
+              def close = (sleep @wait; Thread.exit)
+            end
+            at_once = Thread::Queue.new
+            run(lambda do |env|
+              early, late = env["QUERY_STRING"].split("-").map(&:to_f)
+              case env["PATH_INFO"]
+              when "/full"
+                io = env["rack.hijack"].call
+                Thread.new do
+                  sleep early
+                  io.write("HTTP/1.1 200 OK\\r\\nContent-Length: 8\\r\\n\\r\\nhijacked")
+                  io.close
+                end
+                [200, {}, Body.new(late)]
+              when "/partial"
+                hijacker = ->(io) { Thread.new { sleep early; io.write("hijacked"); io.close } }
+                [200, { "rack.hijack" => hijacker }, Body.new(late)]
+              when "/slow"
+                [200, {}, Enumerator.new { |parts| 3.times { parts << "part "; sleep 0.05 } }]
+              else # needs all threads
+                at_once << 1
+                Thread.pass until at_once.size >= 2
+                [200, {}, ["both"]]
+              end
+            end)
+        """, threads=2)
+        for path in ("/full", "/partial"):
+            for query in ("0.05-0", "0-0.05", "0-0.1"):
+                with self.subTest(path, query=query):
+                    connection = self.connect(loader)
+                    connection.send(PATH_INFO=path, QUERY_STRING=query)
+                    self.assertEqual(connection.answer().body, b"hijacked")
+                    connection.send(PATH_INFO="/slow")
+                    self.assertEqual(connection.answer().body, b"part part part ")
+                    pair = connection, self.connect(loader)
+                    for one in pair:
+                        one.send()
+                    for one in pair:
+                        self.assertEqual(one.answer().body, b"both")
+        self.assertIsNone(loader.process.poll())
+
     def test_a_body_whose_close_fails_after_its_thread_has_ended_the_stream(self):
         """The connection would be handed back while its thread still closes the body, and its error would end the next answer."""
         for failure in ("raise 'late'", "raise Cabrank::ClientGone, 'late'", "Thread.exit"):
