@@ -409,10 +409,16 @@ module Cabrank
     end
   end
 
+  # The process can serve no further request. This is not a StandardError, as `Terminated`.
+  class Unusable < Exception; end # rubocop:disable Lint/InheritException
+
   # Serves one request at a time, of any connection, or as many as there are threads.
   #
   # The main thread waits for requests. Without other threads it serves them itself. Otherwise a connection with a request
   # goes away to one of the threads, and comes back by `take_back`.
+  #
+  # An error that comes while the main thread is between two requests, by a signal's handler or `Thread.main.raise`, harms none:
+  # the thread logs it, and goes on.
   class Server
     # The time in seconds for which a thread waits for the next request of the same connection.
     LINGER = 0.0005
@@ -439,17 +445,16 @@ module Cabrank
       # A request to leave comes first: IO.select keeps this order.
       @readers = [control, @main_listener, @kept_listener, @wake]
       @workers = @requests ? Array.new(@threads) { |index| start_thread(index + 1) } : []
+      failure = nil
       while true
-        IO.select(@readers)[0].each do |io|
-          Cabrank.leave(nil) if FORKS.count != @generation # a signal handler of the application has forked
-          if (connection = @connections[io])
-            dismiss(connection, @requests ? hand_over(connection) : serve_kept(connection, @buffer))
-          elsif io.equal?(control) then return finish
-          elsif io.equal?(@main_listener)
-            accept(io) { |socket| @requests ? hand_over(Session.new(socket)) : serve_session(Session.new(socket)) }
-          elsif io.equal?(@kept_listener) then accept(io) { |socket| keep(Kept.new(socket)) }
-          else resume
-          end
+        begin
+          survive(failure) if failure
+          failure = nil
+          return take_turns(control)
+        rescue Terminated, Unusable, SystemExit # `exit` of a signal's handler means the process
+          raise
+        rescue Exception => e # rubocop:disable Lint/RescueException
+          failure = e # `survive` comes outside of `rescue`: this error would be the cause of each later one
         end
       end
     end
@@ -474,16 +479,73 @@ module Cabrank
 
     private
 
+    def take_turns(control)
+      while true
+        IO.select(@readers)[0].each do |io|
+          Cabrank.leave(nil) if FORKS.count != @generation # a signal handler of the application has forked
+          if (connection = @connections[io]) then turn(connection)
+          elsif io.equal?(control) then return finish
+          elsif io.equal?(@main_listener) then accept(io, Session)
+          elsif io.equal?(@kept_listener) then accept(io, Kept)
+          else resume
+          end
+        end
+      end
+    end
+
+    # Serves the request of a connection, or gives it to the other threads.
+    def turn(connection)
+      @current = connection # until nothing can be lost any more
+      if @requests
+        dismiss(connection, :away)
+        @requests << connection
+      else
+        connection.holder = Thread.current
+        if connection.is_a?(Session) then serve_session(connection)
+        else dismiss(connection, serve_kept(connection, @buffer))
+        end
+      end
+      @current = nil
+    end
+
+    # Goes on after an error outside of the application's code for a request. A connection that was in use ends, unless a hijack
+    # or a stream has it.
+    def survive(error)
+      Cabrank.leave(error) if FORKS.count != @generation
+      if (connection = @current)
+        dismiss(connection, connection.holder.nil? || connection.holder.is_a?(Thread) ? false : :away)
+        @current = nil
+      end
+      @workers.reject(&:alive?).each { |worker| replace(worker) } unless @requests.nil? || @requests.closed?
+      check
+      log(error)
+    end
+
+    # Raises an error if the application has closed a socket of the loader. The next wait would fail, too, and so for ever.
+    def check
+      IO.select(@readers, nil, nil, 0)
+    rescue SystemCallError, IOError => e
+      raise Unusable, "the application has closed a socket of the loader: #{e.message}"
+    end
+
     # Starts a thread that serves requests. An error of its first callbacks ends the process, as it does on the main thread.
     def start_thread(number)
       thread = Thread.new do
-        PhusionPassenger.call_event(:starting_request_handler_thread)
+        begin_thread
         work
       end
       thread.name = "request thread #{number}"
       thread.report_on_exception = false
       thread.abort_on_exception = true
       thread
+    end
+
+    def begin_thread
+      PhusionPassenger.call_event(:starting_request_handler_thread)
+    rescue Terminated, SystemExit
+      raise
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      raise Unusable, "a callback of :starting_request_handler_thread has failed: #{e.message}"
     end
 
     # Serves requests until the process leaves. Code of the application may raise an error in this thread or kill it, also
@@ -511,7 +573,10 @@ module Cabrank
       else
         is_free = serve_kept(connection, buffer)
         # Under load the next request comes at once, and mostly by the connection that the server used last.
-        is_free = serve_kept(connection, buffer) while is_free == true && @requests.empty? && connection.io.wait_readable(LINGER)
+        while is_free == true && @requests.empty? && connection.io.wait_readable(LINGER)
+          is_free = nil
+          is_free = serve_kept(connection, buffer)
+        end
       end
       # An error of another thread waits meanwhile: a connection that comes back twice would be closed while it is in use.
       Thread.handle_interrupt(Object => :never) do
@@ -521,21 +586,15 @@ module Cabrank
         end
       end
     ensure
-      # Code of the application has ended this thread. The answer never ends. But a hijacked connection belongs to another thread,
-      # and may even carry the next request by now.
-      take_back(connection, false) if connection.holder.equal?(Thread.current)
-    end
-
-    # Gives a connection with a request to the other threads.
-    def hand_over(connection)
-      @requests << connection
-      :away
+      # Code of the application has ended this thread: in a request, whose answer never ends, or between two of them. A hijacked
+      # connection belongs to another thread, and may even carry the next request by now.
+      take_back(connection, is_free == true) if connection.holder.equal?(Thread.current)
     end
 
     # Waits until the threads have served all requests that have come.
     def finish
       @requests&.close
-      @workers.each(&:join)
+      @workers.each { |worker| worker.join if worker.alive? } # `join` raises the error of a thread that has failed, each time
     end
 
     def listen(path)
@@ -544,12 +603,25 @@ module Cabrank
       listener
     end
 
-    def accept(listener)
+    # Accepts a connection of this kind.
+    def accept(listener, kind)
+      socket = accept_socket(listener) or return
+      @current = kind.new(socket)
+      if kind == Kept
+        keep(@current)
+        @current = nil
+      else
+        turn(@current)
+      end
+    end
+
+    def accept_socket(listener)
       socket = listener.accept_nonblock(exception: false)
-      yield socket unless socket == :wait_readable
+      socket unless socket == :wait_readable
     rescue SystemCallError => e
       Cabrank.log("rack-loader: cannot accept a connection: #{e.message}\n")
       sleep(0.1) # the process is probably out of descriptors: do not spin
+      nil
     end
 
     def keep(connection)
@@ -573,14 +645,17 @@ module Cabrank
         connection, is_free = @returned.pop
         next replace(is_free) if connection.nil?
 
-        is_free = is_free == true && connection.is_a?(Kept) && leave(connection)
+        @current = connection
+        connection.holder = nil
+        is_free = is_free == true && connection.is_a?(Kept) && !connection.io.closed? && leave(connection)
         is_free ? keep(connection) : connection.close
+        @current = nil
       end
     end
 
     # Starts a thread for one that the application has ended.
     def replace(worker)
-      index = @workers.index(worker)
+      index = @workers.index(worker) or return
       @workers[index] = start_thread(index + 1)
     end
 

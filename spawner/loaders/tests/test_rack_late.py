@@ -434,6 +434,73 @@ class CutWrites(Late):
         self.assertIsNone(loader.process.poll())
         self.assertEqual(loader.read_stderr().count("late error"), 2)
 
+    IDLE = """
+        require "timeout"
+        kinds = { "error" => RuntimeError, "io" => IOError, "timeout" => Timeout::Error, "exception" => Exception, "exit" => SystemExit }
+        at_once = Thread::Queue.new
+        run(lambda do |env|
+          kind = kinds[env["QUERY_STRING"]]
+          request = Thread.current
+          case env["PATH_INFO"]
+          when "/ring"
+            trap("ALRM") { puts "late"; raise kind, "late error" }
+            Thread.new { Thread.pass until request.stop?; sleep 0.02; Process.kill("ALRM", Process.pid) }
+          when "/main" then Thread.new { Thread.pass until request.stop?; sleep 0.02; puts "late"; Thread.main.raise(kind, "late error") }
+          when "/soon"
+            Thread.new do
+              Thread.pass until request.backtrace[0].match?(/wait_readable|pop/)
+              request.raise(kind, "late error")
+              puts "late"
+            end
+          when "/both" # needs both threads
+            at_once << 1
+            Thread.pass until at_once.size >= 2
+          end
+          [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]]
+        end)
+    """
+
+    def test_an_error_between_two_requests(self):
+        """An error of a signal's handler, or for the main thread, ends neither the process nor a connection."""
+        for threads in (1, 2):
+            loader = self.late_app(self.IDLE, threads)
+            connection, other = self.connect(loader), self.connect(loader)
+            count = 0
+            for path in ("/ring", "/main"):
+                for kind in ("error", "io", "timeout", "exception"):
+                    with self.subTest(path, kind=kind, threads=threads):
+                        self.ask(connection, PATH_INFO=path, QUERY_STRING=kind)
+                        self.assertEqual(self.line(loader), "late")
+                        count += 1
+                        self.eventually(lambda: loader.read_stderr().count("late error") == count)
+                        for one in (connection, other):
+                            self.ask(one, b"body")
+                        self.assertEqual(session(loader, HTTP_COOKIE="secret=carol").body, b"secret=carol ")
+            if threads == 2:
+                for one in (connection, other):
+                    one.send(PATH_INFO="/both")
+                for one in (connection, other):
+                    self.assertEqual(one.answer().body, b" ")
+            self.assertIsNone(loader.process.poll())
+            loader.channel.sendall(b"x")
+            self.check_exit(loader)
+
+    def test_an_exit_of_a_signal_between_two_requests_ends_the_process(self):
+        for threads in (1, 2):
+            loader = self.late_app(self.IDLE, threads)
+            self.ask(self.connect(loader), PATH_INFO="/ring", QUERY_STRING="exit")
+            self.check_exit(loader)
+
+    def test_an_error_while_a_thread_waits_for_the_next_request_of_its_connection(self):
+        loader = self.late_app(self.IDLE, threads=2)
+        connection = self.connect(loader)
+        for _ in range(100):
+            self.ask(connection, PATH_INFO="/soon", QUERY_STRING="error")
+            self.assertEqual(self.line(loader), "late")
+        self.eventually(lambda: loader.read_stderr().count("late error") == 100)
+        self.ask(connection)
+        self.assertIsNone(loader.process.poll())
+
     def test_a_file_that_becomes_shorter(self):
         for size in (700_000, 2_500_000):
             loader = self.late_app(self.APP)
