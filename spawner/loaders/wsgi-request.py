@@ -14,6 +14,7 @@ from cabrank.python_own import ClientGone, own
 
 BUFFER = 64 << 10
 DONTWAIT = socket.MSG_DONTWAIT
+END_TIMEOUT = 1  # a reader has the lock for one system call that does not wait
 
 
 def check_process():
@@ -146,12 +147,20 @@ class Body(io.RawIOBase):
     def end(self):
         """End the input."""
         check_process()
-        with self.lock:
+        if not self.lock.acquire(timeout=END_TIMEOUT):
+            # A reader waits under the lock: gevent's sockets do so, whatever the flags. The end of file makes it leave. The rest of
+            # the body does not come: the connection ends behind the answer.
+            self.conn.shutdown(socket.SHUT_RD)
+            self.lock.acquire()
+            self.is_torn = True
+        try:
             self.conn = None
             if self.waiters:
                 self.waker[1].shutdown(socket.SHUT_WR)  # a close would wake nobody while a forked child has the pair
             elif self.waker is not None:
                 self.close_waker()
+        finally:
+            self.lock.release()
 
     def close_waker(self):
         wakers.discard(self.waker)

@@ -92,6 +92,34 @@ class WsgiLate(WsgiLoader):
                 connection.conn.sendall(frame(b"alice") + frame(b""))
                 self.asks(connection, "bob", "carol")
 
+    def test_a_reader_whose_socket_always_waits_holds_up_no_answer(self):
+        """Sockets that gevent has patched wait in spite of MSG_DONTWAIT, here under the lock of the input."""
+        for protocol in ("kept_session", "session"):
+            loader, other = self.late("""
+            class Waiting:
+                def __init__(self, conn): self.conn = conn
+                def recv(self, size, flags=0): return self.conn.recv(size)
+                def recv_into(self, buffer, size, flags=0): return self.conn.recv_into(buffer, size)
+                def __getattr__(self, name): return getattr(self.conn, name)
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/late":
+                    stream = environ["wsgi.input"]
+                    stream.raw.conn = Waiting(stream.raw.conn)
+                    threading.Thread(target=attempt, args=("late", stream.read)).start()
+                    time.sleep(0.1)  # the thread is in the system's wait
+                return answer(environ, start_response)
+            """)
+            with loader.connect(protocol) as conn:
+                variables = {"PATH_INFO": "/late", "QUERY_STRING": "alice"}
+                if protocol == "session":
+                    conn.sendall(head(CONTENT_LENGTH="10", **variables) + b"part")
+                else:
+                    conn.sendall(head(**variables) + frame(b"part"))
+                data = b"".join(iter(lambda: conn.recv(1 << 16), b""))  # the connection ends, because of bytes that the reader has taken
+            self.assertIn(b"alice" + b"E\0\0\0" * (protocol == "kept_session"), data)
+            self.assertEqual(self.reports(loader), ["late: ClientGone"])
+            self.asks(other, "bob")
+
     def test_threads_that_go_on_reading_never_get_a_byte_of_the_next_request(self):
         loader, connection = self.late("""
             def application(environ, start_response):
