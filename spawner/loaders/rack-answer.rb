@@ -79,6 +79,7 @@ module Cabrank
       @sent = 0
       @decoder = nil # for a body that the application has chunked
       @hijack = nil
+      @stream = nil
     end
 
     # `rack.hijack`: gives the application a socket. It writes a whole HTTP/1.1 answer there.
@@ -136,6 +137,8 @@ module Cabrank
 
     # Answers for an application that has failed. Returns whether the connection is free.
     def fail(error)
+      return :away if @stream&.away? # an error of another thread came after `stream`: the stream hands the connection back
+
       unless begin_answer
         @hijack.fail
         return :away
@@ -153,7 +156,7 @@ module Cabrank
 
     # Ends an answer whose server has gone. The connection is closed, and with it each write in progress.
     def lost(error)
-      return fail(error) if @hijack
+      return fail(error) if @hijack || @stream&.away?
 
       give_up
       finished(nil, nil, error)
@@ -424,14 +427,14 @@ module Cabrank
     def stream(body)
       require_relative "rack-hijack"
       send_head
-      stream = Stream.new(@server, self, @connection, @env["rack.input"])
+      @stream = Stream.new(@server, self, @connection, @env["rack.input"])
       begin
-        body.call(stream)
+        body.call(@stream)
       ensure
         close(body)
       end
       @connection.stay
-      stream.called
+      @stream.called
     end
 
     def hijacked(body)

@@ -175,6 +175,9 @@ module Cabrank
     def close_write = close
     def closed? = @is_closed || @exchange.ended?
 
+    # Whether the answer belongs to the stream since the body's `call` has returned. `close` hands the connection back then.
+    def away? = @is_away
+
     # Notes that the body's `call` has returned. Returns `:away` if the application has not closed the stream.
     def called
       @exchange.exclusively do

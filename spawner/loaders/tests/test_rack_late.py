@@ -692,6 +692,31 @@ class Failures(Late):
                 self.assertEqual(other.answer().body, b"part 1 part 2 ")
                 other.close()
 
+    def test_an_error_after_the_call_of_a_stream_leaves_the_answer_to_its_thread(self):
+        for error in ("KeyError", "Cabrank::ClientGone"):
+            for rest in ("12345",):
+                loader = self.late_app("""
+                    run(lambda do |env|
+                      next [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]] if env["PATH_INFO"] == "/"
+                      $gate = Queue.new
+                      trace = TracePoint.new(:return) do |point|
+                        next unless point.method_id == :called
+                        trace.disable
+                        $gate << 1
+                        raise ERROR, "a watchdog"
+                      end
+                      trace.enable
+                      body = ->(stream) { Thread.new { $gate.pop; sleep 0.05; try("write") { stream.write("REST") }; stream.close } }
+                      [200, { "content-length" => "5" }, body]
+                    end)
+                """.replace("ERROR", error).replace("REST", rest), threads=2)
+                with self.subTest(error, rest=rest):
+                    connection = self.connect(loader)
+                    connection.send(PATH_INFO="/stream")
+                    self.assertEqual(connection.answer().body, b"12345")
+                    for _ in range(3):
+                        self.ask(connection, b"body")
+
     def test_errors_that_cannot_be_written(self):
         loader = self.late_app("""
             class Loud < StandardError
