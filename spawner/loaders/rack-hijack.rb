@@ -145,6 +145,9 @@ module Cabrank
         @exchange.write(chunk = chunk.to_s)
         chunk.bytesize
       end
+    ensure
+      # A part beyond the Content-Length has ended the answer. The application may never call `close` after that error.
+      close if @is_away && @exchange.ended?
     end
 
     def <<(chunk)
@@ -158,11 +161,12 @@ module Cabrank
 
       is_away = is_complete = false
       @exchange.exclusively do
-        return if closed?
+        return if @is_closed
 
         @is_closed = true
         is_away = @is_away
-        @exchange.end_body
+        # A part beyond the Content-Length has ended it already, or the loader has given it up.
+        @exchange.end_body unless @exchange.ended?
       end
       is_complete = true
       nil
@@ -178,14 +182,12 @@ module Cabrank
     # Whether the answer belongs to the stream since the body's `call` has returned. `close` hands the connection back then.
     def away? = @is_away
 
-    # Notes that the body's `call` has returned. Returns `:away` if the application has not closed the stream.
+    # Notes that the body's `call` has returned. Returns `:away` if the answer has not ended.
     def called
       @exchange.exclusively do
-        if @is_closed
-          raise IOError, "the answer is not complete" unless @exchange.ended?
+        return if @exchange.ended?
+        raise IOError, "the answer is not complete" if @is_closed
 
-          return
-        end
         @connection.input&.release
         @connection.holder = self
         @is_away = true

@@ -230,7 +230,8 @@ class LateWrites(Late):
             self.check(0, 1, 2, 3, threads=threads, paths=("/stream", "/away"))
 
     def test_a_stream_whose_answer_was_aborted(self):
-        self.RESULTS = {**self.RESULTS, 0: "IOError: the answer has ended", 1: "IOError: the answer has ended"}
+        ended = "IOError: the (answer has ended|stream is closed)"  # the latter after `close`
+        self.RESULTS = {**self.RESULTS, 0: ended, 1: ended}
         self.check(0, 1, 2, 3, paths=("/failed-stream",), cut=True)
 
     def test_the_block_of_each(self):
@@ -692,9 +693,37 @@ class Failures(Late):
                 self.assertEqual(other.answer().body, b"part 1 part 2 ")
                 other.close()
 
+    def test_a_stream_with_more_bytes_than_its_length(self):
+        """The process would be busy for ever: the part ends the answer, and so `close` had nothing more to do."""
+        for threads in (1, 2):
+            loader = self.late_app("""
+                def excess(stream) = stream.write("123456")
+                rescued = ->(stream) { try("write") { excess(stream) } }
+                closed = ->(stream) { rescued.call(stream); stream.close }
+                later = ->(work) { ->(stream) { Thread.new { Thread.current.report_on_exception = false; sleep 0.02; work.call(stream) } } }
+                twice = ->(stream) { 2.times.map { later.call(closed).call(stream) } }
+                works = { "raised" => method(:excess), "rescued" => rescued, "closed" => closed, "twice" => twice }
+                run(lambda do |env|
+                  _, kind, time = env["PATH_INFO"].split("/")
+                  work = works[kind] or next [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]]
+                  [200, { "content-length" => "5" }, time == "later" ? later.call(work) : work]
+                end)
+            """, threads)
+            for kind in ("raised", "rescued", "closed", "twice"):
+                for time in ("now", "later"):
+                    with self.subTest(kind, time=time, threads=threads):
+                        answer = session(loader, PATH_INFO=f"/{kind}/{time}")
+                        self.assertEqual((answer.body, answer.cut), (b"12345", False))
+                        connection = self.connect(loader)
+                        connection.send(PATH_INFO=f"/{kind}/{time}")
+                        answer = connection.answer()
+                        self.assertEqual((answer.body, answer.cut), (b"12345", False))
+                        for _ in range(3):
+                            self.ask(connection, b"body")
+
     def test_an_error_after_the_call_of_a_stream_leaves_the_answer_to_its_thread(self):
         for error in ("KeyError", "Cabrank::ClientGone"):
-            for rest in ("12345",):
+            for rest in ("12345", "123456"):
                 loader = self.late_app("""
                     run(lambda do |env|
                       next [200, {}, ["#{env["HTTP_COOKIE"]} #{env["rack.input"].read}"]] if env["PATH_INFO"] == "/"
