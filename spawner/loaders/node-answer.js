@@ -16,6 +16,7 @@ const { OutgoingMessage, ServerResponse } = require('http');
 
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
+const ENDING = Symbol('ends with the next answer');
 const CLOSING = Symbol('reads no further request');
 const TORN = Symbol('a call that writes to it has begun, and has not returned');
 const SENT = Symbol('bytes of the body');
@@ -118,6 +119,10 @@ for (const name of INTERIM) {
 // The server gives each request one response. Another one for it would answer the next request.
 ServerResponse.prototype.assignSocket = function assignOnce(socket) {
   if (socket[KEPT] === true) {
+    if (socket[ENDING] === true && !this._header) {
+      socket[LAST] = true;
+      this.shouldKeepAlive = false;
+    }
     const { req } = this; // old versions have none
     if (req && (req.socket !== socket || req[ANSWERED] === true)) close(socket, 'assigned another response to');
     else if (req) req[ANSWERED] = true;
@@ -140,7 +145,14 @@ function bytesOf(chunk, encoding) {
   return isExact ? chunk : Buffer.from(chunk, encoding);
 }
 
-// The next client would wait for the end of an answer that is complete with its head.
+// Returns whether the head of an answer has to say that the connection ends. The next client would wait for the end of an answer that is
+// complete with its head. The server would send a request to a connection that ends without a word.
+function isLast(message) {
+  if (!isKept(message)) return false;
+  if (message.socket && message.socket[LAST] === true) return true;
+  return writing.ending !== message && (!message._hasBody || declaredOf(message) === 0);
+}
+
 function sayLast(message) {
   message._last = true;
   message._header = message._header.replace(PERSISTENCE, '').slice(0, -2) + 'Connection: close\r\n\r\n';
@@ -148,7 +160,7 @@ function sayLast(message) {
 
 ServerResponse.prototype._send = function send(data, encoding, callback, size) {
   const isEnding = writing.ending === this;
-  if (!isEnding && !this._headerSent && this._header && isKept(this) && (!this._hasBody || declaredOf(this) === 0)) sayLast(this);
+  if (!this._headerSent && this._header && isLast(this)) sayLast(this);
   const declared = data.length > 0 ? declaredOf(this) : undefined;
   if (declared === undefined) return _send.call(this, data, encoding, callback, size);
   const bytes = typeof data === 'string' ? Buffer.byteLength(data, encoding) : data.byteLength;
@@ -232,4 +244,4 @@ ServerResponse.prototype._finish = function finish() {
   }
 };
 
-module.exports = { KEPT, LAST, CLOSING, TORN, writing, close, closeSoon };
+module.exports = { KEPT, LAST, ENDING, CLOSING, TORN, writing, close, closeSoon };

@@ -18,8 +18,9 @@
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
 
 const net = require('net');
+const { executionAsyncResource } = require('async_hooks');
 const { IncomingMessage, ServerResponse } = require('http');
-const { KEPT, LAST, CLOSING, TORN, writing, close, closeSoon } = require('./node-answer.js');
+const { KEPT, LAST, ENDING, CLOSING, TORN, writing, close, closeSoon } = require('./node-answer.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
 const TIMEOUT = Symbol('the timeout of the connection');
@@ -251,12 +252,47 @@ function endAfterWrite(socket) {
   };
 }
 
-// An exception that the application survives may have left Node's parser in its error state. It names no connection.
+// Returns the socket whose parser has called the code that has thrown, if there is one.
+function socketOfParser() {
+  try {
+    return executionAsyncResource().socket;
+  } catch { // an accessor of the application
+    return undefined;
+  }
+}
+
+// Returns whether an exception may have left Node's parser in its error state. The parser calls the listeners of a request. With each
+// part of a body it also runs the callbacks of `process.nextTick` and of promises, and takes their exceptions for its own.
+function mayHaveFailed(socket, failed) {
+  const incoming = socket.parser && socket.parser.incoming;
+  return socket === failed || Boolean(incoming && !incoming.complete);
+}
+
+// Ends a connection with the first answer whose head can say so. Until then the server may send a request, or has sent one.
+function endAnnounced(socket) {
+  const answer = socket._httpMessage;
+  if (answer && !answer._headerSent) {
+    endWithAnswer(socket);
+    return;
+  }
+  socket[ENDING] = true;
+  if (answer && answer.finished) setImmediate(setImmediate, endStuck, socket, answer);
+}
+
+// Ends a connection whose answer has left, if the exception has kept Node from noting that. The next answer would wait for ever.
+function endStuck(socket, answer) {
+  if (socket._httpMessage === answer && socket.writableLength === 0) socket.destroy();
+}
+
+// The application may survive this exception. One that Node's parser has met ends the connection. Elsewhere it may have interrupted
+// Node, too: such a connection ends with its next answer.
 process.on('uncaughtExceptionMonitor', () => {
+  const failed = socketOfParser();
   for (const socket of kept) {
     if (socket[KEPT] !== true) continue;
     try {
-      if (socket._httpMessage) endWithAnswer(socket);
+      if (!mayHaveFailed(socket, failed)) endAnnounced(socket);
+      else if (socket._httpMessage) endWithAnswer(socket);
       else closeSoon(socket);
     } catch { // the application has frozen the socket, which cannot note its end either
       if (socket._handle) socket._handle.close();

@@ -1,6 +1,7 @@
 """The loader of Node applications: an answer that the application has not ended leaves its connection to no other client."""
 
 import os
+import signal
 
 from common import NodeLoader
 
@@ -372,26 +373,78 @@ class NodeEnds(NodeLoader):
         self.send(conn, "/", **{"X-Large": "x" * 20000})
         self.assertEqual(file.read(), b"HTTP/1.1 431 Large\r\nContent-Length: 0\r\n\r\n")
 
-    def test_an_exception_that_the_application_survives_ends_the_connection(self):
-        """It leaves Node's parser in its error state."""
-        loader = self.app("""
-            process.on('uncaughtException', () => {});
-            require('http').createServer((q, s) => {
-              const fail = () => { throw new Error('mine'); };
-              if (q.url === '/finish') s.on('finish', fail);
-              if (q.url === '/close') s.on('close', fail);
-              if (q.url === '/frozen') setTimeout(() => { Object.freeze(q.socket); fail(); }, 5);
-              if (q.url === '/data') q.on('data', fail);
-              s.end('x', q.url === '/callback' ? fail : undefined);
-              if (q.url === '/throw') fail();
-            }).listen(0);
-        """)
-        for path in ("/finish", "/close", "/data", "/callback", "/throw", "/frozen"):
+    SURVIVES = """
+        process.on('uncaughtException', () => process.stdout.write('survived\\n'));
+        let failing;
+        class Request extends require('http').IncomingMessage {
+          constructor(socket) {
+            super(socket);
+            if (socket === failing) throw new Error('mine');
+          }
+        }
+        require('http').createServer({ IncomingMessage: Request }, (q, s) => {
+          const fail = () => { throw new Error('mine'); };
+          const head = (fields) => s.writeHead(200, fields);
+          if (q.url === '/finish') s.on('finish', fail);
+          if (q.url === '/first') s.prependListener('finish', fail);
+          if (q.url === '/close') s.on('close', fail);
+          if (q.url === '/frozen') setTimeout(() => { Object.freeze(q.socket); fail(); }, 5);
+          if (q.url === '/data') q.on('data', fail);
+          if (q.url === '/readable') q.on('readable', fail);
+          if (q.url === '/request') failing = q.socket;
+          if (q.url === '/write') s.write('', fail), s.write('x', fail), s.end();
+          if (q.url === '/timer') setTimeout(fail, 5);
+          if (q.url === '/promise') setTimeout(() => Promise.reject(new Error('mine')), 5);
+          if (q.url === '/begun') head({ 'Content-Length': 1 }), s.flushHeaders();
+          if (q.url === '/kept') head({ 'Content-Length': 1, Connection: 'keep-alive' });
+          if (q.url === '/begun' || q.url === '/kept' || q.url === '/waits') return process.once('SIGUSR2', () => s.end('x'));
+          s.end('x', q.url === '/callback' ? fail : undefined);
+          if (q.url === '/throw') fail();
+        }).listen(0);
+    """
+
+    def test_an_exception_within_the_parser_ends_the_connection(self):
+        """It leaves Node's parser in its error state. The same holds for an answer whose end Node has not noted."""
+        loader = self.app(self.SURVIVES)
+        for path, body in (("/data", b"body"), ("/throw", b"body"), ("/frozen", None), ("/first", None), ("/write", None)):
             with self.subTest(path):
                 conn, file = self.raw(loader)
-                self.send(conn, path, body=b"body")
+                self.send(conn, path, body)
                 self.head(file)
-                self.assertEqual(file.read(), b"x")
+                self.assertIn(file.read(), (b"x", b"1\r\nx\r\n0\r\n\r\n"))
+        for path in ("/data", "/readable", "/request"):
+            with self.subTest(path, later=True):
+                conn, file = self.raw(loader)
+                rest = {"/request": b"bodyGET / HTTP/1.1\r\nHost: a\r\n\r\n"}.get(path, b"body")
+                conn.sendall(f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n".encode())
+                self.assertEqual(self.read(file, 1), b"x")
+                conn.sendall(rest)
+                self.assertEqual(file.read(), b"")
+        self.assertEqual(self.ask(self.http(loader)), (200, b"x"))
+
+    def test_an_exception_elsewhere_ends_each_connection_with_an_answer_that_says_so(self):
+        """The server may have sent a request to an idle connection, which would fail with it."""
+        loader = self.app(self.SURVIVES)
+        for path in ("/timer", "/promise", "/finish", "/close", "/callback"):
+            with self.subTest(path):
+                idle, new, begun, waits, kept, own = (self.raw(loader) for _ in range(6))
+                self.send(idle[0], "/")
+                self.assertEqual(self.read(idle[1], 1), b"x")
+                for (conn, _), what in ((begun, "/begun"), (waits, "/waits"), (kept, "/kept")):
+                    self.send(conn, what)
+                self.assertNotIn("Connection: close", self.head(begun[1]))
+                self.send(own[0], path)
+                self.assertEqual(self.read(own[1], 1), b"x")
+                self.assertEqual(loader.lines.readline(), b"survived\n")
+                loader.process.send_signal(signal.SIGUSR2)
+                self.assertEqual(begun[1].read(1), b"x")
+                for conn, file in (idle, new, begun, own):
+                    self.send(conn, "/", body=b"a request that is not safe")
+                for _, file in (idle, new, begun, own, waits, kept):
+                    head = self.head(file)
+                    self.assertIn("Connection: close", head)
+                    self.assertNotIn("keep-alive", head)
+                    self.assertEqual(file.read(), b"x")
 
     def test_an_answer_whose_end_a_stack_overflow_has_stopped(self):
         """Its socket stays corked, or waits for a callback, and the next answer would wait with it."""
