@@ -12,7 +12,7 @@
 //   - An application that reads the socket would read the next client's request. The connection ends with the present answer.
 //   - The application cannot pause the socket: `request.pause()` pauses its own request. When it ends the socket, the
 //     connection is closed at once, before another request comes.
-//   - Timeouts of a request end with its answer: the socket has again the timeout that it had as a new connection.
+//   - Timeouts of a request end with its answer. A request begins with the timeout that the socket had as a new connection.
 //   - A cork that the application puts on the socket ends with the turn of the event loop, and the listeners of Node stay.
 //
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
@@ -37,13 +37,14 @@ ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
   if (socket[TORN] && socket._httpMessage !== this) return; // its callback has run before
   detachSocket.call(this, socket);
   if (socket[KEPT] !== true) return;
-  settle(socket);
+  settle(socket, 0);
   ended(socket, this);
 };
 
-// Takes back the timeouts that a request has set, and gives back the listeners that it has removed.
-function settle(socket) {
-  if ((socket.timeout || 0) !== socket[TIMEOUT]) socket.setTimeout(socket[TIMEOUT]);
+// Takes back the timeouts that a request has set, and gives back the listeners that it has removed. An idle connection has no timeout:
+// its end could meet a request that the server has sent already.
+function settle(socket, timeout) {
+  if ((socket.timeout || 0) !== timeout) socket.setTimeout(timeout);
   const lasting = socket[LISTENERS];
   const present = socket.rawListeners('timeout');
   if (present.length === lasting.length && present.every((listener, at) => listener === lasting[at])) return;
@@ -169,6 +170,7 @@ function guard(socket, before) {
   kept.add(socket);
   socket.once('close', () => kept.delete(socket));
   socket[TIMEOUT] = socket.timeout || 0;
+  if (socket[TIMEOUT] > 0) socket.setTimeout(0);
   socket[LISTENERS] = socket.rawListeners('timeout');
   const { write, end, pause } = socket;
   socket.write = function writeOfAnswer(data, encoding, callback) {
@@ -226,7 +228,7 @@ function guardParser(socket) {
 // Begins a request, whose socket an earlier one may have kept.
 function begin({ socket }, response) {
   if (socket[KEPT] === true) began(socket, response);
-  if (socket[KEPT] === true && socket._httpMessage === response) settle(socket);
+  if (socket[KEPT] === true && socket._httpMessage === response) settle(socket, socket[TIMEOUT]);
 }
 
 // Returns whether Node has emitted this event. An application may emit it, too, for a request that was answered long ago.
@@ -239,6 +241,7 @@ function isGenuine(event, subject, socket) {
 function release(event, subject, socket) {
   if (OWN.has(event) && socket && socket[KEPT] === true && isGenuine(event, subject, socket)) {
     socket[KEPT] = false;
+    if (socket[TIMEOUT] > 0) socket.setTimeout(socket[TIMEOUT]); // as Node leaves it
     if (event === 'clientError') endAfterWrite(socket);
   }
 }

@@ -621,6 +621,33 @@ class NodeOutlives(NodeLoader):
         loader.process.kill()
         self.assertEqual(loader.lines.read(), b"")
 
+    def test_a_timeout_of_the_server_closes_no_idle_connection(self):
+        """The server may have sent the next request at that moment."""
+        for set_timeout in ("server.timeout = 50;", "server.setTimeout(50);", "server.setTimeout(50, (socket) => socket.destroy());"):
+            with self.subTest(set_timeout):
+                loader = self.app("""
+                    const server = require('http').createServer((q, s) => {
+                      if (q.url === '/long') return s.write('begun');
+                      return s.end('first');
+                    });
+                    SET
+                    server.on('upgrade', (q, socket) => {
+                      socket.on('timeout', () => socket.destroy());
+                      socket.write('HTTP/1.1 101 Switching\\r\\n\\r\\n');
+                    });
+                    server.listen(0);
+                """.replace("SET", set_timeout))
+                conn, file = self.raw(loader)
+                for _ in range(2):
+                    time.sleep(0.2)
+                    self.send(conn, "/", b"body")
+                    self.assertEqual(self.read(file, 5), b"first")
+                self.send(conn, "/long")
+                self.assertNotIn(b"0\r\n\r\n", file.read())  # the timeout of a request stays
+                conn, file = self.raw(loader)
+                self.send(conn, "/", Connection="Upgrade", Upgrade="x")
+                self.assertEqual(file.read(), b"HTTP/1.1 101 Switching\r\n\r\n")
+
     def test_a_late_pause_or_end_of_the_socket(self):
         loader = self.app("""
             let kept;
