@@ -6,7 +6,8 @@
 
 use crate::file_rights::open_path;
 use crate::user::User;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::path::Arg;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -119,8 +120,13 @@ pub(crate) fn make_dir(path: &Path) -> io::Result<OwnedFd> {
 
 /// Opens a directory, and no link to one.
 pub(crate) fn open_dir(path: &Path) -> io::Result<OwnedFd> {
+    open_dir_at(CWD, path)
+}
+
+/// Opens a directory below an open one, and no link to one.
+pub(crate) fn open_dir_at(place: impl AsFd, path: impl Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    Ok(rustix::fs::openat(place, path, flags, Mode::empty())?)
 }
 
 #[cfg(test)]

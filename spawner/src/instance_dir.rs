@@ -21,12 +21,12 @@
 //! Each mode is set on the open file or directory, because the umask of the server may take rights away.
 
 mod base;
+mod found;
 mod layout;
 mod stale;
 
 pub(crate) use base::all_bases;
-pub(crate) use layout::lock;
-pub(crate) use stale::found_in;
+pub(crate) use found::Base;
 
 use crate::backends::{Backends, make_dir};
 use crate::error::Error;
@@ -34,7 +34,7 @@ use crate::random;
 use crate::removal::remove_tree;
 use crate::user::User;
 use base::bases;
-use layout::{RANDOM, generation};
+use layout::{RANDOM, generation, lock};
 use rustix::fs::Mode;
 use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -98,7 +98,10 @@ impl InstanceDir {
         base::report_ignored(user);
         let base = bases(user).swap_remove(0);
         let dir = Self::create_in(name, &base, user)?;
-        stale::remove_in_background(name, base);
+        // The path of the new directory has no links: the owner of a link may let it lead elsewhere by now.
+        if let Some(Ok(base)) = dir.0.path().parent().map(Base::open) {
+            stale::remove_in_background(name, base);
+        }
         Ok(dir)
     }
 
@@ -395,7 +398,7 @@ mod tests {
         std::fs::create_dir_all(unlike.join("data")).unwrap();
         let held = lock(&alive).unwrap();
         let _dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
-        stale::remove("cabrank", base.path());
+        stale::remove("cabrank", &Base::open(base.path()).unwrap());
         assert!(!dead.exists() && !empty.exists() && alive.exists() && unlike.exists());
         assert!(foreign.iter().all(|dir| dir.exists()));
         drop(held);

@@ -33,8 +33,18 @@ const LOOKS: usize = 3;
 /// # Errors
 /// The first error. `NotFound`: there is no such directory. `TimedOut`: there is too much in it.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    remove_open(CWD, path, open_dir(path)?)
+}
+
+/// Removes an open directory as [`remove_tree`] does. Its caller has looked at it, and its name may name another one by now.
+///
+/// `name` is its name in the open directory `place`.
+///
+/// # Errors
+/// As [`remove_tree`].
+pub(crate) fn remove_open(place: impl AsFd, name: &Path, dir: OwnedFd) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
-    let top = Level::new(c"", open_dir(path)?)?;
+    let top = Level::new(c"", dir)?;
     if top.owner != own {
         return Err(io::Error::other("it belongs to another user"));
     }
@@ -47,10 +57,10 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
         Removal { own, levels: vec![top], moved: 0, error: None, end: Instant::now() + LIMIT };
     removal.empty()?;
     // A user may have put a directory of its own in this place. It would not be removed if it were not empty.
-    let is_there = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)
+    let is_there = rustix::fs::statat(&place, name, AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|there| Some(Identity::of(&there)) == identity);
     let removed = match is_there {
-        true => rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR),
+        true => rustix::fs::unlinkat(&place, name, AtFlags::REMOVEDIR),
         false => Err(Errno::NOENT),
     };
     match (removed, removal.error) {

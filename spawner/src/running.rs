@@ -1,6 +1,6 @@
 //! The servers that run on this machine, as their instance directories show them.
 
-use crate::instance_dir::{all_bases, found_in, lock};
+use crate::instance_dir::{Base, all_bases};
 use nix::unistd::{Uid, User};
 use std::io;
 use std::path::PathBuf;
@@ -22,15 +22,16 @@ pub struct Running {
 /// only if the caller has a reason to take it for one.
 pub fn running(name: &str) -> Vec<Running> {
     let own = rustix::process::geteuid();
-    let mut found: Vec<_> = all_bases()
+    let bases: Vec<_> = all_bases().iter().flat_map(|base| Base::open(base)).collect();
+    let mut found: Vec<_> = bases
         .iter()
-        .flat_map(|base| found_in(name, base))
-        .filter(|found| found.uid == own.as_raw() || own.is_root())
-        .filter(|found| lock(&found.path).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
+        .flat_map(|base| base.found(name))
+        .filter(|found| found.uid() == own.as_raw() || own.is_root())
+        .filter(|found| found.lock().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
         .map(|found| Running {
             pid: found.pid,
+            owner: (found.uid() != own.as_raw()).then(|| user_name(found.uid())),
             path: found.path,
-            owner: (found.uid != own.as_raw()).then(|| user_name(found.uid)),
         })
         .collect();
     found.sort();

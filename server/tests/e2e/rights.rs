@@ -281,6 +281,39 @@ fn root_uses_no_runtime_directory_of_another_user() {
     assert!(message.contains("may rename directories in"), "{message}");
 }
 
+/// The owner of a link to the temporary directory lets it lead to other directories of root, after the start.
+#[test]
+fn the_server_removes_nothing_where_a_link_leads_later() {
+    if !is_root() {
+        return;
+    }
+    let dir = wsgi("", "return answer('ok')");
+    open_to_all(dir.path());
+    let (theirs, base, precious) = (runtime(), runtime(), runtime());
+    let [link, next] = ["link", "next"].map(|name| theirs.path().join(name));
+    symlink(base.path(), &link).unwrap();
+    chown(theirs.path(), Some(DAEMON), Some(DAEMON)).unwrap();
+    // Directories of dead servers: above the largest possible pid.
+    let parts = "cabrank.4194304.abcdefgh/generation-0/backends";
+    // The first attempt cannot remove this one, so another attempt follows.
+    let stays = base.path().join(parts);
+    fs::create_dir_all(stays.join("foreign/inner")).unwrap();
+    chown(&stays, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::create_dir_all(precious.path().join(parts)).unwrap();
+    let runtime = runtime();
+    let mut command = start_command(runtime.path(), dir.path(), &OPTIONS);
+    command.env("TMPDIR", &link);
+    let server = Server::start_with(command, runtime);
+    assert_eq!(server.get("/"), "ok");
+    symlink(precious.path(), &next).unwrap();
+    fs::rename(&next, &link).unwrap();
+    let later = base.path().join("cabrank.4194305.abcdefgh");
+    fs::create_dir_all(later.join("generation-0")).unwrap();
+    eventually("another attempt to remove", || (!later.exists()).then_some(()));
+    assert!(precious.path().join(parts).exists());
+    assert!(stays.join("foreign/inner").exists());
+}
+
 /// Runs in a namespace of pids, where it can give the pid of a dead process to another one.
 const REUSES_THE_PID: &str = "if path != '/die': return answer('ok')
 worker = os.getpid()

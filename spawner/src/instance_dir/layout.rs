@@ -3,20 +3,28 @@
 use crate::backends::open_dir;
 use rustix::fs::FlockOperation;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The number of random characters in the name.
 pub(super) const RANDOM: usize = 8;
 
+/// The name of the directory that the handshake calls `generation_dir`.
+pub(super) const GENERATION: &str = "generation-0";
+
 /// Returns the directory that the handshake calls `generation_dir`.
 pub(super) fn generation(dir: &Path) -> PathBuf {
-    dir.join("generation-0")
+    dir.join(GENERATION)
 }
 
 /// Locks the directory until the result is dropped. Fails at once if another server has locked it.
-pub(crate) fn lock(dir: &Path) -> io::Result<OwnedFd> {
+pub(super) fn lock(dir: &Path) -> io::Result<OwnedFd> {
     let fd = open_dir(dir)?;
-    rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+    lock_open(&fd)?;
     Ok(fd)
+}
+
+/// Locks the open directory until it is closed. Fails at once if another server has locked it.
+pub(super) fn lock_open(dir: impl AsFd) -> io::Result<()> {
+    Ok(rustix::fs::flock(dir, FlockOperation::NonBlockingLockExclusive)?)
 }
