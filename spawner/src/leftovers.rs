@@ -4,6 +4,7 @@
 //! the number. A member that is older than the server's end shows that the group is the server's. The reaper
 //! stops that member first. So it cannot leave, and the number stays taken until the signal to the group is sent.
 
+use crate::ended::has_ended;
 use crate::listening;
 use procfs::Current;
 use procfs::process::Process;
@@ -36,8 +37,9 @@ fn stop(process: &Process, group: u32, end: Ticks) -> bool {
     // `Process` has its directory open. So these facts belong to the process of the handle, or are an error.
     let is_own = || {
         process.stat().is_ok_and(|facts| {
-            let is_alive = !matches!(facts.state, 'Z' | 'X');
-            is_alive && u32::try_from(facts.pgrp) == Ok(group) && Ticks(facts.starttime) < end
+            !has_ended(&facts)
+                && u32::try_from(facts.pgrp) == Ok(group)
+                && Ticks(facts.starttime) < end
         })
     };
     let handle =
@@ -56,6 +58,7 @@ fn stop(process: &Process, group: u32, end: Ticks) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended::tests::{eventually, without_main_thread};
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Child, Command};
 
@@ -79,6 +82,20 @@ mod tests {
         assert_eq!(state, 'S');
         foreign.kill().unwrap();
         foreign.wait().unwrap();
+    }
+
+    /// Its main thread is a zombie, and another thread goes on.
+    #[test]
+    fn a_process_does_not_survive_by_the_end_of_its_main_thread() {
+        let mut leader = sleeper();
+        let mut child = without_main_thread(&format!("os.setpgid(0, {})", leader.id()));
+        let facts = || Process::new(child.id().cast_signed()).unwrap().stat().unwrap();
+        eventually(|| facts().pgrp.cast_unsigned() == leader.id());
+        leader.kill().unwrap();
+        leader.wait().unwrap();
+        kill(leader.id(), Ticks(begun(&child).0 + 1));
+        eventually(|| child.try_wait().unwrap().is_some());
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
     }
 
     #[test]

@@ -129,6 +129,7 @@ mod boot_error;
 pub mod chain;
 mod children;
 pub mod connections;
+mod ended;
 mod error;
 mod file_rights;
 mod forker;

@@ -3,8 +3,9 @@
 //! A test by connecting would not do: while a process starts, another program may take its port, and would then get
 //! its requests. A connection without a request may also confuse an application.
 
+use crate::ended::{has_ended, running_thread};
 use procfs::net::{TcpNetEntry, TcpState};
-use procfs::process::{FDTarget, all_processes};
+use procfs::process::{FDTarget, FDsIter, Process, all_processes};
 use procfs::{ProcError, ProcResult};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -41,11 +42,11 @@ pub(crate) fn addresses(group: u32) -> ProcResult<Vec<SocketAddr>> {
 }
 
 /// Returns the processes of the group that have not ended.
-pub(crate) fn members(group: u32) -> ProcResult<Vec<procfs::process::Process>> {
-    let is_member = |process: &procfs::process::Process| {
+pub(crate) fn members(group: u32) -> ProcResult<Vec<Process>> {
+    let is_member = |process: &Process| {
         process
             .stat()
-            .is_ok_and(|s| u32::try_from(s.pgrp) == Ok(group) && !matches!(s.state, 'Z' | 'X'))
+            .is_ok_and(|facts| u32::try_from(facts.pgrp) == Ok(group) && !has_ended(&facts))
     };
     Ok(all_processes()?.flatten().filter(is_member).collect())
 }
@@ -77,6 +78,18 @@ fn listeners() -> ProcResult<Vec<TcpNetEntry>> {
     Ok(all)
 }
 
+/// Returns the open descriptors of a process.
+fn descriptors(process: &Process) -> ProcResult<FDsIter> {
+    // A main thread that has ended shows none, while the others have them open.
+    match running_thread(process).filter(|thread| thread.tid != process.pid) {
+        None => process.fd(),
+        Some(thread) => {
+            let path = format!("/proc/{}/task/{}", thread.pid, thread.tid);
+            Process::new_with_root(path.into())?.fd()
+        }
+    }
+}
+
 /// The sockets of a process group.
 struct Sockets {
     inodes: HashSet<u64>,
@@ -88,7 +101,7 @@ impl Sockets {
     fn of(group: u32) -> ProcResult<Sockets> {
         let mut sockets = Sockets { inodes: HashSet::new(), is_complete: true };
         for process in members(group)? {
-            match process.fd() {
+            match descriptors(&process) {
                 Ok(descriptors) => {
                     sockets.inodes.extend(descriptors.flatten().filter_map(|fd| match fd.target {
                         FDTarget::Socket(inode) => Some(inode),
@@ -111,6 +124,7 @@ impl Sockets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended::tests::{eventually, without_main_thread};
     use std::net::TcpListener;
 
     #[test]
@@ -125,6 +139,24 @@ mod tests {
         assert_eq!(on_port(4_194_305, uid, at.port()).unwrap(), Listening::Another);
         drop(listener);
         assert_eq!(on_port(group, uid, at.port()).unwrap(), Listening::Free);
+    }
+
+    #[test]
+    fn a_process_without_its_main_thread_holds_its_listener() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let at = file.path().display();
+        let mut child = without_main_thread(&format!(
+            "s = socket.create_server(('127.0.0.1', 0)); open('{at}', 'w').write(f'{{s.getsockname()[1]}}.')"
+        ));
+        let text = || std::fs::read_to_string(file.path()).unwrap();
+        eventually(|| text().ends_with('.'));
+        let port = text().trim_end_matches('.').parse().unwrap();
+        assert_eq!(members(child.id()).unwrap().len(), 1);
+        let found = on_port(child.id(), rustix::process::geteuid().as_raw() + 1, port).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(found, Listening::Group(_)), "{found:?}");
+        assert!(members(child.id()).unwrap().is_empty());
     }
 
     #[test]

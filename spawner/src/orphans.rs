@@ -4,6 +4,7 @@
 //! else can reap them, and each would occupy a pid for ever.
 
 use crate::children::{Children, Owner};
+use crate::ended::has_ended;
 use nix::errno::Errno;
 use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::Pid;
@@ -64,7 +65,7 @@ fn reap_others(children: &Children) {
     let own = std::process::id().cast_signed();
     let Ok(all) = procfs::process::all_processes() else { return };
     for stat in all.flatten().filter_map(|process| process.stat().ok()) {
-        if stat.ppid == own && stat.state == 'Z' {
+        if stat.ppid == own && has_ended(&stat) {
             reap_unless_own(children, Pid::from_raw(stat.pid));
         }
     }

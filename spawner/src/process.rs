@@ -2,6 +2,7 @@
 
 use crate::chain::Chain;
 use crate::connections::{Connections, Endpoint};
+use crate::ended::is_exiting;
 use crate::handshake::Protocol;
 use crate::held_socket::HeldSocket;
 use crate::process_group::Leader;
@@ -13,9 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
-
-/// `PF_EXITING` of the kernel's task flags: the process is exiting.
-const EXITING: u32 = 0x4;
 
 /// The longest time for a look whether a process is dying.
 const LOOK: Duration = Duration::from_secs(1);
@@ -186,10 +184,7 @@ impl AppInfo {
     }
 
     fn looks_dying(&self) -> bool {
-        let stat = i32::try_from(self.pid)
-            .map_err(|_| ())
-            .and_then(|pid| procfs::process::Process::new(pid).map_err(|_| ()))
-            .and_then(|p| p.stat().map_err(|_| ()));
-        stat.map_or(true, |s| s.flags & EXITING != 0 || matches!(s.state, 'Z' | 'X'))
+        let process = procfs::process::Process::new(self.pid.cast_signed());
+        process.map_or(true, |process| is_exiting(&process))
     }
 }

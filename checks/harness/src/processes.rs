@@ -49,10 +49,10 @@ fn process(pid: u32) -> Option<Process> {
     Process::new(pid as i32).ok()
 }
 
-/// Returns whether the process has not ended. A zombie has.
+/// Returns whether the process has not ended. A zombie has, unless other threads go on after the main one.
 pub fn is_alive(pid: u32) -> bool {
     let stat = process(pid).and_then(|process| process.stat().ok());
-    stat.is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+    stat.is_some_and(|stat| !matches!(stat.state, 'Z' | 'X') || stat.num_threads > 1)
 }
 
 /// Returns the words of the process's command, with a space between two, or an empty text if it has ended.

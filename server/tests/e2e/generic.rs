@@ -242,3 +242,53 @@ fn a_request_that_is_hidden_in_an_unread_body_is_not_served() {
     server.logs("saw /next");
     assert!(!server.log().contains("/hidden"), "{}", server.log());
 }
+
+/// The end of a server in `server()` whose main thread ends (`pthread_exit`) with the first request. Its other threads go on.
+const WITHOUT_MAIN_THREAD: &str = "import ctypes, threading\n\
+     requested = threading.Event()\n\
+     class Handler(Handler):\n    \
+         def do_GET(self):\n        \
+             requested.set()\n        \
+             if self.path == '/drop': self.close_connection = True\n        \
+             else: super().do_GET()\n\
+     server = ThreadingHTTPServer(('127.0.0.1', int(place)), Handler)\n\
+     threading.Thread(target=server.serve_forever).start()\n\
+     threading.Thread(target=at_end).start()\n\
+     requested.wait()\n\
+     ctypes.CDLL(None).pthread_exit(None)";
+
+fn main_thread_has_ended(pid: u32) {
+    let has_ended = || processes::all().get(&pid).is_some_and(|stat| stat.state == 'Z');
+    eventually("the end of the main thread", || has_ended().then_some(()));
+    assert!(is_alive(pid), "the other threads go on");
+}
+
+#[test]
+fn a_program_without_its_main_thread_has_the_time_of_a_stop() {
+    let dir = server(&format!(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n\
+         shell = os.getppid()\n\
+         def at_end():\n    \
+             while os.getppid() == shell: time.sleep(0.01)\n    \
+             time.sleep(1)\n    \
+             open('finished', 'w').close()\n    \
+             os._exit(0)\n\
+         {WITHOUT_MAIN_THREAD}"
+    ));
+    let mut server = start(dir.path(), "python3 server.py & wait");
+    main_thread_has_ended(server.get("/").parse().unwrap());
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    assert!(dir.path().join("finished").exists(), "it was killed before its time");
+}
+
+#[test]
+fn a_program_without_its_main_thread_serves_on_after_a_broken_connection() {
+    let dir = server(&format!("def at_end(): pass\n{WITHOUT_MAIN_THREAD}"));
+    let server = start(dir.path(), "exec python3 server.py");
+    let first = server.get("/");
+    main_thread_has_ended(first.parse().unwrap());
+    assert_eq!(server.client().get("/drop").unwrap().status, 502);
+    assert_eq!(server.get("/"), first);
+    assert_eq!(server.pids()[0].to_string(), first);
+}

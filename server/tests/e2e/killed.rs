@@ -83,6 +83,25 @@ fn no_process_of_a_process_survives_a_killed_server() {
     nothing_is_left(&server, &pids);
 }
 
+/// The main thread of the helper has ended (`pthread_exit`), so `/proc` shows the state of a zombie.
+#[test]
+fn no_helper_survives_a_killed_server_by_the_end_of_its_main_thread() {
+    let dir = wsgi(
+        "import subprocess\n\
+         code = 'import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); \
+         ctypes.CDLL(None).pthread_exit(None)'\n\
+         helper = subprocess.Popen(['python3', '-c', code])",
+        "return answer(helper.pid)",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    let helper: u32 = server.get("/").parse().unwrap();
+    let state = || processes::all().get(&helper).map(|stat| (stat.state, stat.num_threads));
+    eventually("the end of its main thread", || (state() == Some(('Z', 2))).then_some(()));
+    server.signal(Signal::KILL);
+    server.ended();
+    nothing_is_left(&server, &[helper]);
+}
+
 #[test]
 fn a_process_that_boots_does_not_survive_a_killed_server() {
     let dir = wsgi("open('booting', 'w').close()\nwhile True: pass", "");
