@@ -3,6 +3,9 @@
 //! The server no longer guards their numbers: init reaps a leader as soon as it ends, and another program may then get
 //! the number. A member that is older than the server's end shows that the group is the server's. The reaper
 //! stops that member first. So it cannot leave, and the number stays taken until the signal to the group is sent.
+//!
+//! A leader may have moved to another group. It is the server's if it is older than the server's end: the server had not
+//! reaped it by then, so its number was taken.
 
 use crate::ended::has_ended;
 use crate::listening;
@@ -23,12 +26,21 @@ impl Ticks {
     }
 }
 
-/// Kills the group with this number, if one of its members is older than `end`.
+/// Kills the group with this number, if one of its members is older than `end`, and its leader in any group.
 pub(crate) fn kill(group: u32, end: Ticks) {
     let Some(number) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return };
     let members = listening::members(group).unwrap_or_default();
     if members.iter().any(|member| stop(member, group, end)) {
         let _ = kill_process_group(number, Signal::KILL);
+    }
+    let Ok(leader) = Process::new(number.as_raw_pid()) else { return };
+    let handle = pidfd_open(number, PidfdFlags::empty());
+    // The look comes after the handle, which so belongs to the same process.
+    let is_own = leader.stat().is_ok_and(|facts| Ticks(facts.starttime) < end);
+    if let Ok(handle) = handle
+        && is_own
+    {
+        let _ = pidfd_send_signal(&handle, Signal::KILL);
     }
 }
 
@@ -82,6 +94,23 @@ mod tests {
         assert_eq!(state, 'S');
         foreign.kill().unwrap();
         foreign.wait().unwrap();
+    }
+
+    #[test]
+    fn a_leader_does_not_survive_in_another_group() {
+        let mut other = sleeper();
+        let code = format!("import os, time\nos.setpgid(0, {})\ntime.sleep(600)", other.id());
+        let mut command = Command::new("python3");
+        let mut child = command.args(["-c", &code]).process_group(0).spawn().unwrap();
+        let facts = || Process::new(child.id().cast_signed()).unwrap().stat().unwrap();
+        eventually(|| facts().pgrp.cast_unsigned() == other.id());
+        kill(child.id(), begun(&child));
+        let is_younger_alive = child.try_wait().unwrap().is_none();
+        kill(child.id(), Ticks(begun(&child).0 + 1));
+        eventually(|| child.try_wait().unwrap().is_some());
+        assert!(is_younger_alive && other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     /// Its main thread is a zombie, and another thread goes on.

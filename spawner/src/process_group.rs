@@ -4,10 +4,12 @@
 //! the number would then reach that program. So a [`Leader`] has one lock for signals and for the reap, and a
 //! process that was reaped gets no signal. The number of a group is the number of its leader: it stays taken as long as
 //! the leader is not reaped.
+//!
+//! A process may move to another group of its session, and leave a helper in its own. So a signal to the group is not enough.
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, kill_process_group, waitid,
-    waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid, kill_process, kill_process_group,
+    waitid, waitpid,
 };
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -61,10 +63,21 @@ impl Leader {
     /// Sends a signal to the process and to its group, unless it has been reaped.
     pub fn signal_group(&self, signal: Signal) {
         let is_reaped = self.is_reaped();
-        // A process that has just been forked leads no group yet.
-        if !*is_reaped && kill_process_group(self.pid, signal).is_err() {
+        if *is_reaped {
+            return;
+        }
+        let _ = kill_process_group(self.pid, signal);
+        if self.is_missed_by_group(signal) {
             let _ = kill_process(self.pid, signal);
         }
+    }
+
+    /// Returns whether a signal to the group may not have reached the process.
+    ///
+    /// A process that has just been forked leads no group yet, and one of another session may have moved to another group.
+    fn is_missed_by_group(&self, signal: Signal) -> bool {
+        // In its own group it has the signal: to some programs, a second SIGTERM says that they must end at once.
+        signal == Signal::KILL || getpgid(Some(self.pid)) != Ok(self.pid)
     }
 
     /// Returns whether the process has ended. It stays unreaped.
@@ -98,8 +111,11 @@ impl Leader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended::tests::eventually;
+    use std::io::Read;
     use std::os::unix::process::CommandExt;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
 
     fn sleeper(leads_group: bool) -> Leader {
         let mut command = Command::new("sleep");
@@ -138,6 +154,53 @@ mod tests {
             drop(signalling);
             assert_eq!(reaping.join().unwrap().signal(), Some(Signal::KILL.as_raw()));
         });
+    }
+
+    /// The process writes a letter for each SIGTERM. A helper keeps its group, also after the process has moved to another one.
+    #[test]
+    fn a_process_in_another_group_gets_each_signal_and_one_in_its_own_gets_it_once() {
+        let mut other = Command::new("sleep").arg("600").process_group(0).spawn().unwrap();
+        for other_group in [None, Some(other.id())] {
+            let moves = other_group.map_or("pass".into(), |to| format!("os.setpgid(0, {to})"));
+            let code = format!(
+                "import os, signal, time\n\
+                 if os.fork() == 0:\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    os.close(1)\n    time.sleep(600)\n\
+                 signal.signal(signal.SIGTERM, lambda *_: os.write(1, b't'))\n\
+                 {moves}\n\
+                 os.write(1, b'r')\n\
+                 while True: time.sleep(600)\n"
+            );
+            let mut command = Command::new("python3");
+            command.args(["-c", &code]).process_group(0).stdout(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let leader = Leader::of_child(&child);
+            let output = child.stdout.take().unwrap();
+            let (sender, letters) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                io::BufReader::new(output)
+                    .bytes()
+                    .map_while(Result::ok)
+                    .try_for_each(|letter| sender.send(letter))
+            });
+            let letter = |expected| {
+                assert_eq!(letters.recv_timeout(Duration::from_secs(30)), Ok(expected));
+            };
+            letter(b'r');
+            // Two signals in a row may come as one, so the letters would not show each second signal.
+            assert_eq!(leader.is_missed_by_group(Signal::TERM), other_group.is_some());
+            assert!(leader.is_missed_by_group(Signal::KILL));
+            for _ in 0..3 {
+                leader.signal_group(Signal::TERM);
+                letter(b't');
+            }
+            leader.signal_group(Signal::KILL);
+            eventually(|| leader.has_ended());
+            assert_eq!(leader.reap().unwrap().signal(), Some(Signal::KILL.as_raw()));
+            assert_eq!(letters.iter().next(), None, "SIGTERM came twice");
+            assert!(child.wait().is_err(), "it has been reaped");
+        }
+        other.kill().unwrap();
+        other.wait().unwrap();
     }
 
     #[test]

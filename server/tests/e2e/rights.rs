@@ -314,6 +314,40 @@ fn the_server_removes_nothing_where_a_link_leads_later() {
     assert!(stays.join("foreign/inner").exists());
 }
 
+/// A process of a preloader keeps the session of the preloader, and moves to another group. A helper stays in its own group.
+const MOVES_TO_ANOTHER_GROUP: &str = "if path != '/move': return answer('ok')
+helper = os.fork()
+if helper == 0:
+    os.closerange(0, 100)
+    time.sleep(600)
+    os._exit(0)
+for ignored in (signal.SIGTERM, signal.SIGQUIT): signal.signal(ignored, signal.SIG_IGN)
+os.setpgid(0, os.getsid(0))
+open('unfinished', 'w').write(f'{os.getpid()} {helper}')
+os.rename('unfinished', 'moved')
+while True: time.sleep(600)";
+
+#[test]
+fn a_process_that_has_left_its_group_has_no_more_time_than_others() {
+    for (option, is_stop) in [("--max-request-time=1", false), ("--shutdown-timeout=2", true)] {
+        let dir =
+            wsgi("import signal\nos.setsid = lambda: os.setpgid(0, 0)", MOVES_TO_ANOTHER_GROUP);
+        let mut server = Server::start(dir.path(), &["--spawn-method", "smart", option]);
+        assert_eq!(server.get("/"), "ok");
+        let mut client = server.client();
+        client.send(b"GET /move HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        let moved = || fs::read_to_string(dir.path().join("moved")).ok();
+        let pids = eventually("a process in another group", moved);
+        if is_stop {
+            server.signal(Signal::TERM);
+            server.ended();
+        }
+        for pid in pids.split(' ').map(|pid| pid.parse().unwrap()) {
+            eventually("the end of the process and its helper", || (!is_alive(pid)).then_some(()));
+        }
+    }
+}
+
 /// Runs in a namespace of pids, where it can give the pid of a dead process to another one.
 const REUSES_THE_PID: &str = "if path != '/die': return answer('ok')
 worker = os.getpid()
