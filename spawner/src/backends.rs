@@ -24,7 +24,7 @@ pub(crate) struct Backends {
 }
 
 /// Identifies a file, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
     inode: u64,

@@ -26,7 +26,7 @@ mod layout;
 mod stale;
 
 pub(crate) use base::all_bases;
-pub(crate) use found::Base;
+pub(crate) use found::{Base, Found};
 
 use crate::backends::{Backends, make_dir};
 use crate::error::Error;

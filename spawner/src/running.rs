@@ -1,12 +1,18 @@
 //! The servers that run on this machine, as their instance directories show them.
+//!
+//! Root's tools may look into a directory where another user renames: `su` keeps the `XDG_RUNTIME_DIR` of its caller. There,
+//! a name shows one directory now and another one later. So each look at a directory uses the open directory, and
+//! [`Running::open`] opens no other one.
 
-use crate::instance_dir::{Base, all_bases};
+use crate::backends::{Identity, identity, open_dir};
+use crate::instance_dir::{Base, Found, all_bases};
 use nix::unistd::{Uid, User};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 /// A server that runs.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     /// The pid in the name of its instance directory.
     pub pid: u32,
@@ -14,6 +20,15 @@ pub struct Running {
     pub path: PathBuf,
     /// The user who owns the directory; `None`: the caller's own.
     pub owner: Option<String>,
+    /// The directory, whatever its name.
+    pub identity: DirIdentity,
+}
+
+/// Identifies a directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DirIdentity {
+    file: Identity,
+    owner: u32,
 }
 
 /// Returns each running server of this user, in order of pid. Root also sees servers of other users.
@@ -21,27 +36,98 @@ pub struct Running {
 /// Any user can create a directory with such a name in the temporary directory. So a server of another user is one
 /// only if the caller has a reason to take it for one.
 pub fn running(name: &str) -> Vec<Running> {
-    let own = rustix::process::geteuid();
-    let bases: Vec<_> = all_bases().iter().flat_map(|base| Base::open(base)).collect();
-    let mut found: Vec<_> = bases
-        .iter()
-        .flat_map(|base| base.found(name))
-        .filter(|found| found.uid() == own.as_raw() || own.is_root())
-        .filter(|found| found.lock().is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock))
-        .map(|found| Running {
-            pid: found.pid,
-            owner: (found.uid() != own.as_raw()).then(|| user_name(found.uid())),
-            path: found.path,
-        })
-        .collect();
-    found.sort();
-    found.dedup();
-    found
+    running_in(name, &all_bases())
+}
+
+fn running_in(name: &str, bases: &[PathBuf]) -> Vec<Running> {
+    let mut all: Vec<Running> = Vec::new();
+    for path in bases {
+        let Ok(base) = Base::open(path) else { continue };
+        for server in base.found(name).filter_map(look) {
+            // Two variables may name one base.
+            if all.iter().all(|other| other.identity != server.identity) {
+                all.push(server);
+            }
+        }
+    }
+    all.sort_by(|a, b| (a.pid, &a.path).cmp(&(b.pid, &b.path)));
+    all
+}
+
+/// Returns the server of a directory that this user may see and that is locked.
+fn look(found: Found) -> Option<Running> {
+    let (own, owner) = (rustix::process::geteuid(), found.uid());
+    if owner != own.as_raw() && !own.is_root() {
+        return None;
+    }
+    found.lock().err().filter(|e| e.kind() == io::ErrorKind::WouldBlock)?;
+    let user = (owner != own.as_raw()).then(|| user_name(owner));
+    let identity = DirIdentity { file: found.identity()?, owner };
+    Some(Running { pid: found.pid, path: found.path, owner: user, identity })
+}
+
+impl Running {
+    /// Opens the directory, and no other one that has its name by now.
+    ///
+    /// # Errors
+    /// The directory cannot be opened, or another one has taken its place.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        let dir = open_dir(&self.path)?;
+        let owner = rustix::fs::fstat(&dir)?.st_uid;
+        // Another directory may get the number of one that was removed, but not its owner.
+        if identity(&dir).map(|file| DirIdentity { file, owner }) != Some(self.identity) {
+            let text = format!("another directory has taken the place of {}", self.path.display());
+            return Err(io::Error::other(text));
+        }
+        Ok(dir)
+    }
+
+    /// Returns the uid of the owner of the directory.
+    pub fn uid(&self) -> u32 {
+        self.identity.owner
+    }
 }
 
 fn user_name(uid: u32) -> String {
     match User::from_uid(Uid::from_raw(uid)) {
         Ok(Some(user)) => user.name,
         _ => uid.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// Makes a directory of this mode as that of a server, with its lock.
+    fn locked(base: &Path, pid: u32, mode: u32) -> (PathBuf, File) {
+        let path = base.join(format!("cabrank.{pid}.abcdefgh"));
+        fs::create_dir(&path).unwrap();
+        let held = File::open(&path).unwrap();
+        held.lock().unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        (path, held)
+    }
+
+    /// The owner of the base lets a name show a directory of root's first, and then its own.
+    #[test]
+    fn no_other_directory_is_opened_under_the_name_of_the_one_that_was_looked_at() {
+        let base = tempfile::tempdir().unwrap();
+        let (path, _held) = locked(base.path(), 7, 0o700);
+        let found = running_in("cabrank", &[base.path().into()]).remove(0);
+        let aside = base.path().join("aside");
+        fs::rename(&path, &aside).unwrap();
+        assert_eq!(found.open().unwrap_err().kind(), io::ErrorKind::NotFound);
+        let (_, _other) = locked(base.path(), 7, 0o700);
+        assert!(found.open().unwrap_err().to_string().contains("another directory has taken"));
+        fs::remove_dir(&path).unwrap();
+        std::os::unix::fs::symlink(&aside, &path).unwrap();
+        found.open().unwrap_err();
+        fs::remove_file(&path).unwrap();
+        fs::rename(&aside, &path).unwrap();
+        found.open().unwrap();
     }
 }

@@ -5,12 +5,14 @@ use crate::admin::{Reply, Request, render};
 use crate::configuration::cli::{InstanceArgs, ProcessArgs, StatusArgs};
 use crate::failure::Failure;
 use cabrank_spawner::{Running, running};
+use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The longest wait for the server's answer.
@@ -147,24 +149,27 @@ fn talk(server: &Running, request: &Request) -> io::Result<Reply> {
 
 /// Connects to a server, and checks that it runs as the owner of its directory.
 fn connect(server: &Running) -> io::Result<UnixStream> {
-    let dir = &server.path;
-    let path = crate::admin::socket(dir);
+    // Another user may rename its directory meanwhile. So the socket is that of the open directory.
+    let dir = server.open()?;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let name = crate::admin::socket(Path::new(""));
+    let file = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
+    let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     // The time limit holds for connecting as well: the queue of the server may be full.
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(ANSWER_TIMEOUT))?;
-    net::connect(&socket, &SocketAddrUnix::new(&path)?)?;
-    let owner = dir.symlink_metadata()?.uid();
+    net::connect(&socket, &address)?;
+    let dir = server.path.display();
     let peer = sockopt::socket_peercred(&socket)?;
-    if peer.uid.as_raw() != owner {
+    if peer.uid.as_raw() != server.uid() {
         return Err(io::Error::other(format!(
-            "another user than the owner of {} listens there",
-            dir.display()
+            "another user than the owner of {dir} listens there"
         )));
     }
     // Another user may have named a directory after a server that the caller knows.
     if server.owner.is_some() && peer.pid.as_raw_pid().unsigned_abs() != server.pid {
-        return Err(io::Error::other(format!("another process listens in {}", dir.display())));
+        return Err(io::Error::other(format!("another process listens in {dir}")));
     }
     Ok(UnixStream::from(socket))
 }
@@ -203,10 +208,11 @@ fn replace_control_characters(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cabrank_spawner::DirIdentity;
 
     fn server(pid: u32, owner: Option<&str>) -> Running {
         let path = format!("/{pid}/{owner:?}").into();
-        Running { pid, path, owner: owner.map(str::to_owned) }
+        Running { pid, path, owner: owner.map(str::to_owned), identity: DirIdentity::default() }
     }
 
     #[test]

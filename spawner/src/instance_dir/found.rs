@@ -4,7 +4,7 @@
 //! at it, its lock and its removal use the open one.
 
 use super::layout::{RANDOM, lock_open};
-use crate::backends::open_dir_at;
+use crate::backends::{Identity, identity, open_dir_at};
 use rustix::fs::{Dir, Mode, OFlags};
 use std::ffi::CStr;
 use std::fs::{File, Metadata};
@@ -64,6 +64,10 @@ impl Found {
     /// Returns whether its group or every user may write to it. No server's own directory is like that.
     pub(super) fn is_open_to_others(&self) -> bool {
         self.facts.mode() & 0o022 != 0
+    }
+
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        identity(&self.dir)
     }
 
     /// Locks the directory until this value is dropped. Fails at once if a server has locked it.
