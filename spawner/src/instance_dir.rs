@@ -25,7 +25,7 @@ mod found;
 mod layout;
 mod stale;
 
-pub(crate) use base::all_bases;
+pub(crate) use base::{all_bases, safe};
 pub(crate) use found::{Base, Found};
 
 use crate::backends::{Backends, make_dir};

@@ -172,7 +172,7 @@ pub use link::Link;
 pub use options::{Options, SpawnMethod};
 pub use output::APP_OUTPUT;
 pub use process_group::Leader;
-pub use running::{DirIdentity, Running, running};
+pub use running::{DirIdentity, Running, Standing, running};
 pub use spawner::AppSpawner;
 pub use supervisor::Supervisor;
 pub use user::User;

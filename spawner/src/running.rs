@@ -2,10 +2,10 @@
 //!
 //! Root's tools may look into a directory where another user renames: `su` keeps the `XDG_RUNTIME_DIR` of its caller. There,
 //! a name shows one directory now and another one later. So each look at a directory uses the open directory, and
-//! [`Running::open`] opens no other one.
+//! [`Running::open`] opens no other one. A lock shows a server of the owner only if other users cannot open the directory.
 
 use crate::backends::{Identity, identity, open_dir};
-use crate::instance_dir::{Base, Found, all_bases};
+use crate::instance_dir::{Base, Found, all_bases, safe};
 use nix::unistd::{Uid, User};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,10 +18,21 @@ pub struct Running {
     pub pid: u32,
     /// Its instance directory.
     pub path: PathBuf,
-    /// The user who owns the directory; `None`: the caller's own.
-    pub owner: Option<String>,
+    /// Whether it is the caller's own server.
+    pub standing: Standing,
     /// The directory, whatever its name.
     pub identity: DirIdentity,
+}
+
+/// Whether a server is the caller's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The directory is the caller's, and only the caller can have made it that of a server.
+    Own,
+    /// The directory is the caller's, but another user may have named or locked it. The text says why.
+    Untrusted(&'static str),
+    /// This user owns the directory.
+    Other(String),
 }
 
 /// Identifies a directory.
@@ -34,7 +45,7 @@ pub struct DirIdentity {
 /// Returns each running server of this user, in order of pid. Root also sees servers of other users.
 ///
 /// Any user can create a directory with such a name in the temporary directory. So a server of another user is one
-/// only if the caller has a reason to take it for one.
+/// only if the caller has a reason to take it for one. The same holds for a directory that is not trusted.
 pub fn running(name: &str) -> Vec<Running> {
     running_in(name, &all_bases())
 }
@@ -42,8 +53,13 @@ pub fn running(name: &str) -> Vec<Running> {
 fn running_in(name: &str, bases: &[PathBuf]) -> Vec<Running> {
     let mut all: Vec<Running> = Vec::new();
     for path in bases {
-        let Ok(base) = Base::open(path) else { continue };
-        for server in base.found(name).filter_map(look) {
+        // A server of root has its directory only where no other user may rename.
+        let (path, why) = match safe(path, None) {
+            Ok(real) => (real, None),
+            Err(_) => (path.clone(), Some("users other than root may rename directories there")),
+        };
+        let Ok(base) = Base::open(&path) else { continue };
+        for server in base.found(name).filter_map(|found| look(found, why)) {
             // Two variables may name one base.
             if all.iter().all(|other| other.identity != server.identity) {
                 all.push(server);
@@ -54,16 +70,21 @@ fn running_in(name: &str, bases: &[PathBuf]) -> Vec<Running> {
     all
 }
 
-/// Returns the server of a directory that this user may see and that is locked.
-fn look(found: Found) -> Option<Running> {
+/// Returns the server of a directory that this user may see and that is locked. `why`: its base is not trusted.
+fn look(found: Found, why: Option<&'static str>) -> Option<Running> {
     let (own, owner) = (rustix::process::geteuid(), found.uid());
     if owner != own.as_raw() && !own.is_root() {
         return None;
     }
     found.lock().err().filter(|e| e.kind() == io::ErrorKind::WouldBlock)?;
-    let user = (owner != own.as_raw()).then(|| user_name(owner));
+    let open = found.is_visible_to_others().then_some("other users may open it");
+    let standing = match why.or(open) {
+        _ if owner != own.as_raw() => Standing::Other(user_name(owner)),
+        Some(why) => Standing::Untrusted(why),
+        None => Standing::Own,
+    };
     let identity = DirIdentity { file: found.identity()?, owner };
-    Some(Running { pid: found.pid, path: found.path, owner: user, identity })
+    Some(Running { pid: found.pid, path: found.path, standing, identity })
 }
 
 impl Running {
@@ -99,7 +120,7 @@ fn user_name(uid: u32) -> String {
 mod tests {
     use super::*;
     use std::fs::{self, File, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, chown};
     use std::path::Path;
 
     /// Makes a directory of this mode as that of a server, with its lock.
@@ -110,6 +131,11 @@ mod tests {
         held.lock().unwrap();
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         (path, held)
+    }
+
+    fn running_at(bases: &[&Path]) -> Vec<(u32, Standing)> {
+        let bases: Vec<_> = bases.iter().map(|base| base.to_path_buf()).collect();
+        running_in("cabrank", &bases).into_iter().map(|found| (found.pid, found.standing)).collect()
     }
 
     /// The owner of the base lets a name show a directory of root's first, and then its own.
@@ -129,5 +155,34 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::rename(&aside, &path).unwrap();
         found.open().unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_may_open_shows_no_server_of_its_owner() {
+        let base = tempfile::tempdir().unwrap();
+        let modes = [0o700, 0o711, 0o755, 0o777, 0o1777, 0o750, 0o720, 0o702];
+        let _held: Vec<_> =
+            (1..).zip(modes).map(|(pid, mode)| locked(base.path(), pid, mode)).collect();
+        for (pid, standing) in running_at(&[base.path(), base.path()]) {
+            assert_eq!(standing == Standing::Own, pid <= 2, "{pid}: {standing:?}");
+        }
+        assert_eq!(running_at(&[base.path(), base.path()]).len(), modes.len());
+    }
+
+    #[test]
+    fn root_trusts_no_base_in_which_another_user_may_rename() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root distrusts directories");
+            return;
+        }
+        let (base, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let _held = [locked(base.path(), 1, 0o711), locked(theirs.path(), 2, 0o700)];
+        let (foreign, _lock) = locked(theirs.path(), 3, 0o700);
+        chown(&foreign, Some(4_000_000), None).unwrap();
+        chown(theirs.path(), Some(1), Some(1)).unwrap();
+        let found = running_at(&[theirs.path(), base.path()]);
+        assert_eq!(found[0], (1, Standing::Own));
+        assert!(matches!(found[1], (2, Standing::Untrusted(_))), "{found:?}");
+        assert_eq!(found[2], (3, Standing::Other("4000000".into())));
     }
 }

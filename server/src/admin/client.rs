@@ -4,7 +4,7 @@ use crate::admin::report::Report;
 use crate::admin::{Reply, Request, render};
 use crate::configuration::cli::{InstanceArgs, ProcessArgs, StatusArgs};
 use crate::failure::Failure;
-use cabrank_spawner::{Running, running};
+use cabrank_spawner::{Running, Standing, running};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -94,19 +94,22 @@ fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
 
 /// Returns the pid of a server, and its user if that is not the caller.
 fn name(server: &Running) -> String {
-    match &server.owner {
-        Some(owner) => format!("{} of the user {owner}", server.pid),
-        None => server.pid.to_string(),
+    let pid = server.pid;
+    match &server.standing {
+        Standing::Own => pid.to_string(),
+        Standing::Untrusted(why) => format!("{pid} in {} ({why})", server.path.display()),
+        Standing::Other(user) => format!("{pid} of the user {user}"),
     }
 }
 
-/// Chooses the server that the command addresses. A server of another user is chosen only by its pid, and only if the
-/// caller has none with this pid.
+/// Chooses the server that the command addresses. A server of another user, or in a directory that is not trusted, is
+/// chosen only by its pid, and only if the caller has none with this pid.
 fn choose(running: Vec<Running>, wanted: Option<u32>) -> Result<Running, Failure> {
     let list = |servers: &[Running]| servers.iter().map(name).collect::<Vec<_>>().join(", ");
     let all = list(&running);
     let is_wanted = |server: &Running| wanted.is_none_or(|pid| pid == server.pid);
-    let (own, others): (Vec<_>, Vec<_>) = running.into_iter().partition(|s| s.owner.is_none());
+    let (own, others): (Vec<_>, Vec<_>) =
+        running.into_iter().partition(|s| s.standing == Standing::Own);
     let mut matching: Vec<_> = own.into_iter().filter(is_wanted).collect();
     if matching.is_empty() && wanted.is_some() {
         matching.extend(others.iter().filter(|server| is_wanted(server)).cloned());
@@ -125,7 +128,7 @@ fn choose(running: Vec<Running>, wanted: Option<u32>) -> Result<Running, Failure
             Err(Failure::not_found(format!("no server {pid} is running. Running servers: {all}.")))
         }
         _ if !others.is_empty() => Err(Failure::not_found(format!(
-            "found no running server of this user. Those of other users: {}. Choose one with --instance PID.",
+            "found no running server of this user. Others: {}. Choose one with --instance PID.",
             list(&others)
         ))),
         _ => Err(Failure::not_found(
@@ -168,7 +171,7 @@ fn connect(server: &Running) -> io::Result<UnixStream> {
         )));
     }
     // Another user may have named a directory after a server that the caller knows.
-    if server.owner.is_some() && peer.pid.as_raw_pid().unsigned_abs() != server.pid {
+    if server.standing != Standing::Own && peer.pid.as_raw_pid().unsigned_abs() != server.pid {
         return Err(io::Error::other(format!("another process listens in {dir}")));
     }
     Ok(UnixStream::from(socket))
@@ -212,7 +215,8 @@ mod tests {
 
     fn server(pid: u32, owner: Option<&str>) -> Running {
         let path = format!("/{pid}/{owner:?}").into();
-        Running { pid, path, owner: owner.map(str::to_owned), identity: DirIdentity::default() }
+        let standing = owner.map_or(Standing::Own, |owner| Standing::Other(owner.into()));
+        Running { pid, path, standing, identity: DirIdentity::default() }
     }
 
     #[test]
@@ -242,5 +246,21 @@ mod tests {
         );
         let two = vec![server(5, Some("mallory")), server(5, Some("bob"))];
         assert_eq!(choose(two, Some(5)).unwrap_err().kind as u8, 2);
+    }
+
+    #[test]
+    fn a_directory_that_is_not_trusted_makes_no_choice_ambiguous() {
+        let untrusted = |pid| {
+            let standing = Standing::Untrusted("other users may open it");
+            Running { path: format!("/{pid}/untrusted").into(), standing, ..server(pid, None) }
+        };
+        let all = || vec![untrusted(5), server(5, None), untrusted(6)];
+        assert_eq!(choose(all(), None).unwrap(), server(5, None));
+        assert_eq!(choose(all(), Some(5)).unwrap(), server(5, None));
+        assert_eq!(choose(all(), Some(6)).unwrap(), untrusted(6));
+        let alone = choose(vec![untrusted(5)], None).unwrap_err();
+        assert_eq!(alone.kind as u8, 3);
+        let text = alone.message;
+        assert!(text.contains("Others: 5 in /5/untrusted (other users may open it)."), "{text}");
     }
 }

@@ -1,9 +1,12 @@
 //! The instance directory: what happens when it vanishes, and what the tools believe.
 
 use crate::killed::reaper_of;
-use crate::server::{Server, Signal, eventually, node, run, signal, start_command, through, wsgi};
+use crate::server::{
+    Server, Signal, command, eventually, node, run, signal, start_command, through, wsgi,
+};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -78,6 +81,8 @@ fn a_directory_with_the_name_of_a_server_blocks_no_start() {
 fn impostor(runtime: &Path, reply: Vec<u8>) -> fs::File {
     let dir = runtime.join(format!("cabrank.{}.impostor", std::process::id()));
     fs::create_dir(&dir).unwrap();
+    // The tools distrust a directory that other users may open.
+    fs::set_permissions(&dir, PermissionsExt::from_mode(0o700)).unwrap();
     let held = fs::File::open(&dir).unwrap();
     held.lock().unwrap();
     let listener = UnixListener::bind(dir.join("admin")).unwrap();
@@ -121,7 +126,7 @@ fn root_distrusts_an_answer_of_a_user_who_does_not_own_the_directory() {
     let runtime = tempfile::tempdir().unwrap();
     let _held = impostor(runtime.path(), b"{\"done\":\"stopped\"}\n".to_vec());
     let dir = fs::read_dir(runtime.path()).unwrap().next().unwrap().unwrap().path();
-    std::os::unix::fs::chown(dir, Some(65534), None).unwrap();
+    chown(dir, Some(65534), None).unwrap();
     let pid = std::process::id().to_string();
     let out = run(runtime.path(), &["stop", "--instance", &pid]);
     let message = String::from_utf8(out.stderr).unwrap();
@@ -129,14 +134,14 @@ fn root_distrusts_an_answer_of_a_user_who_does_not_own_the_directory() {
     assert!(message.contains("another user"), "{message}");
 }
 
-/// Another user makes a directory with the name of an instance, and waits there for root's tools.
+/// Another user makes a directory with the name of an instance, or takes one, and waits there for root's tools.
 const FOREIGN: &str = "import fcntl, os, socket, sys
 base, pid = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else str(os.getpid())
 os.setgroups([])
 os.setgid(1)
 os.setuid(1)
 path = f'{base}/cabrank.{pid}.impostor'
-os.mkdir(path)
+if not os.path.exists(path): os.mkdir(path)
 fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX)
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(path + '/admin')
@@ -178,8 +183,7 @@ fn the_tools_of_root_take_no_foreign_directory_for_a_server_of_root() {
     let dir = wsgi("", "return answer('ok')");
     let mut server = Server::start(dir.path(), &[]);
     let base = server.runtime.path().to_owned();
-    let sticky = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
-    fs::set_permissions(&base, sticky).unwrap();
+    fs::set_permissions(&base, PermissionsExt::from_mode(0o1777)).unwrap();
     let pid = server.pid().to_string();
     let same_pid = Foreign::start(&base, Some(server.pid()));
     let other = Foreign::start(&base, None);
@@ -207,6 +211,53 @@ fn the_tools_of_root_take_no_foreign_directory_for_a_server_of_root() {
     assert!(text.contains("of the user daemon does not answer: another process"), "{text}");
     assert_eq!(tool(&["stop", "--instance", &other_pid.to_string()]).1, "an answer of daemon\n");
     drop((same_pid, other));
+}
+
+/// Another user may move a directory of root's to such a name if it may write to it, or if its parent is the user's.
+#[test]
+fn a_directory_of_root_that_another_user_has_locked_makes_no_choice_of_root_ambiguous() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root has servers of root");
+        return;
+    }
+    let dir = wsgi("", "return answer('ok')");
+    let mut server = Server::start(dir.path(), &[]);
+    let base = server.runtime.path().to_owned();
+    fs::set_permissions(&base, PermissionsExt::from_mode(0o1777)).unwrap();
+    let theirs = tempfile::tempdir().unwrap();
+    let pid = server.pid();
+    let locked = |base: &Path, pid, mode| {
+        let path = base.join(format!("cabrank.{pid}.impostor"));
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
+        chown(theirs.path(), Some(1), Some(1)).unwrap();
+        let held = Foreign::start(base, Some(pid));
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        held
+    };
+    let _held =
+        [locked(&base, pid, 0o777), locked(&base, 1, 0o777), locked(theirs.path(), pid, 0o711)];
+    let tool = |words: &[&str]| {
+        let mut command = command(&base, words);
+        command.env("XDG_RUNTIME_DIR", theirs.path()).env("TMPDIR", &base);
+        let out = command.output().unwrap();
+        let text = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (out.status.code(), text)
+    };
+    let pid = pid.to_string();
+    for words in [&["status"][..], &["status", "--instance", &pid]] {
+        let (code, text) = tool(words);
+        assert_eq!(code, Some(0), "{text}");
+    }
+    // Who listens in a directory of root must be root.
+    let (code, text) = tool(&["stop", "--instance", "1"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("(other users may open it) does not answer: another user"), "{text}");
+    assert_eq!(tool(&["stop"]), (Some(0), "The server is shutting down.\n".into()));
+    assert!(server.ended().success());
+    let (code, text) = tool(&["stop"]);
+    assert_eq!(code, Some(3), "{text}");
+    assert!(text.contains("users other than root may rename directories there"), "{text}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub(super) fn foreign(dir: &Path) -> Option<&'static str> {
 ///
 /// Fails if a server of root must not put its directory here: the user may not enter, or a user other than root may put
 /// another directory in its place.
-pub(super) fn safe(dir: &Path, user: Option<&User>) -> io::Result<PathBuf> {
+pub(crate) fn safe(dir: &Path, user: Option<&User>) -> io::Result<PathBuf> {
     const STICKY: u32 = 0o1000;
     if !rustix::process::geteuid().is_root() {
         return Ok(dir.into());

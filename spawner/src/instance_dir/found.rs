@@ -66,6 +66,11 @@ impl Found {
         self.facts.mode() & 0o022 != 0
     }
 
+    /// Returns whether its group or every user may open it, and so lock it. No server's own directory is like that.
+    pub(crate) fn is_visible_to_others(&self) -> bool {
+        self.facts.mode() & 0o066 != 0
+    }
+
     pub(crate) fn identity(&self) -> Option<Identity> {
         identity(&self.dir)
     }
