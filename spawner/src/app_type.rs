@@ -11,12 +11,14 @@ mod launch;
 mod package_json;
 mod procfile;
 mod start_command;
+mod text_file;
 
 pub use clue::{Clue, Evidence};
 pub use custom::{CustomType, InvalidType};
 pub use find::{Search, find};
 pub use launch::{App, CustomLoader, Launch};
 pub use start_command::{Place, StartCommand};
+pub use text_file::read_text;
 
 /// One kind of application.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::configuration::section::{Section, in_line};
 use crate::configuration::values::OptionValue;
 use crate::configuration::{custom_types, syntax};
 use crate::failure::Failure;
-use cabrank_spawner::app_type::CustomType;
+use cabrank_spawner::app_type::{CustomType, read_text};
 use std::io;
 use std::path::Path;
 use toml::de::DeTable;
@@ -19,7 +19,7 @@ pub(crate) const NAME: &str = "cabrank.toml";
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    match regular_file::check(path).and_then(|()| std::fs::read_to_string(path)) {
+    match regular_file::check(path).and_then(|()| read_text(path)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(e) => Err(Failure::usage(format!(
             "cannot read {}: {e}. Make it a readable text file, or remove it.",

@@ -237,6 +237,23 @@ fn a_file_that_is_not_regular_is_refused_without_opening_it() {
     fails(dir.path(), &[], 3, &["startup file", "app.js", "does not exist"]);
 }
 
+/// The owner of the application's directory could let root's server take all memory.
+#[test]
+fn a_file_with_options_has_a_limit_of_size() {
+    let dir = wsgi("", "");
+    let long = |dir: &Path, name: &str| {
+        fs::File::create(dir.join(name)).unwrap().set_len(1 << 40).unwrap();
+    };
+    long(dir.path(), "cabrank.toml");
+    fails(dir.path(), &[], 2, &["cabrank.toml: it is longer than 1 MiB", "text file"]);
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["Procfile", "package.json"] {
+        long(dir.path(), name);
+        fails(dir.path(), &[], 3, &[name, "cannot be read: it is longer than 1 MiB"]);
+        fs::remove_file(dir.path().join(name)).unwrap();
+    }
+}
+
 #[test]
 fn a_restart_file_that_is_not_regular_does_not_block_the_server() {
     let dir = wsgi("", "return answer('served')");

@@ -1,5 +1,6 @@
 //! The startup file that a `package.json` names.
 
+use super::text_file::read_text;
 use serde_json::Value;
 use std::path::Path;
 
@@ -26,9 +27,9 @@ impl Package {
         let unusable = |problem: String| {
             Some(format!("{} {problem}. Correct it, or use --startup-file.", path.display()))
         };
-        let text = std::fs::read(&path).map_err(|e| unusable(format!("cannot be read: {e}")))?;
-        let json: Value = serde_json::from_slice(&text)
-            .map_err(|e| unusable(format!("is not valid JSON: {e}")))?;
+        let text = read_text(&path).map_err(|e| unusable(format!("cannot be read: {e}")))?;
+        let json: Value =
+            serde_json::from_str(&text).map_err(|e| unusable(format!("is not valid JSON: {e}")))?;
         let text_at = |pointer| json.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         Ok(Package { start: text_at("/scripts/start"), main: text_at("/main") })
     }

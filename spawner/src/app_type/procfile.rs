@@ -1,5 +1,6 @@
 //! The command of the process `web` in a `Procfile`, as Heroku and foreman read it.
 
+use super::text_file::read_text;
 use std::path::Path;
 
 pub(super) const NAME: &str = "Procfile";
@@ -14,7 +15,7 @@ pub(super) fn web(root: &Path) -> Result<String, Option<String>> {
     if !path.is_file() {
         return Err(None);
     }
-    let text = std::fs::read_to_string(&path).map_err(|e| {
+    let text = read_text(&path).map_err(|e| {
         Some(format!("{} cannot be read: {e}. Correct it, or use --start-command.", path.display()))
     })?;
     let web = text.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| *name == "web");
@@ -43,5 +44,13 @@ mod tests {
             let problem = web(dir.path()).unwrap_err().unwrap();
             assert!(problem.contains("Procfile has no line `web: COMMAND`"), "{problem}");
         }
+    }
+
+    #[test]
+    fn a_long_file_is_refused_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(NAME), "#".repeat((1 << 20) + 1)).unwrap();
+        let problem = web(dir.path()).unwrap_err().unwrap();
+        assert!(problem.contains("Procfile cannot be read: it is longer than 1 MiB"), "{problem}");
     }
 }
