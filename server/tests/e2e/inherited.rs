@@ -50,7 +50,8 @@ for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT: signal.signal(number
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, 4000))
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-open('/proc/self/oom_score_adj', 'w').write('77')";
+open('/proc/self/oom_score_adj', 'w').write('77')
+os.nice(1)";
 
 /// Asserts what each process begins with, whatever the server has. Returns the fields of its status.
 fn assert_common(server: &Server, dir: &Path) -> BTreeMap<String, String> {
@@ -68,6 +69,14 @@ fn assert_common(server: &Server, dir: &Path) -> BTreeMap<String, String> {
     };
     assert_eq!((group, session, terminal), (pid.as_str(), pid.as_str(), "0"));
     assert_eq!(parent, server.pid().to_string());
+    let nice = |stat: &str| stat.rsplit_once(") ").unwrap().1.split(' ').nth(16).map(str::to_owned);
+    let stat_of = |pid: &str| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    assert_eq!(nice(&stat), nice(&stat_of(&server.pid().to_string())));
+    let own = nice(&stat_of("self"));
+    assert!(
+        nice(&stat) != own || own.as_deref() == Some("19"),
+        "the parent has not changed its own"
+    );
     // No signal is blocked. Python ignores SIGXFSZ, and the test SIGCHLD.
     let ignored = u64::from_str_radix(&status["SigIgn"], 16).unwrap();
     assert_eq!(status["SigBlk"], "0000000000000000");
@@ -104,6 +113,25 @@ fn a_process_of_the_servers_user_inherits_its_rights_and_little_else() {
     for name in ["Uid", "Gid", "Groups", "CapEff", "CapPrm", "CapBnd", "CapAmb"] {
         assert_eq!(status[name], own[name], "{name}");
     }
+}
+
+/// The handler of a signal ends with the exec, and the signal is no longer ignored. The server leaves an ignored SIGHUP alone.
+#[test]
+fn a_process_ignores_the_signals_that_the_server_does_not_handle() {
+    let (dir, runtime) = (recorder(), tempfile::tempdir().unwrap());
+    let command = start_command(runtime.path(), dir.path(), &["--start-command", RECORDS]);
+    let parent = "import signal
+for name in 'HUP INT QUIT TERM PIPE CHLD USR1'.split(): signal.signal(getattr(signal, 'SIG' + name), signal.SIG_IGN)";
+    let server = Server::start_with(after(parent, &command), runtime);
+    assert_eq!(server.get("/"), "ok");
+    let ignored = u64::from_str_radix(&fields(&dir.path().join("status"))["SigIgn"], 16).unwrap();
+    let bit = |signal: Signal| 1 << (signal.as_raw() - 1);
+    // Python ignores SIGXFSZ.
+    assert_eq!(
+        ignored & 0x7fff_ffff & !(1 << 24),
+        bit(Signal::HUP) | bit(Signal::USR1),
+        "{ignored:x}"
+    );
 }
 
 #[test]
