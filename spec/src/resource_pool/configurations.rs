@@ -96,10 +96,10 @@ configurations! {
         1, of_one(4), BARGING, active(1).and_total(2), [], [FreshFail CreateFail ActivateFail Invalidate Detach GiveUp];
     "rp-barging-none" [4562, 25_801, 14] "newcomers may barge: max_total 1, max_idle 0, borrowers leave creations"
         1, of_one(4), BARGING_TWICE, active(1).and_total(1).idle(0, 0), [], [CreateFail ActivateFail Invalidate GiveUp Cancel];
-    "rp-barging-all" [42_448, 411_051, 21] "newcomers may barge: max_active 2, max_total 3, most other events"
+    "rp-barging-all" [63_333, 608_513, 21] "newcomers may barge: max_active 2, max_total 3, most other events"
         1, of_one(3), BARGING, active(2).and_total(3).idle(1, 2), [],
         [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
-    "rp-all" [15_551, 138_693, 18] "the same, but newcomers queue behind the waiters"
+    "rp-all" [21_844, 193_646, 18] "the same, but newcomers queue behind the waiters"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail Invalidate GiveUp Cancel Add Test ClearAll Close];
     "rp-cancel" [2713, 18_550, 15] "borrowers leave creations, which end, and creations fail"
         1, of_one(4), FAIR, active(2).and_total(3), [], [CreateFail ActivateFail Cancel GiveUp];
@@ -121,7 +121,7 @@ configurations! {
         1, of_one(4), Options { fair: false, races: 1, ..ORDERS }, active(2).and_total(2), [], [CreateFail ActivateFail FreshFail GiveUp];
     "rp-orders-minimum" [12_561, 96_384, 18] "the pool creates: min_idle 1, max_idle 2; refills hang and become overdue"
         1, of_one(3), ORDERS, active(2).and_total(3).idle(1, 2), [], [CreateFail Overdue Hang GiveUp];
-    "rp-orders-runtime" [2815, 17_857, 14] "the pool creates until its runtime ends, and again when it is back"
+    "rp-orders-runtime" [2173, 14_113, 13] "the pool creates until its runtime ends, and again when it is back"
         1, of_one(3), ORDERS, active(2).and_total(2), [], [CreateFail ActivateFail GiveUp Cancel RuntimeEnds];
     "rp-orders-resize" [2826, 16_159, 17] "the pool creates while limits are raised and lowered"
         1, of_one(3), ORDERS, active(2).and_total(2).idle(0, 2),
@@ -130,7 +130,7 @@ configurations! {
         2, of_four(), ORDERS, total(2), [], [CreateFail Invalidate GiveUp];
     "rp-orders-keyed-one" [844, 5151, 9] "the pool creates: 2 keys share max_total 1; the pool is cleared and closed"
         2, of_two(), ORDERS, total(1), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp ClearAll Close];
-    "rp-orders-keyed-hang" [6898, 41_658, 15] "the pool creates: 2 keys share max_total 2, each with at most 1, and creations may hang"
+    "rp-orders-keyed-hang" [6793, 41_056, 15] "the pool creates: 2 keys share max_total 2, each with at most 1, and creations may hang"
         2, of_two(), ORDERS, total(2).per_key(1), [], [Overdue Hang GiveUp];
     "rp-orders-keyed-few" [30_484, 207_046, 15] "the pool creates one resource at a time for 2 keys"
         2, of_two(), Options { max_creating: Limit::at(1), ..ORDERS }, total(3), [], [CreateFail Overdue GiveUp];
@@ -138,7 +138,7 @@ configurations! {
         2, of_two(), ORDERS, total(1), [], [GiveUp RuntimeEnds Close];
     "rp-orders-three-keys" [17_065, 99_614, 27] "the pool creates: 3 keys share max_total 2, each with at most 1; and newcomers may barge"
         3, vec![vec![0], vec![1], vec![0, 2]], Options { fair: false, races: 1, ..ORDERS }, total(2).per_key(1), [], [CreateFail Invalidate GiveUp];
-    "rp-minimum" [1662, 10_884, 12] "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
+    "rp-minimum" [2157, 14_458, 12] "min_idle 1, max_idle 2: idle resources become due, are refilled, added, and fail"
         1, of_one(3), FAIR, active(2).and_total(3).idle(1, 2), [], [FreshFail CreateFail ActivateFail Invalidate GiveUp Add Age AgeHard];
     "rp-outlived" [898, 4195, 15] "idle resources expire before their eviction"
         1, of_one(3), FAIR, active(2).and_total(2).idle(0, 2), [], [ActivateFail GiveUp Add Outlive];

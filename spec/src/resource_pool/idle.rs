@@ -54,7 +54,7 @@ impl ResourcePool {
     /// Puts a resource into the idle list, and serves a waiter. The resource leaves if it must not be lent again, or
     /// exceeds a limit.
     pub(crate) fn put_back(&mut self, slot: Slot, serves: bool) {
-        let (slot, fresh) = (slot.back(), slot.ordered > 0);
+        let (slot, fresh) = (slot.back(), slot.ordered > 0 && self.creates);
         if self.closed && !self.planted(ReturnsToClosed)
             || slot.old && !self.planted(OldComesBack)
             || slot.expired && !self.planted(ExpiredComesBack)
@@ -151,12 +151,14 @@ impl ResourcePool {
         slot.map(|_| at)
     }
 
-    // (no slot) -- the idle list is refilled --> adding, ordered if the pool creates
+    // (no slot) -- the idle list is refilled --> adding, without a caller
     pub(crate) fn refill(&mut self, key: Key) {
         if self.creates {
-            self.order(key, None);
-        } else {
-            self.add(key);
+            return self.order(key, None);
+        }
+        let ordered = self.next();
+        if let Some(at) = self.add(key) {
+            self.adding[at].ordered = ordered;
         }
     }
 
@@ -218,7 +220,7 @@ impl ResourcePool {
             self.put_back(slot, !self.planted(AddedServesNoWaiter));
         } else {
             self.total[slot.key] -= 1;
-            if slot.ordered > 0 {
+            if slot.ordered > 0 && self.creates {
                 self.order_failed(&slot);
             }
             if !self.planted(FailureServesNoWaiter) {

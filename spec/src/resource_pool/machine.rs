@@ -270,12 +270,17 @@ impl Machine for Config {
             }
         }
         came.extend(s.tickets.iter().filter(|&&ticket| ticket > 0));
-        came.extend(s.adding.iter().map(|slot| slot.ordered).filter(|&ordered| ordered > 0));
+        if !creates {
+            // Only whether it was ordered matters.
+            s.adding.iter_mut().for_each(|slot| slot.ordered = slot.ordered.min(1));
+        }
+        let ordered = s.adding.iter().map(|slot| slot.ordered);
+        came.extend(ordered.filter(|&ordered| creates && ordered > 0));
         let mut waits = came.split_off(idle);
         waits.sort_unstable();
         waits.dedup();
         let rank = |among: &[usize], number: usize| among.iter().filter(|&&n| n < number).count();
-        s.adding.iter_mut().filter(|slot| slot.ordered > 0).for_each(|slot| {
+        s.adding.iter_mut().filter(|slot| creates && slot.ordered > 0).for_each(|slot| {
             slot.ordered = rank(&waits, slot.ordered) + 1;
         });
         s.tickets.iter_mut().filter(|ticket| **ticket > 0).for_each(|ticket| {

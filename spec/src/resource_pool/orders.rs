@@ -64,11 +64,11 @@ impl ResourcePool {
     }
 
     /// Returns whether an overdue creation may be dropped for another: no borrower is left that waited when it was
-    /// ordered. One is dropped after the other.
+    /// ordered.
     pub(crate) fn gives_way(&self, slot: &Slot) -> bool {
         let first = self.waiters_of(slot.key).next().map(|at| self.line[at].ticket);
         let awaited = first.is_some_and(|first| first < slot.ordered);
-        slot.overdue && (!awaited || self.planted(DropsAwaited)) && !self.drops()
+        slot.overdue && (!awaited || self.planted(DropsAwaited))
     }
 
     /// Returns whether the task of a dropped creation has not ended yet.
@@ -76,8 +76,12 @@ impl ResourcePool {
         self.leaving.iter().any(|slot| slot.dropped)
     }
 
-    /// Returns the overdue creation that gives way first, of this key or of any.
+    /// Returns the overdue creation that gives way first, of this key or of any. One is dropped after the other.
     fn droppable(&self, key: Option<Key>) -> Option<usize> {
+        let of = |slot: &Slot| key.is_none_or(|key| slot.key == key);
+        if self.leaving.iter().any(|slot| slot.dropped && of(slot)) {
+            return None;
+        }
         let could = |slot: &Slot| key.is_none_or(|key| slot.key == key) && self.gives_way(slot);
         let all = (0..self.adding.len()).filter(|&at| could(&self.adding[at]));
         all.min_by_key(|&at| self.adding[at].ordered).filter(|_| !self.planted(OverdueStays))
@@ -128,8 +132,10 @@ impl ResourcePool {
     pub(crate) fn settle_by_orders(&mut self) {
         while !self.closed || self.planted(ClosedLends) {
             let lent_to = self.keys().filter_map(|key| self.lend_to(key));
-            let ordered = self.keys().filter_map(|key| self.without_order(key));
-            let ordered = ordered.filter_map(|at| Some((at, self.order_for(at)?)));
+            // If the first of them cannot be helped, no other can; but for one in an unfair pool, until the waiters that
+            // were called have their resources.
+            let ordered = self.keys().filter_map(|key| self.without_order(key)).min();
+            let ordered = ordered.and_then(|at| Some((at, self.order_for(at)?)));
             let all = lent_to.map(|at| (at, Next::Lend(at))).chain(ordered);
             let next = match self.planted(LastComeFirstServed) {
                 true => all.max_by_key(|(at, _)| *at),

@@ -120,7 +120,8 @@ step_properties! {
             let Action::AddFails { at } = *action else { return None };
             let slot = before.adding[at];
             let oldest = before.line.iter().find(|waiter| waiter.key == slot.key);
-            let awaited = oldest.filter(|waiter| slot.ordered > 0 && waiter.ticket < slot.ordered);
+            let is_order = before.creates && slot.ordered > 0;
+            let awaited = oldest.filter(|waiter| is_order && waiter.ticket < slot.ordered);
             let failed = after.events.iter().filter_map(|event| match event {
                 Event::Refused(client, Refusal::Failed) => Some(*client),
                 _ => None,
@@ -331,11 +332,10 @@ fn ordered(after: &ResourcePool) -> Vec<SlotId> {
     with.collect()
 }
 
-/// Returns whether an idle resource of another key could be evicted, beside those that called waiters will take.
+/// Returns whether an idle resource of another key could be evicted. Called waiters have their resources first.
 fn has_victim(s: &ResourcePool, key: Key) -> bool {
-    let takeable = || s.idle.iter().filter(takeable);
-    let oldest = takeable().next();
-    takeable().count() > s.called(|_| true) && oldest.is_some_and(|idle| idle.slot.key != key)
+    let oldest = s.idle.iter().find(takeable);
+    s.called(|_| true) == 0 && oldest.is_some_and(|idle| idle.slot.key != key)
 }
 
 /// Returns the creations of a key that the pool ordered and that are in flight, overdue or not.
