@@ -37,9 +37,23 @@ fn resource_close_x_abandoned() {
     });
 }
 
-/// A factory whose second creation completes once the flag is set.
+/// A factory whose second creation, or its activation, completes once the flag is set.
 #[derive(Clone, Default)]
-struct Late(Arc<(AtomicU32, AtomicBool)>);
+struct Late(Arc<(AtomicU32, AtomicBool)>, Where);
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Where {
+    #[default]
+    Creation,
+    Activation,
+}
+
+impl Late {
+    async fn may(&self, number: u32, at: Where) {
+        let held = || number == 2 && at == self.1 && !self.0.1.load(SeqCst);
+        poll_fn(|_| if held() { Poll::Pending } else { Poll::Ready(()) }).await;
+    }
+}
 
 impl AsyncResourceFactory for Late {
     type Resource = u32;
@@ -48,9 +62,12 @@ impl AsyncResourceFactory for Late {
 
     async fn create(&self, (): &()) -> Result<u32, Infallible> {
         let number = self.0.0.fetch_add(1, SeqCst) + 1;
-        let may = || number == 1 || self.0.1.load(SeqCst);
-        poll_fn(|_| if may() { Poll::Ready(()) } else { Poll::Pending }).await;
+        self.may(number, Where::Creation).await;
         Ok(number)
+    }
+    async fn activate(&self, (): &(), number: &mut u32) -> Result<(), Infallible> {
+        self.may(*number, Where::Activation).await;
+        Ok(())
     }
 }
 
@@ -78,7 +95,7 @@ impl ByHand {
     }
 }
 
-/// A creation begun before the close completes after it, so a loan begins in a closed pool. The executor stops if
+/// An activation begun before the close completes after it, so a loan begins in a closed pool. The executor stops if
 /// it sees no loan before. Guards that `Inner::after_pass` updates the alarm even then. Otherwise the new loan
 /// relies on an outdated time and does not wake the executor, and the loan is never reclaimed.
 ///
@@ -86,27 +103,33 @@ impl ByHand {
 #[test]
 fn resource_close_x_late_loan() {
     let expected = ["it went on", "it was begun again"];
-    explore_small(Model("resource_close_x_late_loan", 120), &expected, |outcomes| {
-        let (late, runtime, clock) = (Late::default(), ByHand::default(), ManualClock::new());
+    explore_small(Model("resource_close_x_late_loan", 14), &expected, |outcomes| {
+        let late = Late(Arc::default(), Where::Activation);
+        let (runtime, clock) = (ByHand::default(), ManualClock::new());
         let pool = ResourcePool::builder(Async(late.clone()), ()).clock(clock.clock());
         let pool = pool.abandoned_after(SECOND).remove_abandoned(true);
         let pool = pool.build_on(runtime.clone()).expect("a valid pool");
         // Because of this loan the executor sleeps until a time.
-        let first = block_on(pool.borrow_async()).expect("at once");
+        let mut first = Box::pin(pool.borrow_async());
+        assert!(poll_once(first.as_mut()).is_pending());
+        runtime.run();
+        let first = block_on(first).expect("made by then");
         runtime.run();
         Borrowed::invalidate(first);
         clock.advance(SECOND / 2);
         let mut begun = Box::pin(pool.borrow_async());
         assert!(poll_once(begun.as_mut()).is_pending());
+        runtime.run();
+        assert!(poll_once(begun.as_mut()).is_pending(), "its activation is held");
         pool.close();
-        let theirs = runtime.clone();
+        let (theirs, spawned) = (runtime.clone(), runtime.1.load(SeqCst));
         let sweep = spawn(move || theirs.run());
         late.0.1.store(true, SeqCst);
         let Poll::Ready(lost) = poll_once(begun.as_mut()) else { panic!("it is made") };
         let lost = lost.expect("begun before the close");
         sweep.join().expect("no panic");
         clock.advance(SECOND);
-        let again = runtime.1.load(SeqCst) > 1;
+        let again = runtime.1.load(SeqCst) > spawned;
         outcomes.note(if again { "it was begun again" } else { "it went on" });
         for _ in 0..3 {
             runtime.run();
@@ -117,14 +140,13 @@ fn resource_close_x_late_loan() {
     });
 }
 
-/// A refill hangs. Guards that it is an orphaned creation from its beginning (`State::next_refill`). Otherwise the
-/// close waits for its end.
+/// A refill hangs. Guards that a close drops it (`State::list_order`). Otherwise the close waits for its end.
 ///
 /// Asserted: the refill ends, and then the close.
 #[test]
 fn resource_close_x_hanging_refill() {
     let expected = ["dropped at once", "dropped when woken", "not begun"];
-    explore_small(Model("resource_close_x_hanging_refill", 420), &expected, |outcomes| {
+    explore_small(Model("resource_close_x_hanging_refill", 336), &expected, |outcomes| {
         // Its second creation hangs.
         let late = Late::default();
         let pool = ResourcePool::builder(Async(late.clone()), ()).min_idle(1);

@@ -19,7 +19,10 @@ pub(crate) struct AnyRuntime {
     spawn: Box<dyn Fn(BoxFuture<()>) + Send + Sync>,
     ring: Box<dyn Fn(Ringing, Instant) + Send + Sync>,
     has_ended: Arc<AtomicBool>,
+    timers_panic: Arc<AtomicBool>,
     reported: AtomicBool,
+    /// A task was spawned to see whether it takes tasks again.
+    asked: AtomicBool,
 }
 
 impl AnyRuntime {
@@ -32,20 +35,39 @@ impl AnyRuntime {
                 drop(rings.spawn(Box::pin(ringing.run(rings.clone(), at))));
             }),
             has_ended: Arc::default(),
+            timers_panic: Arc::default(),
             reported: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
         }
     }
     /// Spawns the task, or drops it.
     pub(crate) fn spawn(&self, task: BoxFuture<()>) {
         (self.spawn)(task);
     }
-    /// Returns whether it dropped a task, or its timer panicked. From then on its owner does without it.
+    /// Returns whether it dropped a task. From then on its owner does without it.
     pub(crate) fn has_ended(&self) -> bool {
         self.has_ended.load(SeqCst)
+    }
+    /// Returns whether a timer of it panicked. From then on its owner does without timers.
+    pub(crate) fn timers_panic(&self) -> bool {
+        self.timers_panic.load(SeqCst)
     }
     /// The runtime dropped a task of its owner's.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, SeqCst);
+    }
+    /// Returns whether it has ended, and no other task asks whether it takes tasks again.
+    pub(crate) fn begins_question(&self) -> bool {
+        self.has_ended() && !self.asked.swap(true, SeqCst)
+    }
+    /// The task that asked has run, or was dropped.
+    pub(crate) fn end_question(&self) {
+        self.asked.store(false, SeqCst);
+    }
+    /// It takes tasks again.
+    pub(crate) fn is_back(&self) {
+        self.has_ended.store(false, SeqCst);
+        self.reported.store(false, SeqCst);
     }
     /// Returns whether the caller is the first to report the end.
     pub(crate) fn reports(&self) -> bool {
@@ -57,8 +79,10 @@ impl AnyRuntime {
 enum Phase {
     Running,
     Rang,
-    /// The runtime dropped the task, or its own timer panicked.
+    /// The runtime dropped the task.
     Lost,
+    /// The runtime's own timer panicked.
+    Panicked,
     /// The timer was dropped: the task ends.
     Left,
 }
@@ -74,6 +98,7 @@ struct Rendezvous {
 pub(crate) enum TimerEnd {
     InTime,
     WithoutRuntime,
+    Panicked,
 }
 
 /// Ends at its time. Its drop ends its task.
@@ -83,7 +108,8 @@ impl Timer {
     pub(crate) fn new(runtime: &AnyRuntime, at: Instant) -> Self {
         let shared = Rendezvous { phase: Phase::Running, owner: None, task: None };
         let shared = Arc::new(Mutex::new(shared));
-        let ringing = Ringing { shared: shared.clone(), has_ended: runtime.has_ended.clone() };
+        let (has_ended, panics) = (runtime.has_ended.clone(), runtime.timers_panic.clone());
+        let ringing = Ringing { shared: shared.clone(), has_ended, panics };
         (runtime.ring)(ringing, at);
         Timer(shared)
     }
@@ -95,6 +121,7 @@ impl Timer {
             Phase::Running | Phase::Left => Poll::Pending,
             Phase::Rang => Poll::Ready(TimerEnd::InTime),
             Phase::Lost => Poll::Ready(TimerEnd::WithoutRuntime),
+            Phase::Panicked => Poll::Ready(TimerEnd::Panicked),
         };
         let former = shared.owner.replace(waker);
         drop(shared);
@@ -131,18 +158,24 @@ fn end(shared: &Mutex<Rendezvous>, phase: Phase) -> bool {
 struct Ringing {
     shared: Arc<Mutex<Rendezvous>>,
     has_ended: Arc<AtomicBool>,
+    panics: Arc<AtomicBool>,
 }
 
 impl Ringing {
     async fn run<R: Runtime>(self, runtime: SafeRuntime<R>, at: Instant) {
         let mut sleep = pin!(runtime.sleep_until(at));
         let rang = poll_fn(|cx| match self.is_left(cx) {
-            true => Poll::Ready(false),
-            false => sleep.as_mut().poll(cx).map(|rang| rang.is_ok()),
+            true => Poll::Ready(Phase::Left),
+            false => sleep.as_mut().poll(cx).map(|rang| match rang {
+                Ok(_) => Phase::Rang,
+                Err(_) => Phase::Panicked,
+            }),
         });
-        if rang.await {
-            end(&self.shared, Phase::Rang);
+        let phase = rang.await;
+        if phase == Phase::Panicked {
+            self.panics.store(true, SeqCst);
         }
+        end(&self.shared, phase);
     }
 
     fn is_left(&self, cx: &mut Context<'_>) -> bool {

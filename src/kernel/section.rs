@@ -283,20 +283,6 @@ impl<G: Guarded + ?Sized, W: Wait<G>> Future for Turn<'_, G, W> {
     }
 }
 
-impl<G: Guarded + ?Sized, W: Wait<G>> Turn<'_, G, W> {
-    /// Ends the wait in one section. Returns an outcome that was granted by then, and gives up otherwise.
-    pub(crate) fn end(mut self) -> Option<W::Outcome> {
-        let mut wait = self.wait.take()?;
-        self.owner.critical(|state, fx| {
-            let outcome = wait.take(state, fx);
-            if outcome.is_none() {
-                wait.give_up(state, fx);
-            }
-            outcome
-        })
-    }
-}
-
 impl<G: Guarded + ?Sized, W: Wait<G>> Drop for Turn<'_, G, W> {
     fn drop(&mut self) {
         if let Some(wait) = self.wait.take().filter(|_| !has_failed()) {

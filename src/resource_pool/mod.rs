@@ -42,28 +42,37 @@
 //! - An idle resource at or below `min_idle` is lent like any other. The maintenance refills the idle list afterwards.
 //! - A waiter whose resource turns out to be invalid gets another one. A grant whose waiter has given up goes to the
 //!   next waiter.
-//! - After `close` the pool lends nothing, not even to a waiter that was already granted a resource. A borrower whose
-//!   `create` was in flight still gets its resource, which is destroyed on return.
+//! - After `close` the pool lends nothing, not even to a waiter that was already granted a resource. A borrower that
+//!   creates for itself, without a runtime, still gets its resource, which is destroyed on return.
 //! - `clear` destroys idle resources only. [`clear_all`](Pool::clear_all) also destroys borrowed ones on return.
 //! - If a borrower panics, the pool destroys its resource and frees the place.
 //! - A loan begins with activation, then the test. A return begins with the test, then passivation.
 //!
 //! # Creations
-//! - In a pool with a runtime ([`build_on`](Builder::build_on)), a borrower that creates is still a waiter: it takes
-//!   whichever comes first, its own resource or one that another borrower returns. The oldest borrower goes first,
-//!   whether it creates or not.
-//! - Without a runtime ([`build_async`](Builder::build_async)), a borrower that creates awaits its own resource. If it
-//!   took another, its creation would be dropped, and a pool whose loans are shorter than a connect would never fill.
-//! - A creation whose borrower was cancelled is dropped at once, with all that it holds. Its place goes to the next
-//!   waiter. In a pool with a runtime it goes on instead, as does that of a borrower that was served before, if fewer
-//!   than `max_idle` are idle or being created for the idle list. It goes on up to
-//!   [`create_timeout`](Builder::create_timeout). Its resource goes to the oldest waiter, or becomes idle.
-//! - A creation whose borrower was cancelled, and that goes on, gives way to a borrower that finds no room, unless it is
-//!   the last one. So after an outage that left many of them hanging, the next borrower creates at once.
-//! - A creation that goes on for longer than a tenth of `create_timeout` (3 seconds by default) may hang. It gives way as
-//!   well if it is the last one, or if its borrower was served before. If connects are slower, set a longer
-//!   `create_timeout`: it bounds how long a borrower without room waits after an outage.
-//! - A creation that refills the idle list gives way like one whose borrower was served. A close drops all of these.
+//! In a pool with a runtime ([`build_on`](Builder::build_on)), the pool creates, and never a borrower:
+//! - A borrower that finds nothing idle waits in the order of arrival. The pool has as many creations of its key in flight as
+//!   borrowers wait that the limits admit, each in a task of the runtime. What is created goes to the oldest borrower. So a
+//!   burst of borrowers begins one connect for each, whatever comes back meanwhile.
+//! - A borrower that leaves, or is served by what comes back, leaves the creation alone. Its resource goes to the next borrower, or
+//!   becomes idle.
+//! - A creation that fails is the error of the oldest borrower of its key that waited when it began. If there is none, the
+//!   listener is notified ([`Event::CreateFailed`]). So no borrower gets an error that is older than its call.
+//! - A creation that takes longer than [`overdue_after`](Builder::overdue_after) may hang. The pool begins another beside it; or in
+//!   its place, where the limits leave no room, once no borrower is left that waited when it began. It ends in any case after
+//!   [`create_timeout`](Builder::create_timeout).
+//! - The minimum is created in the same way, for all keys at once.
+//!   [`max_creating`](Builder::max_creating) limits what is in flight.
+//! - [`clear_all`](Pool::clear_all) and a close drop the creations in flight. What borrowers need is then begun anew.
+//! - **The runtime has to be driven**, also while a borrower waits on another thread: a current-thread runtime that no thread
+//!   is in creates nothing.
+//! - A `create` that borrows from its own pool and key waits behind its own borrower, until its creation is overdue.
+//! - If the runtime ends, or refuses a task, borrowers create for themselves until it takes tasks again. The listener is
+//!   notified ([`Event::RuntimeEnded`]).
+//!
+//! Without a runtime ([`build`](Builder::build), [`build_async`](Builder::build_async)), a borrower creates:
+//! - Its future is dropped with the creation, and all that it holds, which frees the place at once.
+//! - It awaits its own resource, and takes no other. If it did, its creation would be dropped, and a pool whose loans are shorter
+//!   than a connect would never fill.
 //! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
 //!
 //! # Panics
@@ -113,14 +122,14 @@
 //!   all keys may therefore exceed the total of the pool.
 //!
 //! Time:
-//! - A creation that goes on and does not give way keeps its place until it ends, at the latest after `create_timeout`.
-//!   With a manual clock it has no time limit, and is never overdue.
+//! - A creation keeps its place until it ends, at the latest after `create_timeout`. With a manual clock it has no time limit,
+//!   and is never overdue.
 //! - A grant keeps its place, and its victim, until the waiter picks it up or is dropped. A return whose test or
 //!   passivation hangs keeps its place as well.
 //! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for
 //!   [`add`](ResourcePool::add) until then.
-//! - A hanging `create` or `validate` in the background blocks other refills and tests, up to its time limit. A hanging
-//!   `destroy` blocks other evictions and reports. Neither blocks the other.
+//! - A hanging `validate` in the background blocks other tests, up to its time limit; without a runtime, a hanging `create`
+//!   blocks other refills as well. A hanging `destroy` blocks other evictions and reports. Neither blocks the other.
 //! - [`Pool::retain`] skips resources that are being tested, or that a concurrent call looks at.
 //! - In a pool that is not [`fair`](Builder::fair), a task that was woken to retry and is not polled keeps
 //!   the next waiter asleep. A newcomer may take the resource meanwhile.

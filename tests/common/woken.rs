@@ -80,6 +80,8 @@ struct Shared {
     timers: Mutex<Timers>,
     /// Each task is polled once more than it was woken.
     restless: AtomicBool,
+    /// Each task is polled when it is spawned.
+    eager: AtomicBool,
 }
 
 struct Spawned {
@@ -130,7 +132,10 @@ impl<T> Numbered<T> {
 impl Runtime for Woken {
     type Sleep = Sleep;
     fn spawn(&self, future: BoxFuture<()>) {
-        locked(&self.0.tasks).add(Spawned { future, wake_ups: Arc::default() });
+        let number = locked(&self.0.tasks).add(Spawned { future, wake_ups: Arc::default() });
+        if self.0.eager.load(SeqCst) {
+            self.poll(number);
+        }
     }
     fn sleep_until(&self, at: Instant) -> Sleep {
         let mut timers = locked(&self.0.timers);
@@ -171,6 +176,12 @@ impl Woken {
         runtime.0.restless.store(true, SeqCst);
         runtime
     }
+    /// Returns a runtime that polls each task when it is spawned, as one does whose worker is free.
+    pub(crate) fn eager() -> Self {
+        let runtime = Woken::default();
+        runtime.0.eager.store(true, SeqCst);
+        runtime
+    }
     /// Polls the woken tasks, the oldest first, until all that are left wait. Returns how many are left.
     #[track_caller]
     pub(crate) fn run(&self) -> usize {
@@ -180,16 +191,19 @@ impl Woken {
                 return self.tasks();
             }
             for number in woken {
-                // Another task may have ended the runtime meanwhile.
-                let task = locked(&self.0.tasks).all.remove(&number);
-                let Some(mut task) = task else { continue };
-                let times = if self.0.restless.load(SeqCst) { 2 } else { 1 };
-                if (0..times).all(|_| task.poll().is_pending()) {
-                    locked(&self.0.tasks).all.insert(number, task);
-                }
+                self.poll(number);
             }
         }
         panic!("a task wakes itself again and again");
+    }
+    fn poll(&self, number: usize) {
+        // Another task may have ended the runtime meanwhile.
+        let task = locked(&self.0.tasks).all.remove(&number);
+        let Some(mut task) = task else { return };
+        let times = if self.0.restless.load(SeqCst) { 2 } else { 1 };
+        if (0..times).all(|_| task.poll().is_pending()) {
+            locked(&self.0.tasks).all.insert(number, task);
+        }
     }
     /// [Runs](Self::run) the tasks, lets time pass, wakes the timers that are due, and runs the tasks again.
     #[track_caller]

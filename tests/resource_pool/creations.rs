@@ -1,5 +1,5 @@
-//! Creations: a borrower that creates also waits; a creation that is left ends at once, or goes on where the pool has a
-//! runtime (`orphans.rs`).
+//! Creations: without a runtime a borrower creates, and its creation ends with it; their time limits; and the end of the
+//! runtime. `orders.rs` is about those that the pool orders.
 
 use crate::common::locked;
 use crate::runtimes::HOUR;
@@ -14,9 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::Instant;
 
-/// A runtime that the test may shut down. Each timer is that of one task.
-#[derive(Clone, Default)]
+/// A runtime that the test may shut down. It polls a task when it is spawned. Each timer is that of one task.
+#[derive(Clone)]
 pub(crate) struct Hand(pub(crate) Woken, Arc<AtomicBool>);
+
+impl Default for Hand {
+    fn default() -> Self {
+        Hand(Woken::eager(), Arc::default())
+    }
+}
 
 impl Runtime for Hand {
     type Sleep = Sleep;
@@ -31,18 +37,26 @@ impl Runtime for Hand {
 }
 
 impl Hand {
+    /// Returns a runtime that polls a task only when the test runs it.
+    pub(crate) fn lazy() -> Self {
+        Hand(Woken::default(), Arc::default())
+    }
     /// Polls the woken tasks, and returns how many are left that have no timer.
     #[track_caller]
     pub(crate) fn run(&self) -> usize {
         self.0.run() - self.0.timers()
     }
-    /// Lets a tenth of the default `create_timeout` pass, in which a creation becomes overdue.
+    /// Lets twice the default `overdue_after` pass.
     pub(crate) fn overdue(&self) {
-        self.0.pass(4 * SECOND);
+        self.0.pass(2 * SECOND);
     }
     pub(crate) fn shut_down(&self) {
         self.1.store(true, SeqCst);
         self.0.forget_all();
+    }
+    /// Takes tasks again.
+    pub(crate) fn start(&self) {
+        self.1.store(false, SeqCst);
     }
 }
 
@@ -98,20 +112,28 @@ fn the_first_borrower_after_an_outage_is_served() {
         drop((0..10).map(|_| rig.waits()).collect::<Vec<_>>());
         rig.steps.go_on("create");
         assert_eq!(rig.lend().number, 11);
+        // With a runtime, there is one creation in flight, and the next borrower waits for it until it is overdue.
+        let (rig, hand) = held_on_a_runtime(limit);
+        (0..10).for_each(|_| drop(rig.waits()));
+        assert_eq!((rig.steps.held(), rig.counts()), (1, (0, 0, 1)));
+        rig.steps.hangs();
+        let mut first = rig.waits();
+        hand.overdue();
+        assert_eq!(number(&mut first), Some(2));
+        // The ten waited together.
         let (rig, hand) = held_on_a_runtime(limit);
         drop((0..10).map(|_| rig.waits()).collect::<Vec<_>>());
-        // The old hand-shakes hang for ever; new ones do not.
+        assert_eq!((rig.steps.held(), rig.counts()), (10, (0, 0, 10)));
         rig.steps.hangs();
-        let (mut first, got) = rig.begin();
-        hand.run();
-        let got = got.or_else(|| first.poll()).expect("served").expect("a resource");
-        assert_eq!(got.number, 11);
+        let mut first = rig.waits();
+        hand.overdue();
+        assert_eq!(number(&mut first), Some(11));
     }
 }
 
-/// A borrower that creates is as old as its call.
+/// What comes back serves the oldest waiter. The creations go on, and serve the others.
 #[test]
-fn a_borrower_that_creates_takes_what_comes_back_first() {
+fn a_borrower_that_waits_for_a_creation_takes_what_comes_back_first() {
     let hand = Hand::default();
     let rig = rig_on(|b| b, hand.clone());
     let lent = rig.lend();
@@ -120,12 +142,13 @@ fn a_borrower_that_creates_takes_what_comes_back_first() {
     drop(lent);
     assert_eq!((first.wakes(), second.wakes()), (1, 0), "the older one");
     let lent = first.poll().expect("served").expect("a resource");
-    assert_eq!((lent.number, rig.pool.num_active()), (1, 2));
-    // Its own creation goes on, and becomes idle, or serves the next.
-    assert_eq!((rig.steps.held(), rig.counts()), (2, (2, 0, 3)));
+    assert_eq!((lent.number, rig.pool.num_active()), (1, 1));
+    // Both creations go on, and the loans alone are active.
+    assert_eq!((rig.steps.held(), rig.counts()), (2, (1, 0, 3)));
     rig.steps.go_on("create");
     assert_eq!(hand.run(), 0);
-    assert_eq!(number(&mut second), Some(2), "what the first began");
+    assert_eq!(number(&mut second), Some(2), "what was ordered first");
+    assert_eq!(rig.counts(), (1, 2, 3));
     drop(lent);
 }
 
@@ -157,9 +180,9 @@ fn a_grant_beside_a_creation_is_passed_on() {
         rig.steps.on("create", Step::Held);
         let (first, mut second) = (rig.waits(), rig.waits());
         drop(lent);
-        assert_eq!(rig.counts(), (2, 0, 3));
+        assert_eq!(rig.counts(), if fair { (1, 0, 3) } else { (0, 1, 3) });
         drop(first);
-        assert_eq!((second.wakes(), rig.counts()), (1, (1, 0, 3)));
+        assert_eq!(second.wakes(), 1);
         assert_eq!(number(&mut second), Some(1));
         assert_eq!((rig.steps.held(), rig.counts()), (2, (0, 1, 3)));
     }
@@ -181,27 +204,29 @@ fn a_creation_that_is_done_first_is_used() {
 /// The pool is closed between the grant and the pick-up.
 #[test]
 fn a_closed_pool_lends_nothing_beside_a_creation() {
-    let rig = rig_on(|b| b, Hand::default());
+    let hand = Hand::default();
+    let rig = rig_on(|b| b, hand.clone());
     let lent = rig.lend();
     rig.steps.on("create", Step::Held);
     let mut creates = rig.waits();
     drop(lent);
     rig.pool.close();
     assert!(creates.poll().expect("refused").is_err());
-    assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+    assert_eq!((hand.run(), rig.steps.held(), rig.counts()), (0, 0, (0, 0, 0)));
 }
 
 #[test]
 fn a_creation_has_a_time_limit() {
-    let (rig, hand) = held_on_a_runtime(|b| b.create_timeout(SECOND));
+    let (rig, hand) = held_on_a_runtime(|b| b.create_timeout(SECOND).max_total(2));
     let mut stays = rig.waits();
     drop(rig.waits());
-    assert_eq!(hand.run(), 1);
-    assert_eq!(hand.0.pass(SECOND), 0);
+    assert_eq!((hand.run(), rig.counts()), (2, (0, 0, 2)));
+    hand.0.pass(SECOND);
+    // The error of the first is that of the borrower, who waited. There is no borrower left for the second.
     assert_eq!(*locked(&rig.events), ["CreateFailed(TimedOut)"]);
     let why = stays.poll().expect("it took too long").map(drop).expect_err("no resource");
     assert_eq!(why, BorrowError::Create(Failure::TimedOut));
-    assert_eq!((rig.steps.held(), rig.counts()), (0, (0, 0, 0)));
+    assert_eq!((rig.steps.begun(), rig.steps.held(), rig.counts()), (2, 0, (0, 0, 0)));
 }
 
 #[test]
@@ -224,9 +249,10 @@ fn a_creation_without_a_time_limit_goes_on() {
 fn a_timer_ends_with_its_call() {
     let (rig, hand) = held_on_a_runtime(|b| b);
     let mut creates = rig.waits();
-    assert_eq!(hand.0.run(), 1);
+    assert_eq!((hand.0.run(), hand.0.timers()), (3, 2), "its limit, and when it is overdue");
     rig.steps.go_on("create");
-    assert_eq!((number(&mut creates), hand.0.run()), (Some(1), 0));
+    assert_eq!((hand.0.run(), hand.0.timers()), (0, 0));
+    assert_eq!(number(&mut creates), Some(1));
 }
 
 /// The tasks of both are polled more often than they are woken.
@@ -237,14 +263,15 @@ fn a_timer_ends_with_its_call_on_a_restless_runtime() {
     rig.steps.on("create", Step::Held);
     let (mut creates, left) = (rig.waits(), rig.waits());
     drop(left);
-    assert_eq!((runtime.run(), runtime.timers()), (4, 3));
+    assert_eq!((runtime.run(), runtime.timers()), (6, 4));
     rig.steps.go_on("create");
-    assert_eq!((number(&mut creates), runtime.run(), runtime.timers()), (Some(1), 0, 0));
+    assert_eq!((runtime.run(), runtime.timers()), (0, 0));
+    assert_eq!(number(&mut creates), Some(1));
     rig.pool.clear();
     rig.steps.on("create", Step::Held);
     let mut late = rig.waits();
     runtime.pass(HOUR);
-    assert_eq!((late.poll().map(|got| got.is_err()), runtime.run()), (Some(true), 0));
+    assert_eq!(late.poll().map(|got| got.is_err()), Some(true));
 }
 
 /// A timer wakes the waker of the latest poll.
@@ -290,8 +317,10 @@ fn maintenance_that_ends_twice_says_so_twice() {
             rig.clock.advance(2 * SECOND);
             drop(rig.lend());
         }
-        assert_eq!(locked(&rig.events).len(), number);
-        hand.1.store(false, SeqCst);
+        let said =
+            |kind| locked(&rig.events).iter().filter(|event| event.starts_with(kind)).count();
+        assert_eq!(["MaintenanceNotStarted", "RuntimeEnded"].map(said), [number; 2]);
+        hand.start();
         rig.clock.advance(2 * SECOND);
     }
 }
@@ -309,8 +338,10 @@ fn maintenance_that_ended_with_its_runtime_says_so() {
         drop(rig.lend());
     }
     let said = locked(&rig.events).clone();
-    assert!(said.iter().all(|event| event.starts_with("MaintenanceNotStarted")), "{said:?}");
-    assert!((1..=2).contains(&said.len()), "once for each task: {said:?}");
+    let (tasks, end): (Vec<_>, Vec<_>) =
+        said.iter().partition(|event| event.starts_with("MaintenanceNotStarted"));
+    assert!((1..=2).contains(&tasks.len()), "once for each task: {said:?}");
+    assert_eq!(end, ["RuntimeEnded"]);
     // No expired resource was lent.
     assert!(rig.steps.begun() > 3);
 }

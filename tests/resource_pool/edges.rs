@@ -203,6 +203,10 @@ fn the_time_of_a_factorys_call_ends_or_does_not() {
                 "activate" => Some(rig.waits()),
                 _ => None,
             };
+            if call == "activate" {
+                // The pool creates.
+                runtime.run();
+            }
             let mut is_over = || {
                 let added = adds.as_mut().and_then(|task| task.poll()).map(|got| got.is_err());
                 let lent = borrows.as_mut().and_then(|task| task.poll()).map(|got| got.is_err());
@@ -220,7 +224,8 @@ fn the_time_of_a_factorys_call_ends_or_does_not() {
 #[test]
 fn a_creation_that_takes_too_long_says_so() {
     let runtime = Woken::default();
-    let rig = rig_on(|b| b.create_timeout(LEAST).clock(Clock::monotonic()), runtime.clone());
+    let limited = |b: steps::Building| b.create_timeout(LEAST).max_total(1);
+    let rig = rig_on(|b| limited(b).clock(Clock::monotonic()), runtime.clone());
     rig.steps.on("create", Step::Held);
     let mut creates = rig.waits();
     runtime.run();

@@ -223,7 +223,7 @@ fn each_event_of_a_runtime_has_its_kind() {
     ];
     for (kind, act) in table {
         let kinds = recorded("events", || {
-            let runtime = Woken::default();
+            let runtime = Woken::eager();
             let configure = |b: steps::Building| {
                 let limited = b.validate_timeout(SECOND).test_on_borrow(true);
                 limited.name("db").clock(Clock::monotonic())
@@ -239,7 +239,7 @@ fn each_end_of_a_creation_has_its_outcome() {
     for (outcome, step) in
         [("created", None), ("error", Some(Step::Fails)), ("panicked", Some(Step::Panics))]
     {
-        for runtime in [None, Some(Woken::default())] {
+        for runtime in [None, Some(Woken::eager())] {
             let outcomes = recorded("create.duration", || {
                 let rig = match runtime {
                     None => steps::rig(|b| b.name("db")),
@@ -254,7 +254,7 @@ fn each_end_of_a_creation_has_its_outcome() {
         }
     }
     let outcomes = recorded("create.duration", || {
-        let runtime = Woken::default();
+        let runtime = Woken::eager();
         let rig = rig_on(|b| b.name("db").clock(Clock::monotonic()), runtime.clone());
         rig.steps.on("create", Step::Held);
         let mut creates = rig.waits();

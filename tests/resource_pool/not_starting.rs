@@ -7,7 +7,7 @@ use crate::steps::{Rig, Step, rig_on};
 use cabrank::Clock;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -32,15 +32,18 @@ struct Refuses {
     /// How many tasks the build spawned.
     by_build: Arc<AtomicUsize>,
     kept: Arc<Mutex<Vec<BoxFuture<()>>>>,
+    /// From now on it takes all.
+    takes_all: Arc<AtomicBool>,
 }
 
 impl Refuses {
     fn new(nth: usize, how: Refusal) -> Self {
         let by_build = Arc::new(AtomicUsize::new(usize::MAX));
-        let (spawned, kept) = Default::default();
-        Refuses { woken: Woken::default(), nth, how, spawned, by_build, kept }
+        let (spawned, kept, takes_all) = Default::default();
+        Refuses { woken: Woken::eager(), nth, how, spawned, by_build, kept, takes_all }
     }
-    fn drops_kept(&self) {
+    fn takes_all(&self) {
+        self.takes_all.store(true, SeqCst);
         let kept = std::mem::take(&mut *locked(&self.kept));
         drop(kept);
     }
@@ -50,7 +53,8 @@ impl Runtime for Refuses {
     type Sleep = Sleep;
     fn spawn(&self, task: BoxFuture<()>) {
         let before = self.spawned.fetch_add(1, SeqCst);
-        if before.checked_sub(self.by_build.load(SeqCst)) != Some(self.nth) {
+        let is_nth = before.checked_sub(self.by_build.load(SeqCst)) == Some(self.nth);
+        if !is_nth || self.takes_all.load(SeqCst) {
             return self.woken.spawn(task);
         }
         match self.how {
@@ -77,8 +81,9 @@ fn at_each_place(scenario: impl Fn(&Rig, &Refuses)) {
             let by_build = runtime.spawned.load(SeqCst);
             runtime.by_build.store(by_build, SeqCst);
             scenario(&rig, &runtime);
+            let spawned = runtime.spawned.load(SeqCst) - by_build;
             is_whole(&rig, &runtime, &format!("{how:?} {nth}"));
-            if runtime.spawned.load(SeqCst) - by_build <= nth {
+            if spawned <= nth {
                 assert!(nth > 0, "it spawns a task");
                 break;
             }
@@ -90,7 +95,7 @@ fn at_each_place(scenario: impl Fn(&Rig, &Refuses)) {
 #[track_caller]
 fn is_whole(rig: &Rig, runtime: &Refuses, when: &str) {
     rig.steps.go_on("create");
-    runtime.drops_kept();
+    runtime.takes_all();
     runtime.woken.run();
     let mut borrows = [rig.begin(), rig.begin()];
     runtime.woken.run();
@@ -105,7 +110,7 @@ fn is_whole(rig: &Rig, runtime: &Refuses, when: &str) {
     assert_eq!((rig.steps.alive(), rig.steps.held()), (0, 0), "{when}");
 }
 
-/// The tasks are those of the limit, of the creation that goes on, and of its own limit.
+/// The tasks are those of the creation, of its limit, and of the time when it is overdue.
 #[test]
 fn a_creation_that_its_borrower_leaves() {
     at_each_place(|rig, runtime| {
@@ -121,7 +126,7 @@ fn a_creation_that_its_borrower_leaves() {
 }
 
 #[test]
-fn a_creation_that_gives_way() {
+fn a_creation_that_is_overdue() {
     at_each_place(|rig, runtime| {
         rig.steps.on("create", Step::Held);
         drop((rig.waits(), rig.waits()));

@@ -62,13 +62,15 @@ fn a_pool_outlives_its_runtime() {
     assert_eq!((pool.num_active(), pool.num_total()), (0, 1));
 }
 
-/// The runtime ends while it refills the idle list, and while it drives on the creation of a cancelled borrower.
+/// The runtime ends while it refills the idle list, and creates for a borrower that has left.
 #[test]
 fn creations_in_flight_end_with_the_runtime() {
     let runtime = one_worker();
     let steps = Steps::default();
     steps.on("create", Step::Held);
+    // However busy the machine is, none is overdue.
     let pool = ResourcePool::builder(Async(steps.clone()), "m").min_idle(1);
+    let pool = pool.create_timeout(HOUR).overdue_after(HOUR / 2);
     let pool = pool.build_on(on(&runtime)).expect("a valid pool");
     before_long(|| steps.held() == 1);
     let mut borrower = crate::shared::task::Task::new({
@@ -76,6 +78,7 @@ fn creations_in_flight_end_with_the_runtime() {
         async move { pool.borrow_async().await.map(drop) }
     });
     assert!(borrower.poll().is_none());
+    before_long(|| steps.held() == 2);
     drop(borrower);
     assert_eq!((steps.held(), pool.num_total()), (2, 2));
     drop(runtime);
@@ -120,7 +123,7 @@ fn time_limits_end_with_the_runtime() {
 #[test]
 fn a_creation_that_hangs_ends_in_paused_time() {
     paused().block_on(async {
-        let rig = rig_on(|b| b.clock(cabrank::Clock::monotonic()), Tokio::current());
+        let rig = rig_on(|b| b.max_total(1).clock(cabrank::Clock::monotonic()), Tokio::current());
         rig.steps.on("create", Step::Held);
         let begin = tokio::time::Instant::now();
         let why = rig.pool.borrow_async().await.expect_err("it hangs");

@@ -44,7 +44,7 @@ fn an_idle_time_that_ends_during_a_test_is_due_after_it() {
     let (clock, runtime) = (ManualClock::new(), Woken::default());
     let builder = ResourcePool::builder(Async(Numbers), ()).max_idle_time(SECOND);
     let pool = builder.clock(clock.clock()).build_on(runtime.clone()).expect("a valid pool");
-    drop(block_on(pool.borrow_async()).expect("a new one"));
+    drop(runtime.block_on(pool.borrow_async()).expect("a new one"));
     runtime.run();
     pool.retain(|(), _| {
         clock.advance(SECOND);
@@ -143,10 +143,10 @@ fn a_waiter_that_lost_the_race_gives_up_in_its_time() {
     assert_eq!((waits.wakes(), waits.poll().is_some()), (2, true));
 }
 
-/// `create_timeout` and `max_idle`: creations that go on stay within the limit of idle resources.
+/// `max_idle` and orders: of what was ordered for borrowers that have left, so many stay.
 #[test]
 fn creations_that_go_on_do_not_exceed_max_idle() {
-    let runtime = Woken::default();
+    let runtime = Woken::eager();
     let clock = cabrank::Clock::monotonic();
     let configure = |b: crate::steps::Building| b.max_active(4).max_idle(1).clock(clock);
     let rig = crate::steps::rig_on(configure, runtime.clone());
@@ -154,9 +154,10 @@ fn creations_that_go_on_do_not_exceed_max_idle() {
     let all = [rig.waits(), rig.waits(), rig.waits()];
     drop(all);
     runtime.run();
-    assert_eq!((rig.steps.held(), rig.counts()), (1, (0, 0, 1)));
+    assert_eq!((rig.steps.held(), rig.counts()), (3, (0, 0, 3)));
     rig.steps.go_on("create");
     assert_eq!((runtime.run(), runtime.timers(), rig.counts()), (0, 0, (0, 1, 1)));
+    assert_eq!(rig.steps.alive(), 1);
 }
 
 /// A runtime whose first timer panics.

@@ -11,7 +11,7 @@ use cabrank::resource_pool::{
 };
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -36,8 +36,9 @@ struct State {
     held: AtomicUsize,
     /// Creations up to this number hang for ever.
     hang: AtomicUsize,
-    /// How many held creations may go on.
+    /// How many held creations may go on, and whether they fail.
     released: AtomicUsize,
+    fails: AtomicBool,
     pub(crate) steps: Mutex<HashMap<&'static str, Step>>,
     wakers: Mutex<Vec<Waker>>,
     calls: Mutex<Vec<String>>,
@@ -100,6 +101,11 @@ impl Steps {
         assert!(!wakers.is_empty() && call == "create");
         wakers.into_iter().for_each(Waker::wake);
     }
+    /// Lets only the creation fail that was polled first, if the test polls its task next.
+    pub(crate) fn fail_first(&self) {
+        self.0.fails.store(true, SeqCst);
+        self.release_first("create");
+    }
     pub(crate) fn begun(&self) -> usize {
         self.0.begun.load(SeqCst)
     }
@@ -113,7 +119,10 @@ impl Steps {
         locked(&self.0.calls).push(format!("{what} {number}"));
         let hangs = || what == "create" && number <= self.0.hang.load(SeqCst);
         poll_fn(|cx| match locked(&self.0.steps).get(what).copied() {
-            Some(Step::Held) if self.is_released(what) => Poll::Ready(Ok(())),
+            Some(Step::Held) if self.is_released(what) => {
+                let fails = self.0.fails.swap(false, SeqCst);
+                Poll::Ready(if fails { Err("on purpose".to_owned()) } else { Ok(()) })
+            }
             _ if hangs() => Poll::Pending,
             Some(Step::Held) => {
                 locked(&self.0.wakers).push(cx.waker().clone());

@@ -24,7 +24,14 @@ fn in_paused_time(test: impl Future<Output = ()>) {
 fn limited(configure: impl FnOnce(Building) -> Building) -> Rig {
     let limits =
         |b: Building| b.validate_timeout(LIMIT).activate_timeout(LIMIT).passivate_timeout(LIMIT);
-    rig_on(|b| configure(limits(b)).clock(Clock::monotonic()), Tokio::current())
+    // None is overdue.
+    let slow = |b: Building| b.create_timeout(4 * LIMIT).overdue_after(2 * LIMIT);
+    rig_on(|b| configure(slow(limits(b))).clock(Clock::monotonic()), Tokio::current())
+}
+
+/// Borrows a resource that is there, or is created as soon as the runtime runs.
+async fn lend(rig: &Rig) -> Borrowed<'static, Async<Steps>> {
+    rig.pool.borrow_async().await.map(Borrowed::into_owned).expect("a resource")
 }
 
 /// Awaits a call that a limit has to end.
@@ -45,7 +52,7 @@ fn said(rig: &Rig) -> Vec<String> {
 fn a_test_that_hangs_ends() {
     in_paused_time(async {
         let rig = limited(|b| b.test_on_borrow(true));
-        drop(rig.lend());
+        drop(lend(&rig).await);
         rig.steps.on("validate", Step::Held);
         let lent = ends(rig.pool.borrow_async()).await.expect("another");
         assert_eq!((lent.number, rig.counts()), (2, (1, 0, 1)));
@@ -78,7 +85,7 @@ fn an_activation_that_hangs_ends() {
         let why = ends(rig.pool.borrow_async()).await.expect_err("it hangs");
         assert_eq!((why, said(&rig)), (BorrowError::Activate(Failure::TimedOut), vec![]));
         rig.steps.go_on("activate");
-        drop(rig.lend());
+        drop(lend(&rig).await);
         rig.steps.on("activate", Step::Held);
         let go_on = async {
             tokio::time::sleep(LIMIT + LIMIT / 2).await;
@@ -97,9 +104,9 @@ fn a_passivation_that_hangs_ends() {
         let rig = limited(|b| b);
         rig.steps.on("passivate", Step::Held);
         let failed = || vec!["PassivateFailed(TimedOut)".to_owned()];
-        ends(Borrowed::put_back(rig.lend())).await;
+        ends(Borrowed::put_back(lend(&rig).await)).await;
         assert_eq!((said(&rig), rig.counts()), (failed(), (0, 0, 0)));
-        drop(rig.lend());
+        drop(lend(&rig).await);
         let lent = ends(rig.pool.borrow_async()).await.expect("another");
         assert_eq!((lent.number, said(&rig), rig.counts()), (3, failed(), (1, 0, 1)));
         let why = ends(rig.pool.add_async()).await;
@@ -113,7 +120,7 @@ fn a_passivation_that_hangs_ends() {
 fn slow_calls_end_in_time() {
     in_paused_time(async {
         let rig = limited(|b| b.test_on_borrow(true));
-        drop(rig.lend());
+        drop(lend(&rig).await);
         rig.steps.on("validate", Step::Held);
         let go_on = async {
             tokio::time::sleep(LIMIT / 2).await;

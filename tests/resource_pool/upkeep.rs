@@ -13,7 +13,7 @@ use cabrank::resource_pool::{
 };
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 #[test]
@@ -40,10 +40,11 @@ fn a_task_keeps_the_minimum_of_an_asynchronous_pool() {
     before_long(|| pool.num_idle() == 0);
 }
 
-/// Creations of a refill wait at a gate, and so do tests, which are enabled for idle resources only.
+/// Creations wait at a gate once the test says so, and so do tests, which are enabled for idle resources only.
 #[derive(Clone, Default)]
 struct Slow {
     gate: Gate,
+    is_slow: Arc<AtomicBool>,
     made: Arc<AtomicUsize>,
 }
 
@@ -53,7 +54,7 @@ impl ResourceFactory for Slow {
     type Error = Infallible;
     fn create(&self, (): &()) -> Result<usize, Infallible> {
         let number = self.made.fetch_add(1, SeqCst) + 1;
-        if number > 2 {
+        if self.is_slow.load(SeqCst) {
             self.gate.pass();
         }
         Ok(number)
@@ -94,6 +95,7 @@ fn a_creation_that_hangs_holds_up_no_eviction() {
     let pool = builder.build().expect("a valid pool");
     let (lent, back) = (pool.borrow().expect("the first"), pool.borrow().expect("the second"));
     before_long(|| reported.load(SeqCst) == 2);
+    slow.is_slow.store(true, SeqCst);
     pool.set_min_idle(1).expect("a valid limit");
     slow.gate.await_arrivals(1);
     drop(back);
@@ -113,6 +115,7 @@ fn a_task_that_creates_and_hangs_holds_up_no_eviction() {
     let lent = block_on(pool.borrow_async()).expect("the first");
     drop(block_on(pool.borrow_async()).expect("the second"));
     before_long(|| pool.num_idle() == 0);
+    slow.is_slow.store(true, SeqCst);
     pool.set_min_idle(1).expect("a valid limit");
     slow.gate.await_arrivals(1);
     before_long(|| reported.load(SeqCst) >= 1);
@@ -148,14 +151,14 @@ fn a_closed_pool_does_not_wait_for_lost_loans() {
     drop(lost);
 }
 
-/// A borrower that began before the close gets its resource after it, new or idle; that loan may be
+/// A borrower that was lent a resource before the close gets it after it, new or idle; that loan may be
 /// lost too. An earlier version never gave it up, because the sweep had stopped and its wake-up time
 /// was taken for its work. PROP-RP-CLOSE-ENDS.
 #[test]
 fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
     end_the_run_when_the_library_panics();
-    for (held, was_idle) in [("create", false), ("activate", true)] {
-        let (runtime, steps, clock) = (Woken::default(), Steps::default(), ManualClock::new());
+    for was_idle in [false, true] {
+        let (runtime, steps, clock) = (Woken::eager(), Steps::default(), ManualClock::new());
         let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
         let builder = builder.abandoned_after(10 * SECOND).remove_abandoned(true);
         let pool = builder.build_on(runtime.clone()).expect("a valid pool");
@@ -166,27 +169,27 @@ fn a_loan_that_begins_after_the_close_is_given_up_in_its_time() {
         } else {
             Borrowed::invalidate(first)
         }
-        steps.on(held, Step::Held);
+        steps.on("activate", Step::Held);
         let theirs = pool.clone();
         let mut task =
             Task::new(async move { theirs.borrow_async().await.map(Borrowed::into_owned) });
-        assert!(task.poll().is_none(), "its {held} takes its time");
+        assert!(task.poll().is_none(), "its activation takes its time");
         clock.advance(2 * SECOND);
         pool.close();
         runtime.run();
-        steps.go_on(held);
+        steps.go_on("activate");
         let lost = task.poll().expect("it goes on").expect("begun before the close");
         clock.advance(10 * SECOND);
         runtime.run();
-        assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "{held}");
+        assert_eq!((pool.num_active(), pool.num_total()), (0, 0), "idle: {was_idle}");
         assert!(pool.wait_closed(Duration::ZERO), "the pool is empty");
         drop(lost);
         assert_eq!(steps.alive(), 0);
     }
 }
 
-/// All waiters leave a place that was free for them. In an unfair pool it is granted to no waiter,
-/// and no count changes when they go, but it must be refilled (PROP-RP-REFILLED).
+/// All waiters leave the creation that was ordered for them. Its resource becomes idle, as the minimum requires
+/// (PROP-RP-REFILLED).
 #[test]
 fn a_place_that_its_waiters_leave_is_filled_up() {
     end_the_run_when_the_library_panics();
@@ -197,7 +200,8 @@ fn a_place_that_its_waiters_leave_is_filled_up() {
         let pool = builder.build_on(runtime.clone()).expect("a valid pool");
         runtime.run();
         assert_eq!(pool.num_idle(), 1);
-        let [one, two] = [(), ()].map(|()| block_on(pool.borrow_async()).expect("there is room"));
+        let [one, two] =
+            [(), ()].map(|()| runtime.block_on(pool.borrow_async()).expect("there is room"));
         let waiters = [(), ()].map(|()| {
             let theirs = pool.clone();
             let mut task = Task::new(async move { theirs.borrow_async().await.map(drop) });
@@ -205,8 +209,7 @@ fn a_place_that_its_waiters_leave_is_filled_up() {
             task
         });
         Borrowed::invalidate(two);
-        runtime.run();
-        assert_eq!(pool.num_idle(), 0, "it is the waiters'");
+        assert_eq!((pool.num_idle(), pool.num_total()), (0, 2), "it is the waiters'");
         drop(waiters);
         runtime.run();
         assert_eq!((pool.num_waiting(), pool.num_idle()), (0, 1), "fair: {fair}");
@@ -268,12 +271,12 @@ fn an_overdue_eviction_is_started_again() {
     let (clock, runtime) = (ManualClock::new(), Woken::default());
     let builder = KeyedResourcePool::builder(Async(Names)).max_idle_time(10 * SECOND);
     let pool = builder.clock(clock.clock()).build_on(runtime.clone()).expect("a valid pool");
-    drop(block_on(pool.borrow_async(&"a")).expect("one"));
+    drop(runtime.block_on(pool.borrow_async(&"a")).expect("one"));
     runtime.run();
     runtime.forget_all();
     clock.advance(11 * SECOND);
     assert_eq!(pool.num_idle(), 1, "its task is gone");
-    drop(block_on(pool.borrow_async(&"b")).expect("one"));
+    drop(runtime.block_on(pool.borrow_async(&"b")).expect("one"));
     runtime.run();
     assert_eq!((pool.num_idle(), pool.num_keys()), (1, 1));
 }

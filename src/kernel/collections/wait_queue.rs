@@ -40,12 +40,17 @@ pub(crate) struct Waiters<T, Q = ()> {
 /// One queue of waiters.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    /// Waiters that lost the race after a wake-up and wait again, by ticket. They come before all others.
+    /// Waiters that wait again, for the most part because they lost the race after a wake-up, by ticket. They are older than
+    /// all others.
     ///
     /// A heap, O(log n) for each operation, because they come back in any order.
     retrying: IndexedHeap<u64, Retrying>,
     /// The other waiters, in order of arrival.
     list: List<InQueue>,
+    /// A place in the list: its waiter, or `None` at the end.
+    cursor: Option<WaiterKey>,
+    /// How many waiters of the list are ahead of the cursor.
+    ahead: usize,
 }
 
 #[derive(Debug)]
@@ -139,11 +144,25 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
     }
     /// Queues a waiter again under its old ticket, after it has lost the race for what woke it.
     ///
-    /// It comes before all waiters that were never woken, and in ticket order among the others.
+    /// It waits in the order of the tickets.
     pub(crate) fn requeue(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> WaiterKey {
         let wake = if is_thread { self.thread() } else { Wake::Task(None) };
         let key = self.insert(wake, ticket);
-        queue.retrying.set(&mut self.arena, key, Some(ticket));
+        if queue.list.front().is_none_or(|front| ticket < self.ticket(front)) {
+            queue.retrying.set(&mut self.arena, key, Some(ticket));
+            return key;
+        }
+        // A newcomer that was served before waiters: it is among the last.
+        let mut next = None;
+        let mut before = queue.list.back();
+        while let Some(other) = before.filter(|other| self.ticket(*other) > ticket) {
+            before = List::<InQueue>::before(&self.arena, other);
+            next = Some(other);
+        }
+        queue.list.push_before(&mut self.arena, key, next);
+        if queue.cursor.is_none_or(|cursor| ticket < self.ticket(cursor)) {
+            queue.ahead += 1;
+        }
         key
     }
     /// Notes how many races a waiter has lost.
@@ -167,6 +186,7 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
         let ticket = self.new_ticket();
         let key = self.insert(wake, ticket);
         queue.list.push_back(&mut self.arena, key);
+        queue.cursor.get_or_insert(key);
         key
     }
     fn insert(&mut self, wake: Wake, ticket: u64) -> WaiterKey {
@@ -182,6 +202,10 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
     pub(crate) fn arrival(&self, key: WaiterKey) -> Arrival {
         let Waiter { ticket, lost, .. } = self.arena[key];
         Arrival { ticket, lost }
+    }
+    /// Returns the number of tickets given so far: later ones are higher.
+    pub(crate) fn tickets(&self) -> u64 {
+        self.tickets
     }
     /// Returns the ticket of the waiter that is next in a queue.
     pub(crate) fn front_ticket(&self, queue: &Queue) -> Option<u64> {
@@ -209,11 +233,37 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
     /// # Panics
     /// Panics if the queue is empty.
     pub(crate) fn resolve_front(&mut self, queue: &mut Queue, outcome: T) -> Wake {
-        let retrying = queue.retrying.pop_first(&mut self.arena);
-        let key = retrying
-            .or_else(|| queue.list.pop_front(&mut self.arena))
-            .expect("the queue has a waiter");
+        let key = self.front(queue).expect("the queue has a waiter");
+        self.leave(queue, key);
         self.resolve(key, outcome)
+    }
+
+    /// Returns the ticket of the waiter behind `n` others of a queue.
+    ///
+    /// The cursor moves there from its last place, so a small change of `n` costs few steps. Among the waiters that wait
+    /// again it returns the first.
+    pub(crate) fn nth_ticket(&mut self, queue: &mut Queue, n: usize) -> Option<u64> {
+        let Some(n) = n.checked_sub(queue.retrying.len()) else { return self.front_ticket(queue) };
+        while queue.ahead > n {
+            let behind = queue.cursor;
+            let before = behind.map(|key| List::<InQueue>::before(&self.arena, key));
+            queue.cursor = before.unwrap_or(queue.list.back());
+            queue.ahead -= 1;
+        }
+        while queue.ahead < n {
+            let key = queue.cursor?;
+            queue.cursor = List::<InQueue>::after(&self.arena, key);
+            queue.ahead += 1;
+        }
+        queue.cursor.map(|key| self.ticket(key))
+    }
+    /// Returns the same by counting.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn nth_ticket_counted(&self, queue: &Queue, n: usize) -> Option<u64> {
+        match n.checked_sub(queue.retrying.len()) {
+            None => self.front_ticket(queue),
+            Some(n) => queue.list.iter(&self.arena).nth(n).map(|key| self.ticket(key)),
+        }
     }
 
     /// Limits the time of a waiter in the queue of this name.
@@ -231,9 +281,18 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
     }
     fn leave(&mut self, queue: &mut Queue, key: WaiterKey) {
         queue.retrying.set(&mut self.arena, key, None);
-        if self.arena[key].links.is_linked() {
-            queue.list.remove(&mut self.arena, key);
+        if !self.arena[key].links.is_linked() {
+            return;
         }
+        match queue.cursor {
+            Some(cursor) if cursor == key => {
+                queue.cursor = List::<InQueue>::after(&self.arena, key);
+            }
+            // The list is in the order of the tickets.
+            Some(cursor) if self.ticket(cursor) < self.ticket(key) => {}
+            _ => queue.ahead -= 1,
+        }
+        queue.list.remove(&mut self.arena, key);
     }
     fn end_limit(&mut self, key: WaiterKey) {
         if !self.limits.is_empty() {

@@ -65,8 +65,8 @@ impl<F: Form, P> Builder<F, P> {
             waiters: Waiters::default(),
             closing: Queue::default(),
             line: IndexedHeap::default(),
+            to_order: IndexedHeap::default(),
             waiting: 0,
-            creating: 0,
             retrying: 0,
             total: 0,
             active: 0,
@@ -74,8 +74,11 @@ impl<F: Form, P> Builder<F, P> {
             tested: 0,
             leaving: 0,
             by_age: List::new(),
-            orphans: List::new(),
-            overdue: List::new(),
+            creates: false,
+            creating: 0,
+            overdue: 0,
+            dropping: 0,
+            giving_way: IndexedHeap::default(),
             lives: [const { List::new() }; CLASSES],
             lent: List::new(),
             turns: List::new(),
@@ -190,18 +193,19 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
         self.inner().map(Pool::of)
     }
 
-    /// Builds the pool. A task on `runtime` does its maintenance. For tokio, pass `periodic_executor::Tokio` (feature
-    /// `tokio`).
+    /// Builds the pool. Tasks on `runtime` create its resources, and do its maintenance. For tokio, pass
+    /// `periodic_executor::Tokio` (feature `tokio`).
     ///
-    /// A creation whose borrower has left goes on there: see [creations](super::super#creations).
+    /// The runtime has to be driven while a borrower waits: see [creations](super::super#creations).
     ///
-    /// If the runtime has ended, the pool reports [`MaintenanceNotStarted`](crate::resource_pool::Event::MaintenanceNotStarted) once.
-    /// It then drops creations that are left, evicts what a borrower finds expired, and refills nothing. If the
-    /// runtime's timer panics, the pool reports the same event. It then does what is due when something else becomes
-    /// due.
+    /// If the runtime has ended, borrowers create for themselves, and calls of the factory have no time limits. The pool
+    /// evicts what a borrower finds expired, and refills nothing. It reports
+    /// [`RuntimeEnded`](crate::resource_pool::Event::RuntimeEnded), and
+    /// [`MaintenanceNotStarted`](crate::resource_pool::Event::MaintenanceNotStarted) if work was due. Each borrower that creates or
+    /// waits asks the runtime again. Once it takes a task, the pool creates as before.
     ///
-    /// In either case calls of the factory have no time limits any more, also those in flight. The pool reports
-    /// [`RuntimeEnded`](crate::resource_pool::Event::RuntimeEnded) once, when a call would have had one.
+    /// If the runtime's timer panics, the pool reports both events once, and has no time limits from then on. It then does what is
+    /// due when something else becomes due.
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.
@@ -218,6 +222,7 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
         let runtime = SafeRuntime::new(runtime);
         inner.runtime.get_or_init(|| AnyRuntime::new(runtime.clone()));
         inner.maintain_by_task(runtime);
+        inner.critical(|state, _| state.runtime_is_back());
         open_maintenance(inner, has_work)
     }
 }

@@ -159,13 +159,24 @@ impl Options {
             ("eviction_interval", self.eviction_interval),
             ("abandoned_after", self.abandoned_after),
         ];
-        for (name, duration) in times.into_iter().chain(self.time_limits()) {
+        let overdue = [("overdue_after", self.overdue_after)];
+        for (name, duration) in times.into_iter().chain(self.time_limits()).chain(overdue) {
             if duration.is_some_and(|duration| duration.is_zero()) {
                 return Err(BuildError::Zero(name));
             }
         }
         if self.evictions_per_run == Some(0) {
             return Err(BuildError::Zero("evictions_per_run"));
+        }
+        if self.max_creating == 0 {
+            return Err(BuildError::Zero("max_creating"));
+        }
+        if let (Some(overdue), Some(limit)) = (self.overdue_after, self.create_timeout) {
+            if overdue > (limit / 2).max(Duration::from_nanos(1)) {
+                let (option, with) = ("overdue_after", "create_timeout");
+                let why = "it may be half of that at most, so that another creation has time";
+                return Err(BuildError::NotWith { option, with, why });
+            }
         }
         let needs = |option, needs, why| BuildError::Needs { option, needs, why };
         let not_with = |option, with, why| BuildError::NotWith { option, with, why };
@@ -229,8 +240,12 @@ impl Options {
     /// Refuses options that need a runtime.
     pub(crate) fn check_without_runtime(&self, with: &'static str) -> Result<(), BuildError> {
         let why = "it needs a runtime; `build_on` takes one";
-        match self.time_limits().into_iter().find(|(_, limit)| limit.is_some()) {
-            Some((option, _)) => Err(BuildError::NotWith { option, with, why }),
+        let limits = self.time_limits().into_iter().find(|(_, limit)| limit.is_some());
+        let limits = limits.map(|(option, _)| option);
+        let overdue = self.overdue_after.map(|_| "overdue_after");
+        let creating = (self.max_creating != usize::MAX).then_some("max_creating");
+        match limits.or(overdue).or(creating) {
+            Some(option) => Err(BuildError::NotWith { option, with, why }),
             None => Ok(()),
         }
     }

@@ -63,8 +63,8 @@ impl<F: Form, P> Builder<F, P> {
     /// Limits how many resources of each key are lent at once. Default: as many as `max_total` and `max_total_per_key`
     /// allow, or 8 if neither is set. A limit above these is refused.
     ///
-    /// Creations that [go on](super::super#creations) without their borrowers are not lent. They come on top, up to
-    /// `max_idle` of each key; only the totals bound both.
+    /// A resource that the pool [creates](super::super#creations) is not lent yet. A key has at most as many loans and
+    /// creations for its waiters as this limit; the minimum comes on top.
     pub fn max_active(mut self, limit: impl Into<Option<usize>>) -> Self {
         self.limits.max_active = number(limit.into());
         self.limits.max_active_is_set = true;
@@ -206,13 +206,31 @@ impl<F: Form, P> Builder<F, P> {
     }
     /// Limits how long a creation takes, by the runtime's timer. Default: 30 seconds. `None` means no limit.
     ///
-    /// The limit holds for every creation, also for one that [goes on](super::super#creations) without its borrower.
-    /// After a tenth of it, such a creation gives way to a borrower that finds no room. Without a limit, it does so after 3
-    /// seconds. The option needs a runtime: only [`build_on`](Self::build_on) accepts it. With a manual clock there is
-    /// no limit.
+    /// A creation that takes longer is dropped, and fails. The option needs a runtime: only [`build_on`](Self::build_on)
+    /// accepts it. With a manual clock there is no limit.
     pub fn create_timeout(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.create_timeout = time.into();
         self.options.create_timeout_is_set = true;
+        self
+    }
+    /// Sets after what time a creation is *overdue*: it may hang, so the pool begins another for the borrower that waits.
+    /// Default: 1 second, or half of `create_timeout` if that is less.
+    ///
+    /// Where the limits leave no room for another, an overdue creation is dropped, once no borrower is left that waited when
+    /// it began. So after an outage in which connects hung, a borrower waits for this time at most. A connect that takes
+    /// longer than this may be begun twice. A time above half of `create_timeout` is refused. Only
+    /// [`build_on`](Self::build_on) accepts this option. With a manual clock no creation is overdue.
+    pub fn overdue_after(mut self, time: Duration) -> Self {
+        self.options.overdue_after = Some(time);
+        self
+    }
+    /// Limits how many resources of all keys the pool creates at the same time. Default: no limit.
+    ///
+    /// The oldest borrower goes first, whatever its key is. Overdue creations do not count, so that connects that hang keep no
+    /// other key waiting. A borrow that does not wait, or that fails when the pool is exhausted, is refused at this limit.
+    /// `add` is not limited. Only [`build_on`](Self::build_on) accepts this option.
+    pub fn max_creating(mut self, limit: impl Into<Option<usize>>) -> Self {
+        self.options.max_creating = number(limit.into());
         self
     }
     /// Limits how long a test takes, by the runtime's timer. Default: no limit.

@@ -28,7 +28,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<E> {
-    /// A creation failed that no borrower waits for: a refill, or one that its borrower has left.
+    /// A creation failed that is no borrower's error: none waited when it began, or the one that got the error has left.
     CreateFailed(Failure<E>),
     /// A resource could not be activated, and is destroyed. Its borrower gets another one.
     ActivateFailed(Failure<E>),
@@ -49,8 +49,8 @@ pub enum Event<E> {
     MaintenanceNotStarted(String),
     /// The runtime that the pool was built on has ended, or its timer panicked.
     ///
-    /// The pool goes on without it, as if `build_async` had built it: calls of the factory have no time limits, and a
-    /// creation ends with its borrower. Reported once, for any key, when a call would have had a limit.
+    /// The pool goes on without it, as if `build_async` had built it, until the runtime takes tasks again. Reported for any key,
+    /// once for each end.
     RuntimeEnded,
     /// A resource has been lent for longer than `abandoned_after`.
     Abandoned {

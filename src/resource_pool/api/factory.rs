@@ -2,7 +2,7 @@
 //!
 //! The pool's own code is written once, for [`Form`].
 
-use super::error::Failure;
+use super::error::{BorrowError, Failure};
 use crate::kernel::runtime::BoxFuture;
 use crate::kernel::user_code::{UserValue, contain, drop_contained};
 use std::future::Future;
@@ -118,11 +118,12 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
 
     /// Creates a resource.
     ///
-    /// If the caller that borrows or adds is cancelled, the pool drops the future at once; with a runtime it may drive it
-    /// on: see [creations](super::super#creations).
+    /// In a pool with a runtime, a task of that runtime awaits the future, and not the borrower: see
+    /// [creations](super::super#creations). Without one, and for `add`, the caller awaits it. The pool drops the future when that
+    /// caller is cancelled.
     ///
     /// # Errors
-    /// The borrower gets the error as [`BorrowError::Create`](crate::resource_pool::BorrowError::Create).
+    /// A borrower gets the error as [`BorrowError::Create`](crate::resource_pool::BorrowError::Create).
     fn create(
         &self,
         metadata: &Self::Metadata,
@@ -205,7 +206,7 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Async<F>(pub F);
 
-/// A creation in flight. A cancelled borrower may leave it to the pool.
+/// A creation in flight.
 pub(crate) type Creation<F> = BoxFuture<Result<<F as Form>::Resource, Failure<<F as Form>::Error>>>;
 
 mod sealed {
@@ -222,6 +223,9 @@ pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
     type Resource: Send + 'static;
     type Metadata: Send + Sync + 'static;
     type Error: Send + 'static;
+    /// The error of a borrower whose creation failed. The state passes it on, and does not know it.
+    #[doc(hidden)]
+    type Failed: From<BorrowError<Self::Error>> + Into<BorrowError<Self::Error>> + Send + 'static;
 
     /// Whether each future below is ready at its first poll. If not, the drop of a guard awaits nothing.
     const BLOCKS: bool;
@@ -258,6 +262,7 @@ impl<F: ResourceFactory> Form for F {
     type Resource = F::Resource;
     type Metadata = F::Metadata;
     type Error = F::Error;
+    type Failed = BorrowError<F::Error>;
     const BLOCKS: bool = true;
 
     #[allow(private_interfaces)] // As in the trait.
@@ -313,6 +318,7 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     type Resource = F::Resource;
     type Metadata = F::Metadata;
     type Error = F::Error;
+    type Failed = BorrowError<F::Error>;
     const BLOCKS: bool = false;
 
     #[allow(private_interfaces)] // As in the trait.

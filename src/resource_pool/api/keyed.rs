@@ -53,7 +53,8 @@ where
         async move { self.inner().lend(key, &Patience::Task, caller).await }
     }
 
-    /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
+    /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory, or a creation
+    /// of the pool's that has room.
     ///
     /// # Errors
     /// Returns the errors of [`try_borrow`](Self::try_borrow).

@@ -29,8 +29,8 @@ impl<F: Form> ResourcePool<F> {
     ///
     /// # Cancel safety
     /// The future may be dropped at any await. A waiter leaves the queue and passes on what it was granted. A creation
-    /// in flight is dropped at once, or goes on if the pool has a runtime: see [creations](super::super#creations). A
-    /// resource that is being tested or activated is destroyed.
+    /// of its own is dropped at once; one of the [pool's](super::super#creations) goes on. A resource that is being tested or
+    /// activated is destroyed.
     #[track_caller]
     pub fn borrow_async(
         &self,
@@ -39,7 +39,8 @@ impl<F: Form> ResourcePool<F> {
         async move { self.inner().lend(TheKey, &Patience::Task, caller).await }
     }
 
-    /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory.
+    /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory, or a creation
+    /// of the pool's that has room.
     ///
     /// # Errors
     /// Returns the errors of [`try_borrow`](Self::try_borrow).
@@ -57,8 +58,8 @@ impl<F: Form> ResourcePool<F> {
     /// Returns the errors of [`add`](Self::add).
     ///
     /// # Cancel safety
-    /// The future may be dropped at any await. A creation in flight is dropped at once, or goes on if the pool has a
-    /// runtime: see [creations](super::super#creations). A resource that is being tested or passivated is destroyed.
+    /// The future may be dropped at any await. A creation in flight is dropped at once. A resource that is being
+    /// tested or passivated is destroyed.
     pub async fn add_async(&self) -> Result<(), AddError<F::Error>> {
         self.inner().add(TheKey).await
     }

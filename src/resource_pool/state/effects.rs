@@ -18,6 +18,20 @@ pub(crate) struct Dead<F: Form> {
     pub(crate) meta: Meta<F>,
 }
 
+/// A creation that the pool ordered.
+pub(crate) struct Ordered<F: Form> {
+    pub(crate) slot: SlotKey,
+    pub(crate) meta: Meta<F>,
+    /// Destroyed before the creation begins.
+    pub(crate) victim: Option<Dead<F>>,
+}
+
+/// The error of a creation that the pool ordered, and its key.
+pub(crate) struct FailedOrder<F: Form> {
+    pub(crate) meta: Meta<F>,
+    pub(crate) error: F::Failed,
+}
+
 /// A loan that looks abandoned: what [`Event::Abandoned`](crate::resource_pool::Event::Abandoned) says of it.
 pub(crate) struct Abandoned {
     pub(crate) id: u64,
@@ -34,6 +48,8 @@ pub(crate) enum Effect<F: Form> {
     WakeMaintenance(MaintenanceTask, Meta<F>),
     /// The last maintenance may be finished: ends its executor.
     StopMaintenance,
+    /// A creation was ordered: begins its task.
+    Order(Ordered<F>),
     Destroy(Dead<F>),
     /// Drops the pool's own reference to a key.
     Forget(Meta<F>),
@@ -42,13 +58,17 @@ pub(crate) enum Effect<F: Form> {
     DropTables(Box<dyn Send>),
     /// Reports a loan that looks abandoned.
     Report(Meta<F>, Abandoned),
+    /// Reports the failure of a creation whose borrower gave up before it got the error.
+    ReportFailed(Box<FailedOrder<F>>),
 }
 
 impl<F: Form> effects::Effect for Effect<F> {
     fn round(&self) -> Round {
         match self {
             Effect::Wake(_) => Round::WakeUp,
-            Effect::WakeMaintenance(..) | Effect::StopMaintenance => Round::Upkeep,
+            Effect::WakeMaintenance(..) | Effect::StopMaintenance | Effect::Order(_) => {
+                Round::Upkeep
+            }
             _ => Round::UserCode,
         }
     }

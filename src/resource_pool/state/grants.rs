@@ -6,7 +6,8 @@
 //! resource, and does not use an outdated one (PROP-RP-FRESH, PROP-RP-CLEAR-ALL).
 //!
 //! The waiter keeps its turn (PROP-RP-KEEPS-PLACE). It takes the next idle resource; without one, it destroys the
-//! outdated resource and creates another in its place. An empty place never expires; `clear_all` only renumbers it.
+//! outdated resource and creates another in its place. An empty place never expires; `clear_all` only renumbers it. Where
+//! the pool creates, it waits again instead, by the time of its arrival.
 //!
 //! A waiter that gives up passes on only a resource that may still be lent. If no other waiter takes it, it becomes
 //! idle and its idle time starts then, as after a loan.
@@ -24,6 +25,7 @@ impl<F: Form> State<F> {
         &mut self,
         grant: Grant,
         ticket: u64,
+        is_thread: bool,
         fx: &mut Effects<F>,
     ) -> Step<F> {
         let slot = grant.slot;
@@ -35,7 +37,7 @@ impl<F: Form> State<F> {
                 self.reset_slot(slot);
                 self.pick_up(grant, Some(ticket))
             }
-            content => self.replace(slot, content, ticket, fx),
+            content => self.replace(slot, content, ticket, is_thread, fx),
         }
     }
 
@@ -45,6 +47,8 @@ impl<F: Form> State<F> {
         let expired = match entry.content {
             // The lifetime begins with the creation.
             Content::Nothing => false,
+            // It was never idle: it came, and was granted.
+            Content::Ready(ref loan) if loan.fresh => entry.expired || self.has_outlived(slot),
             Content::Ready(_) => entry.expired || self.has_expired(slot),
         };
         expired || entry.epoch != self.epoch
@@ -56,14 +60,20 @@ impl<F: Form> State<F> {
         slot: SlotKey,
         old: Content<F>,
         ticket: u64,
+        is_thread: bool,
         fx: &mut Effects<F>,
     ) -> Step<F> {
         let key = self.slots[slot].key;
         let Some(next) = self.next_fresh_idle(key, true, fx) else {
+            if self.creates {
+                self.end_loan(slot);
+                self.leave(slot, old, fx);
+                return Step::Wait(self.wait_again(key, is_thread, ticket));
+            }
             let meta = self.subs[key].metadata.clone();
             self.reset_slot(slot);
             let victim = Dead { slot: None, content: old, meta };
-            return self.create_in(slot, Some(ticket), Some(victim));
+            return self.create_in(slot, Some(victim));
         };
         self.remove_idle(next);
         self.slots[next].state = SlotState::Lent;
@@ -73,19 +83,30 @@ impl<F: Form> State<F> {
         step
     }
 
-    /// Replaces a resource that failed and was destroyed. Its borrower keeps its turn (PROP-RP-KEEPS-PLACE).
-    pub(crate) fn another(&mut self, slot: SlotKey, fx: &mut Effects<F>) -> Step<F> {
+    /// Replaces a resource that failed and was destroyed. Its borrower keeps its turn (PROP-RP-KEEPS-PLACE), which it had
+    /// by this ticket.
+    pub(crate) fn another(
+        &mut self,
+        slot: SlotKey,
+        ticket: u64,
+        is_thread: bool,
+        fx: &mut Effects<F>,
+    ) -> Step<F> {
         let key = self.slots[slot].key;
         if self.closed {
             self.give_back_place(slot, fx);
             return Step::Refused(Refusal::Closed);
         }
         let Some(next) = self.next_fresh_idle(key, true, fx) else {
+            if self.creates {
+                self.give_back_place(slot, fx);
+                return Step::Wait(self.wait_again(key, is_thread, ticket));
+            }
             return self.recreate(slot);
         };
         self.remove_idle(next);
         self.slots[next].state = SlotState::Lent;
-        let step = self.pick_up(Grant { slot: next, victim: None }, None);
+        let step = self.pick_up(Grant { slot: next, victim: None }, Some(ticket));
         // Both slots are loans of this borrower. Only the place of the old one is given back.
         self.remove(slot);
         step
@@ -94,7 +115,7 @@ impl<F: Form> State<F> {
     /// Reuses the slot for a creation by the same borrower.
     fn recreate(&mut self, slot: SlotKey) -> Step<F> {
         self.reset_slot(slot);
-        self.create_in(slot, None, None)
+        self.create_in(slot, None)
     }
 
     /// Gives the slot a new serial number and epoch, and restarts its times.

@@ -3,7 +3,7 @@
 use super::effects::{Dead, Effect, Effects};
 use super::names::{SlotKey, SubKey};
 use super::options::LendOrder;
-use super::slot::{Content, InIdle, Slot, SlotState, Sub};
+use super::slot::{Content, InIdle, Order, Slot, SlotState, Sub};
 use super::state::{CLASSES, Outcome, State};
 use crate::kernel::clock::Time;
 use crate::kernel::collections::list::List;
@@ -228,9 +228,13 @@ impl<F: Form> State<F> {
 
     /// Frees the place of a resource that left, or of a victim of another key, once it is destroyed.
     pub(crate) fn destroyed(&mut self, slot: SlotKey) {
-        let Slot { key, state, .. } = self.slots[slot];
-        self.subs.touch(key).leaving -= 1;
+        let Slot { key, state, order, .. } = self.slots[slot];
+        let dropped = usize::from(order == Order::Dropped);
+        let sub = self.subs.touch(key);
+        sub.leaving -= 1;
+        sub.dropping -= dropped;
         self.leaving -= usize::from(state == SlotState::Leaving);
+        self.dropping -= dropped;
         self.remove(slot);
     }
 
@@ -258,11 +262,14 @@ impl<F: Form> State<F> {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }
 
-    /// Evicts all idle resources. All others leave when they come back, granted ones when they are picked up
-    /// (PROP-RP-CLEAR-ALL). One section: an old resource cannot be taken in between.
+    /// Evicts all idle resources, and drops the creations of the pool's: what waiters need is ordered anew. All others leave
+    /// when they come back, granted ones when they are picked up (PROP-RP-CLEAR-ALL). One section: an old resource cannot be taken in between.
     pub(crate) fn clear_all(&mut self, fx: &mut Effects<F>) {
         self.epoch += 1;
-        self.clear(fx);
+        self.for_all_keys(|state, key| {
+            state.clear_key(key, fx);
+            state.drop_orders_of(key, fx);
+        });
     }
 
     /// Closes the pool: it serves no borrower, waiters fail, idle resources leave (PROP-RP-CLOSED). Lent ones leave
@@ -282,9 +289,7 @@ impl<F: Form> State<F> {
             self.waiting -= 1;
         }
         self.clear_key(key, fx);
-        while let Some(slot) = self.orphan_of(key) {
-            self.drop_orphan(slot, fx);
-        }
+        self.drop_orders_of(key, fx);
     }
 
     /// Applies changed limits: evicts the surplus, longest idle first (PROP-RP-LOWERED). The end of the section serves the
@@ -317,7 +322,7 @@ impl<F: Form> State<F> {
         self.schedule_idle(key, fx);
     }
 
-    fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, SubKey)) {
+    pub(crate) fn for_all_keys(&mut self, mut action: impl FnMut(&mut Self, SubKey)) {
         for index in 0..self.subs.capacity() {
             if let Some(key) = self.subs.key_at(index) {
                 action(self, key);

@@ -2,7 +2,7 @@
 
 use super::names::SubKey;
 use super::options::WhenExhausted;
-use super::slot::{Content, InAge, InIdle, Slot, SlotState, Sub};
+use super::slot::{Content, InAge, InIdle, Order, Slot, SlotState, Sub};
 use super::state::State;
 use crate::kernel::collections::list::List;
 use crate::kernel::section::{Invariant, invariants};
@@ -18,11 +18,14 @@ impl<F: Form> State<F> {
         "INV-RP-ONE-PLACE" "a slot has content exactly if its state says so" one_place;
         "INV-RP-EPOCH" "no idle resource is older than the last clear_all" epoch;
         "INV-RP-LIFETIME" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
-        "INV-RP-CLOSED" "a closed pool has no waiter, and no idle resource that is not tested" closed;
+        "INV-RP-CLOSED" "a closed pool has no waiter, orders no creation, and has no idle resource that is not tested" closed;
         "INV-RP-IDLE-ORDER" "each list of idle resources is ordered by their return, and complete" idle_order;
-        "INV-RP-WAITING" "waiting, creating, retrying and orphans are the numbers of such borrowers and creations" waiting;
+        "INV-RP-WAITING" "waiting and retrying are the numbers of such borrowers" waiting;
+        "INV-RP-ORDERS" "each creation that the pool ordered is in its list, and counted" orders;
+        "INV-RP-MAX-CREATING" "at most max_creating creations are in flight and not overdue, where the pool creates" max_creating;
+        "INV-RP-ORDERED" "where the pool creates, a key that lacks a creation has no place for one" ordered;
         "INV-RP-LINE" "the eligible keys stand in line, by the tickets of their oldest waiters" line;
-        "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits, and no resource of a key while a borrower of it creates and waits" exact_wake_up;
+        "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits" exact_wake_up;
         "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging;
     };
 
@@ -114,7 +117,8 @@ fn lifetime<F: Form>(state: &State<F>) -> bool {
 
 fn closed<F: Form>(state: &State<F>) -> bool {
     let left = |slot: &Slot<F>| slot.state == SlotState::Idle && !slot.tested;
-    !state.closed || state.waiting == 0 && state.all_slots(|slot| !left(slot))
+    let ordered = state.creating + state.overdue;
+    !state.closed || state.waiting + ordered == 0 && state.all_slots(|slot| !left(slot))
 }
 
 fn idle_order<F: Form>(state: &State<F>) -> bool {
@@ -136,27 +140,53 @@ fn idle_order<F: Form>(state: &State<F>) -> bool {
 fn waiting<F: Form>(state: &State<F>) -> bool {
     let waiting: usize = state.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
     let retrying: usize = state.subs.iter().map(|(_, sub)| sub.retrying).sum();
-    let creating: usize = state.subs.iter().map(|(_, sub)| sub.creating.len()).sum();
-    let of_keys = state.subs.iter().map(|(_, sub)| (sub.orphans.len(), sub.overdue.len()));
-    let orphans = of_keys.fold((0, 0), |sum, of_key| (sum.0 + of_key.0, sum.1 + of_key.1));
-    let counted =
-        state.creating == creating && (state.orphans.len(), state.overdue.len()) == orphans;
-    counted && state.waiting == waiting && state.retrying == retrying
+    state.waiting == waiting && state.retrying == retrying
+}
+
+fn orders<F: Form>(state: &State<F>) -> bool {
+    let slots = |of: Option<SubKey>, order: Order| {
+        let all = state.slots.iter().map(|(_, slot)| slot);
+        all.filter(move |slot| of.is_none_or(|key| key == slot.key) && slot.order == order).count()
+    };
+    let sorted = |list: &List<InIdle>| {
+        list.iter(&state.slots).map(|slot| state.slots[slot].ordered_at).is_sorted()
+    };
+    state.creating == slots(None, Order::InTime)
+        && state.overdue == slots(None, Order::Overdue)
+        && state.dropping == slots(None, Order::Dropped)
+        && state.all_slots(|slot| match slot.order {
+            Order::None => true,
+            Order::InTime | Order::Overdue => slot.state == SlotState::Adding,
+            Order::Dropped => slot.state == SlotState::Leaving,
+        })
+        && state.all_keys(|key, sub| {
+            sub.orders.len() == slots(Some(key), Order::InTime)
+                && sub.overdue.len() == slots(Some(key), Order::Overdue)
+                && sub.dropping == slots(Some(key), Order::Dropped)
+                && sorted(&sub.overdue)
+        })
+}
+
+fn max_creating<F: Form>(state: &State<F>) -> bool {
+    !state.creates || state.creating <= state.options.max_creating
+}
+
+fn ordered<F: Form>(state: &State<F>) -> bool {
+    let may_create = state.creates && !state.closed && !state.creates_enough();
+    let room = state.total < state.limits.max_total;
+    let gives_way = !state.giving_way.is_empty() && state.dropping == 0;
+    !may_create || state.to_order.is_empty() || !(room || gives_way)
 }
 
 fn line<F: Form>(state: &State<F>) -> bool {
-    let ticket =
-        |key: SubKey| state.line.iter().find(|(_, other)| *other == key).map(|line| line.0);
-    state.all_keys(|key, _| ticket(key) == state.ticket_in_line(key))
+    let lends = |key| state.line.iter().find(|(_, other)| *other == key).map(|line| line.0);
+    let orders = |key| state.to_order.iter().find(|(_, other)| *other == key).map(|line| line.0);
+    state.all_keys(|key, _| (lends(key), orders(key)) == state.tickets_in_lines(key))
 }
 
 fn exact_wake_up<F: Form>(state: &State<F>) -> bool {
     let free = state.free();
-    let served = |sub: &Sub<F>| sub.creating.is_empty() || sub.available() == 0;
-    !state.options.fair
-        || state.all_keys(|key, sub| {
-            (!state.could_be_served(key, sub) || free == 0) && (state.closed || served(sub))
-        })
+    !state.options.fair || state.all_keys(|key, sub| !state.could_be_served(key, sub) || free == 0)
 }
 
 fn barging<F: Form>(state: &State<F>) -> bool {

@@ -1,7 +1,8 @@
 //! Breaks every invariant on purpose, in a pool in which all of them hold, and checks that its assertion fires.
 
 use super::names::{SlotKey, SubKey};
-use super::slot::SlotState;
+use super::options::Options;
+use super::slot::{Order, SlotState};
 use super::state::State;
 use crate::kernel::clock::{ManualClock, Time};
 use crate::kernel::section::{Guarded, broken, check_breaks};
@@ -9,6 +10,7 @@ use crate::resource_pool::api::factory::ResourceFactory;
 use crate::resource_pool::{Borrowed, KeyedResourcePool, ResourcePool};
 use std::future::Future;
 use std::mem::{ManuallyDrop, forget};
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -145,6 +147,23 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         }),
         ("INV-RP-WAITING", In::Keyed, |s| s.waiting += 1),
         ("INV-RP-WAITING", In::Unfair, |s| s.retrying += 1),
+        ("INV-RP-ORDERS", In::Keyed, |s| s.creating += 1),
+        ("INV-RP-ORDERS", In::Keyed, |s| s.overdue += 1),
+        ("INV-RP-ORDERS", In::Keyed, |s| s.dropping += 1),
+        ("INV-RP-ORDERS", In::Keyed, |s| {
+            let lent = slot(s, SlotState::Lent);
+            s.slots[lent].order = Order::InTime;
+        }),
+        ("INV-RP-ORDERS", In::Keyed, |s| s.subs.touch(SubKey::FIRST).dropping += 1),
+        ("INV-RP-MAX-CREATING", In::Fair, |s| {
+            s.creates = true;
+            s.creating = usize::MAX;
+            s.options = Arc::new(Options { max_creating: 1, ..(*s.options).clone() });
+        }),
+        ("INV-RP-ORDERED", In::Fair, |s| {
+            s.creates = true;
+            s.to_order.set(s.subs.links(), SubKey::FIRST, Some(1));
+        }),
         ("INV-RP-EXACT-WAKE-UP", In::Fair, |s| s.limits.max_active = 2),
         ("INV-RP-BARGING", In::Unfair, |s| s.limits.max_active = 2),
     ]

@@ -10,6 +10,11 @@
 //!
 //! `settle.rs` says when the line is served, and why no wake-up is lost.
 //!
+//! Where the pool creates (`orders.rs`), only an idle resource serves a waiter. A key that has none, and lacks creations in
+//! flight, stands in a second line: by the ticket of its oldest waiter that none of them is for. A place that becomes free
+//! goes to the first key there (PROP-RP-NEXT-ORDER). Of both lines, the older waiter goes first. In an unfair pool, waiters
+//! that lost a race and wait again count as the first of them.
+//!
 //! In an unfair pool a waiter is woken to retry instead. As many waiters retry as can be served (INV-RP-BARGING). A
 //! waiter that lost the race returns to the front of its queue. Once it has lost `max_lost_races` of them, it is
 //! granted what becomes free, as in a fair pool (PROP-RP-BOUNDED-OVERTAKING). So every borrow ends
@@ -26,59 +31,65 @@ use crate::kernel::section::Patience;
 use crate::resource_pool::api::factory::Form;
 
 impl<F: Form> State<F> {
-    /// Returns whether a borrower waits, in a queue or beside its creation.
+    /// Returns whether a borrower waits.
     #[inline]
     pub(crate) fn has_line(&self) -> bool {
-        self.waiting + self.creating > 0
+        self.waiting > 0
     }
 
     #[cold]
-    pub(crate) fn wait(
-        &mut self,
-        key: SubKey,
-        patience: &Patience,
-        fx: &mut Effects<F>,
-    ) -> Step<F> {
-        let queue = &mut self.subs.touch(key).queue;
-        let waiter = match *patience {
-            Patience::None => return Step::Refused(Refusal::WouldBlock),
-            _ if self.options.when_exhausted == WhenExhausted::Fail => {
-                return Step::Refused(Refusal::Exhausted);
-            }
-            Patience::Thread(_) | Patience::Task => {
-                self.waiters.enqueue_caller(queue, patience.is_thread())
-            }
+    pub(crate) fn wait(&mut self, key: SubKey, patience: &Patience) -> Step<F> {
+        let may_wait = match *patience {
+            Patience::None => Err(Refusal::WouldBlock),
+            _ if self.options.when_exhausted == WhenExhausted::Fail => Err(Refusal::Exhausted),
+            Patience::Thread(_) | Patience::Task => Ok(()),
         };
+        if let Err(refusal) = may_wait {
+            // A wait for a creation of its own is none for others.
+            if !(self.creates && self.could_order(key)) {
+                return Step::Refused(refusal);
+            }
+        }
+        let queue = &mut self.subs.touch(key).queue;
+        let waiter = self.waiters.enqueue_caller(queue, patience.is_thread());
         self.waiting += 1;
-        self.make_way(key, fx);
         Step::Wait(WaitForTurn { key, waiter })
     }
 
     /// Serves the oldest waiter in line. Returns false if none can be served.
     #[cold]
     pub(crate) fn serve_first(&mut self, fx: &mut Effects<F>) -> bool {
-        let Some(key) = self.first_in_line() else { return false };
+        let (lend, order) = (self.line.first(), self.to_order.first());
+        let ticket = lend.map_or(u64::MAX, |(ticket, _)| ticket);
+        if let Some((_, key)) = order.filter(|(ordered, _)| *ordered < ticket) {
+            if self.order_for(key, fx) {
+                return true;
+            }
+        }
+        let Some((_, key)) = lend else { return false };
         // The waiters that retry come first to all that is free.
-        if !self.options.fair && self.free() <= self.retrying {
+        if !self.options.fair && !self.creates && self.free() <= self.retrying {
             return false;
         }
-        if self.creation_is_first(key) {
-            self.serve_creation(key, fx);
-            return true;
-        }
         let outcome = if self.is_served_directly(&self.subs[key]) {
-            // The first cannot be served only if neither a resource nor a place is free: then no other can.
-            let Some(grant) = self.grant(key, fx) else { return false };
+            // The first cannot be served only if neither a resource nor a place is free: then no other can. Where the pool
+            // creates, all of its idle resources have expired, and the key leaves this line.
+            let Some(grant) = self.grant(key, fx) else { return self.creates };
             Outcome::Granted(grant)
         } else {
             self.retrying += 1;
             self.subs.touch(key).retrying += 1;
             Outcome::Retry
         };
+        self.resolve_first(key, outcome, fx);
+        true
+    }
+
+    /// Gives the oldest waiter of the key its outcome.
+    pub(crate) fn resolve_first(&mut self, key: SubKey, outcome: Outcome<F>, fx: &mut Effects<F>) {
         let queue = &mut self.subs.touch(key).queue;
         fx.push(Effect::Wake(self.waiters.resolve_front(queue, outcome)));
         self.waiting -= 1;
-        true
     }
 
     /// Returns how many idle resources and places are free, for whatever key.
@@ -87,14 +98,19 @@ impl<F: Form> State<F> {
         (self.idle - self.tested).saturating_add(places)
     }
 
-    pub(crate) fn first_in_line(&self) -> Option<SubKey> {
-        self.line.first().map(|(_, key)| key)
+    /// Returns whether a waiter could use what is free.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.line.is_empty() || !self.to_order.is_empty()
     }
 
-    /// Returns whether the key has a waiter and its own limits leave room.
+    /// Returns whether the key has a waiter and its own limits leave room. Where the pool creates, only an idle resource
+    /// is room.
     pub(crate) fn is_eligible(&self, key: SubKey) -> bool {
         let sub = &self.subs[key];
-        let room = self.limits.max_total_per_key.saturating_sub(sub.total);
+        let room = match self.creates {
+            true => 0,
+            false => self.limits.max_total_per_key.saturating_sub(sub.total),
+        };
         !sub.queue.is_empty()
             && sub.available().saturating_add(room) > sub.retrying
             && (self.options.when_exhausted == WhenExhausted::Grow
@@ -108,29 +124,29 @@ impl<F: Form> State<F> {
         self.options.fair || self.waiters.front_lost(&sub.queue) >= self.options.max_lost_races
     }
 
-    /// Puts the key into the line or out of it.
+    /// Puts the key into its line, or out of it.
     #[cold]
     pub(crate) fn update_line(&mut self, key: SubKey) {
-        let ticket = self.ticket_in_line(key);
-        self.line.set(self.subs.links(), key, ticket);
+        let lend = self.is_eligible(key);
+        let sub = &self.subs[key];
+        let orders = self.creates && !lend && self.may_order(sub);
+        let lends = lend.then(|| self.waiters.front_ticket(&sub.queue)).flatten();
+        let sub = &mut self.subs.links()[key];
+        let ahead = sub.orders.len();
+        let ordered = orders.then(|| self.waiters.nth_ticket(&mut sub.queue, ahead)).flatten();
+        self.line.set(self.subs.links(), key, lends);
+        self.to_order.set(self.subs.links(), key, ordered);
+        self.update_giving_way(key);
     }
 
-    /// Returns whether the key's oldest borrower that could be served creates, and would take an idle resource instead.
-    fn creation_is_first(&self, key: SubKey) -> bool {
-        let waits = self.waiting_ticket(key);
-        self.creating_ticket(key).is_some_and(|creates| waits.is_none_or(|waits| creates < waits))
-    }
-
-    /// Returns the ticket of the key's oldest borrower that could use what becomes free.
-    pub(crate) fn ticket_in_line(&self, key: SubKey) -> Option<u64> {
-        let waits = self.waiting_ticket(key);
-        waits.into_iter().chain(self.creating_ticket(key)).min()
-    }
-    fn waiting_ticket(&self, key: SubKey) -> Option<u64> {
-        match self.is_eligible(key) {
-            true => self.waiters.front_ticket(&self.subs[key].queue),
-            false => None,
-        }
+    /// Returns the tickets by which the key stands in the lines.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn tickets_in_lines(&self, key: SubKey) -> (Option<u64>, Option<u64>) {
+        let (sub, lends) = (&self.subs[key], self.is_eligible(key));
+        let orders = self.creates && !lends && self.may_order(sub);
+        let without = || self.waiters.nth_ticket_counted(&sub.queue, sub.orders.len());
+        let lends = lends.then(|| self.waiters.front_ticket(&sub.queue)).flatten();
+        (lends, orders.then(without).flatten())
     }
 
     /// A newcomer was served before the oldest waiter of its key.
@@ -181,7 +197,8 @@ impl<F: Form> State<F> {
             None => self.waiting -= 1,
             Some(Outcome::Granted(grant)) => self.return_grant(grant, fx),
             Some(Outcome::Retry) => self.end_retry(key),
-            Some(Outcome::Closed | Outcome::GivesWay) => {}
+            Some(Outcome::Failed(failed)) => fx.push(Effect::ReportFailed(failed)),
+            Some(Outcome::Closed | Outcome::Dropped) => {}
         }
     }
 }

@@ -13,6 +13,10 @@ pub(crate) struct Loan<F: Form> {
     pub(crate) meta: Meta<F>,
     /// The last return neither tested nor passivated it: the next borrower has to.
     pub(crate) unclean: bool,
+    /// It was ordered, and no other borrower was there for it: a failure of its activation is its borrower's.
+    pub(crate) fresh: bool,
+    /// Its borrower's arrival, where the pool creates.
+    pub(crate) ticket: u64,
     /// When the loan began, in a pool that is observed.
     pub(crate) began: Began,
     /// The pool, during a loan that may outlive other references to the pool. The state owns the idle loans and does not
@@ -23,6 +27,15 @@ pub(crate) struct Loan<F: Form> {
 
 impl<F: Form> Loan<F> {
     pub(crate) fn new(slot: SlotKey, meta: Meta<F>, resource: F::Resource) -> Box<Self> {
-        Box::new(Loan { slot, meta, unclean: false, began: Began::default(), home: None, resource })
+        Box::new(Loan {
+            slot,
+            meta,
+            unclean: false,
+            fresh: false,
+            ticket: 0,
+            began: Began::default(),
+            home: None,
+            resource,
+        })
     }
 }

@@ -17,7 +17,7 @@ pub(crate) mod loan;
 pub(crate) mod maintenance_task;
 pub(crate) mod names;
 pub(crate) mod options;
-mod orphans;
+mod orders;
 pub(crate) mod refill;
 pub(crate) mod refusal;
 mod settle;

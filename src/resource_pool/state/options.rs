@@ -10,6 +10,9 @@ pub(crate) fn number(limit: Option<usize>) -> usize {
 /// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
 pub(crate) const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The time after which a creation is overdue, in a pool with a runtime and without an `overdue_after`.
+const OVERDUE_AFTER: Duration = Duration::from_secs(1);
+
 /// Which idle resource is lent first.
 ///
 /// ```
@@ -122,6 +125,8 @@ pub(crate) struct Options {
     pub(crate) create_timeout: Option<Duration>,
     /// If it was not set, a pool with a runtime has the default.
     pub(crate) create_timeout_is_set: bool,
+    pub(crate) overdue_after: Option<Duration>,
+    pub(crate) max_creating: usize,
     pub(crate) validate_timeout: Option<Duration>,
     pub(crate) activate_timeout: Option<Duration>,
     pub(crate) passivate_timeout: Option<Duration>,
@@ -158,6 +163,8 @@ impl Default for Options {
             remove_abandoned: false,
             create_timeout: None,
             create_timeout_is_set: false,
+            overdue_after: None,
+            max_creating: usize::MAX,
             validate_timeout: None,
             activate_timeout: None,
             passivate_timeout: None,
@@ -175,10 +182,13 @@ impl Options {
             || self.abandoned_after.is_some()
     }
 
-    /// Gives an unset `create_timeout` its default.
+    /// Gives an unset `create_timeout` and `overdue_after` their defaults.
     pub(crate) fn with_runtime(&mut self) {
         if !self.create_timeout_is_set {
             self.create_timeout = Some(CREATE_TIMEOUT);
         }
+        let least = Duration::from_nanos(1);
+        let most = self.create_timeout.map_or(OVERDUE_AFTER, |limit| (limit / 2).max(least));
+        self.overdue_after.get_or_insert(OVERDUE_AFTER.min(most));
     }
 }

@@ -8,20 +8,21 @@
 //! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
 //! expired before it reaches the idle list counts as a failure.
 //!
-//! If a future of `add` or of the maintenance is dropped, its creation is left (`orphans.rs`): also when a runtime
-//! drops its tasks.
+//! Where the pool creates, a refill is an order (`orders.rs`): the refills of all keys are in flight together, and one that
+//! hangs keeps no other key from its minimum. Without a runtime the maintenance creates one resource after the other.
 //!
-//! A refill is an orphaned creation from its beginning. So a close drops it, and once it is overdue, it gives way. A
-//! close does not interrupt an `add`: its caller awaits the creation. The resource is destroyed once created.
+//! A close drops a refill in either case. It does not interrupt an `add`: its caller awaits the creation. The resource is destroyed once created. If the
+//! future of an `add` is dropped, so is its creation.
 //!
 //! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A
 //! heap costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
 
 use super::effects::{Dead, Effect, Effects};
+use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::names::{Meta, SlotKey, SubKey};
 use super::refusal::NotAdded;
-use super::slot::{Content, GivesWay, Slot, SlotState, Standing, Sub};
+use super::slot::{Content, Order, Slot, SlotState, Standing, Sub};
 use super::state::State;
 use crate::kernel::clock::Time;
 use crate::resource_pool::api::factory::Form;
@@ -34,14 +35,13 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 /// A slot to create an idle resource in, and its key.
 pub(crate) struct Vacancy<F: Form> {
     pub(crate) slot: SlotKey,
-    pub(crate) key: SubKey,
     pub(crate) meta: Meta<F>,
 }
 
 /// The next step of a refill.
 pub(crate) enum NextRefill<F: Form> {
     This(Vacancy<F>),
-    /// The back-off of one key has ended: look again, because that of others may have ended, too.
+    /// A resource was ordered, or the back-off of one key has ended: look again.
     Again,
     Nothing,
 }
@@ -63,10 +63,18 @@ impl<F: Form> State<F> {
     }
     /// Returns whether the key is below `min_idle` and its own limits allow a refill.
     fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
+        // What waiters will take, and what may hang, is not idle soon.
+        let of_callers = sub.adding - sub.orders.len() - sub.overdue.len();
+        let taken = if self.creates { self.lendable(sub) } else { 0 };
+        let spare = sub.orders.len().saturating_sub(taken);
         !self.closed
-            && sub.idle.len() + sub.adding < self.limits.min_idle
+            && sub.idle.len() + of_callers + spare < self.limits.min_idle
+            && self.has_room_for_idle(sub)
             && sub.total < self.limits.max_total_per_key
             && self.is_kept(sub)
+    }
+    fn has_room_for_idle(&self, sub: &Sub<F>) -> bool {
+        sub.idle.len().saturating_add(sub.adding) < self.limits.max_idle()
     }
 
     /// Updates the key's place among the keys below their minimum.
@@ -95,7 +103,7 @@ impl<F: Form> State<F> {
     }
 
     fn has_room(&self) -> bool {
-        self.total < self.limits.max_total
+        self.total < self.limits.max_total && !(self.creates && self.creates_enough())
     }
 
     /// Removes a forgotten key from the keys below their minimum.
@@ -113,12 +121,12 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Returns a slot of the next key to refill: the one that waits longest.
+    /// Orders a resource for the next key to refill, or returns a slot for it: the key that waits longest.
     ///
     /// Before that, keys whose back-off has ended rejoin the others: one in each section, so that it stays O(1).
-    pub(crate) fn next_refill(&mut self) -> NextRefill<F> {
+    pub(crate) fn next_refill(&mut self, fx: &mut Effects<F>) -> NextRefill<F> {
         // Free places belong to the waiters in line. In a closed pool, no key is below its minimum.
-        if self.first_in_line().is_some() {
+        if self.is_needed() {
             return NextRefill::Nothing;
         }
         if let Some((until, key)) = self.backing_off.first() {
@@ -127,17 +135,21 @@ impl<F: Form> State<F> {
                 return NextRefill::Again;
             }
         }
-        let vacancy = self.first_below_minimum().and_then(|key| self.vacancy(key));
-        let Some(vacancy) = vacancy else { return NextRefill::Nothing };
+        let Some(key) = self.first_below_minimum() else { return NextRefill::Nothing };
+        if self.creates {
+            self.order(key, None, fx);
+            return NextRefill::Again;
+        }
+        let Some(vacancy) = self.vacancy(key) else { return NextRefill::Nothing };
         // No caller waits for it: a close drops it.
-        self.push_orphan(vacancy.slot, GivesWay::No);
+        self.list_order(vacancy.slot);
         NextRefill::This(vacancy)
     }
 
     fn vacancy(&mut self, key: SubKey) -> Option<Vacancy<F>> {
         let slot = self.reserve_idle(key)?;
         let sub = &self.subs[key];
-        Some(Vacancy { slot, key, meta: sub.metadata.clone() })
+        Some(Vacancy { slot, meta: sub.metadata.clone() })
     }
 
     fn first_below_minimum(&self) -> Option<SubKey> {
@@ -146,7 +158,7 @@ impl<F: Form> State<F> {
 
     /// Returns when the next key can be refilled, and which.
     pub(crate) fn next_refill_due(&self) -> Option<(Time, SubKey)> {
-        if self.first_in_line().is_some() || !self.has_room() {
+        if self.is_needed() || !self.has_room() {
             return None;
         }
         let at_once = self.below_minimum.front().map(|key| (self.clock.now(), key));
@@ -163,7 +175,7 @@ impl<F: Form> State<F> {
     /// Reserves a slot for a new idle resource.
     fn reserve_idle(&mut self, key: SubKey) -> Option<SlotKey> {
         let sub = &self.subs[key];
-        if sub.idle.len().saturating_add(sub.adding) >= self.limits.max_idle() {
+        if !self.has_room_for_idle(sub) {
             return None;
         }
         if self.total >= self.limits.max_total || sub.total >= self.limits.max_total_per_key {
@@ -183,11 +195,12 @@ impl<F: Form> State<F> {
     ) -> Arrival {
         let Slot { key, state, .. } = self.slots[slot];
         if state == SlotState::Leaving {
-            // It gave way meanwhile, and counts as leaving.
+            // It was dropped meanwhile, and counts as leaving.
             self.drop_late(slot, content, fx);
             return Arrival::Expired;
         }
-        self.end_orphan(slot);
+        let ordered = self.slots[slot].order != Order::None;
+        self.end_order(slot);
         self.subs.touch(key).adding -= 1;
         if let Content::Nothing = content {
             self.remove(slot);
@@ -199,6 +212,10 @@ impl<F: Form> State<F> {
             false => Arrival::InTime,
         };
         self.become_idle(slot, content, fx);
+        if ordered && self.slots[slot].state == SlotState::Idle {
+            // If no waiter takes it, it is as good as any other (`keep_up`).
+            self.came = Some(slot);
+        }
         arrival
     }
 
@@ -212,10 +229,44 @@ impl<F: Form> State<F> {
         }
     }
 
-    /// Notes whether a refill of the key succeeded.
+    /// Puts a new resource into its slot. `is_noted`: its key notes whether it came in time.
+    pub(crate) fn put(
+        &mut self,
+        slot: SlotKey,
+        mut loan: Box<Loan<F>>,
+        is_noted: bool,
+        fx: &mut Effects<F>,
+    ) -> Arrival {
+        let Slot { key, order, .. } = self.slots[slot];
+        loan.fresh = self.creates && order != Order::None;
+        let arrival = self.added(slot, Content::Ready(loan), fx);
+        if is_noted {
+            self.note_result(key, arrival == Arrival::InTime);
+        }
+        arrival
+    }
+
+    /// Frees a slot without a resource. Returns whether its order was lost with the runtime.
+    pub(crate) fn unfilled(
+        &mut self,
+        slot: SlotKey,
+        is_ordered: bool,
+        fx: &mut Effects<F>,
+    ) -> bool {
+        if is_ordered {
+            return self.order_lost(slot, fx);
+        }
+        self.added(slot, Content::Nothing, fx);
+        false
+    }
+
+    /// Notes whether the creation in the slot succeeded.
     ///
     /// Call this before another section can see the slot free: it would retry at once, or forget the key.
-    pub(crate) fn note_refill(&mut self, key: SubKey, made: bool) {
+    pub(crate) fn note_refill(&mut self, slot: SlotKey, made: bool) {
+        self.note_result(self.slots[slot].key, made);
+    }
+    fn note_result(&mut self, key: SubKey, made: bool) {
         let sub = self.subs.touch(key);
         if made {
             (sub.failures, sub.back_off_until) = (0, None);

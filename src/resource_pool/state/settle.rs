@@ -2,13 +2,14 @@
 //!
 //! A section changes a key by a *touch* alone: [`TouchedArena`](crate::kernel::collections::touched) gives no other way.
 //! Its end, and each sleep of a thread, settles the touched keys:
-//! 1. Each key gets its place in the line, or loses it (`line.rs`).
-//! 2. The line is served, the oldest waiter first, until no waiter can be served. A grant touches its key again.
+//! 1. Each key gets its place in a line, or loses it (`line.rs`).
+//! 2. The lines are served, the oldest waiter first, until no waiter can be: by a grant, or by an order (`orders.rs`). Either
+//!    touches its key again.
 //! 3. Each key is kept up: a surplus resource leaves, the refill (`refill.rs`) and the eviction (`due.rs`) learn what is due,
 //!    and an unused key is forgotten (`keys.rs`). Last, the same for the pool: room for a refill, and the end of a close.
 //!
 //! # Why no wake-up is lost
-//! A waiter can be served if its key stands in line, and a resource or a place is free for it. Both follow from the counts of keys
+//! A waiter can be served if its key stands in a line, and a resource or a place is free for it. Both follow from the counts of keys
 //! and from the limits. A count changes by a touch alone, and new limits touch all keys (`State::fit`). So a section that lets a
 //! waiter be served has touched a key, and serves the waiter at its end (INV-RP-EXACT-WAKE-UP).
 //!
@@ -20,11 +21,12 @@
 //! forgotten. The other steps change nothing that a waiter depends on: a surplus resource keeps its place until it is destroyed,
 //! which is a section of its own.
 //!
-//! Three transitions cannot wait for the end of their section, because they go on from what a waiter leaves. They call
-//! [`State::settle`] themselves: `join_creating`, `leave_creation` (`orphans.rs`) and `evict_next` (`due.rs`).
+//! One transition cannot wait for the end of its section, because it goes on from what a waiter leaves: `evict_next`
+//! (`due.rs`) calls [`State::settle`] itself.
 
 use super::effects::Effects;
 use super::names::{SlotKey, SubKey};
+use super::slot::{Content, SlotState};
 use super::state::State;
 use crate::resource_pool::api::factory::Form;
 use std::collections::VecDeque;
@@ -37,7 +39,7 @@ impl<F: Form> State<F> {
     #[inline]
     pub(crate) fn settle(&mut self, fx: &mut Effects<F>) {
         let Some(key) = self.subs.only_touched() else { return self.settle_all(fx) };
-        if self.has_line() || !self.line.is_empty() {
+        if self.has_line() || self.is_needed() || self.overdue > 0 {
             return self.settle_all(fx);
         }
         // Most sections touch one key, while no borrower waits.
@@ -109,8 +111,12 @@ impl<F: Form> State<F> {
         if self.limits.min_idle > 0 {
             self.watch_minimum(key);
         }
-        if came.is_some() {
+        if let Some(slot) = came {
             self.schedule_idle(key, fx);
+            let entry = &mut self.slots[slot];
+            if let (SlotState::Idle, Content::Ready(loan)) = (entry.state, &mut entry.content) {
+                loan.fresh = false;
+            }
         }
     }
 

@@ -2,20 +2,20 @@
 //!
 //! | state | content | in the lists | counts as |
 //! |---|---|---|---|
-//! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`*; `creating` while its borrower creates it and waits | active |
+//! | `Lent` | with its borrower; empty until it is created | `lent`*, `lives`* | active |
 //! | `Idle` | in the slot; with its tester during a test | `idle`, `by_age`, `lives`* | idle |
-//! | `Adding` | empty until it is created | `lives`*; without a borrower, both named `orphans`, or later both named `overdue` | adding |
+//! | `Adding` | empty until it is created | `lives`*; if the pool creates it, `orders`, and `overdue` once it is | adding |
 //! | `Marked` | in the slot, or with the borrower that destroys it; its place in the total is another key's | `lives`*, because it may be spared | leaving, of its key only |
 //! | `Replaced` | in the slot; its places are those of a newer resource of its key | `lives`*, likewise | – |
 //! | `Reclaimed` | with a borrower that has abandoned it | – | – |
-//! | `Leaving` | being destroyed, or an orphaned creation that is dropped | – | leaving |
+//! | `Leaving` | being destroyed, or a creation that its task drops | – | leaving |
 //!
 //! *: only in pools whose options need this list.
 
 use super::loan::Loan;
 use super::names::{Meta, Slots, SubKey, Subs};
 use crate::kernel::clock::Time;
-use crate::kernel::collections::indexed_heap::{HeapIndex, IndexedHeap, in_heap};
+use crate::kernel::collections::indexed_heap::{HeapIndex, in_heap};
 use crate::kernel::collections::list::{Links, List, linked};
 use crate::kernel::collections::touched::{Note, Touch};
 use crate::kernel::collections::wait_queue::{Queue, WaiterKey};
@@ -33,15 +33,16 @@ pub(crate) enum SlotState {
     Leaving,
 }
 
-/// Whether an orphaned creation makes room for a borrower that finds none.
+/// Whether the pool creates the resource of a slot (`orders.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GivesWay {
-    /// Its borrower was served by a resource that came back, or it is a refill.
-    No,
-    /// Its borrower gave it up.
-    UnlessLast,
-    /// It is overdue, so it may hang.
-    Always,
+pub(crate) enum Order {
+    /// A caller does, or did.
+    None,
+    InTime,
+    /// It takes long, so it may hang.
+    Overdue,
+    /// Its task drops it.
+    Dropped,
 }
 
 /// The content of a slot.
@@ -83,23 +84,22 @@ pub(crate) struct Slot<F: Form> {
     pub(crate) life: Links<Slots>,
     pub(crate) lent: Links<Slots>,
     pub(crate) turn: Links<Slots>,
-    /// Its place among the creations of its key whose borrowers wait as well.
-    pub(crate) creating: HeapIndex,
     /// The call that borrowed it, and the borrower's label, where loans may look abandoned.
     pub(crate) borrowed_at: Option<&'static Location<'static>>,
     pub(crate) label: Option<Box<str>>,
-    /// Of an orphaned creation.
-    pub(crate) gives_way: GivesWay,
-    /// The task that creates it, and waits for a resource that comes back or for a call to drop the creation.
+    /// The last ticket that was given when the pool ordered it: a waiter with this one or an earlier one waited then.
+    pub(crate) ordered_at: u64,
+    pub(crate) order: Order,
+    /// The task that creates it, and waits for a call to drop the creation.
     pub(crate) waiter: Option<WaiterKey>,
 }
 
 linked!(
-    /// The idle resources of one key, in order of their return; or its orphaned creations.
+    /// The idle resources of one key, in order of their return; or what the pool creates for it.
     InIdle: Slots, Slot<F: Form>, idle
 );
 linked!(
-    /// The same of all keys.
+    /// The idle resources of all keys.
     InAge: Slots, Slot<F: Form>, age
 );
 linked!(
@@ -113,11 +113,6 @@ linked!(
 linked!(
     /// The idle resources, in the order of their tests.
     InTurn: Slots, Slot<F: Form>, turn
-);
-
-in_heap!(
-    /// The creations of a key whose borrowers also wait, by their tickets.
-    InCreating: Slots, Slot<F: Form>, creating
 );
 
 /// The entry of one key.
@@ -146,13 +141,14 @@ pub(crate) struct Sub<F: Form> {
     pub(crate) permanent: bool,
     touched: Note<Subs>,
     pub(crate) idle: List<InIdle>,
-    /// Those of `adding` without a borrower or caller, until they are overdue: first those that give way, the one that was
-    /// left last at the front.
-    pub(crate) orphans: List<InIdle>,
-    /// The same, once they are overdue: the one that became so first at the front.
+    /// Those of `adding` that the pool creates, until they are overdue.
+    pub(crate) orders: List<InIdle>,
+    /// The same, once they are overdue: the one that was ordered first at the front.
     pub(crate) overdue: List<InIdle>,
-    /// Creations whose borrowers also wait for a resource that comes back.
-    pub(crate) creating: IndexedHeap<u64, InCreating>,
+    /// Creations that were dropped, and whose tasks have not ended.
+    pub(crate) dropping: usize,
+    /// Its place among the keys with an overdue creation that gives way.
+    pub(crate) gives_way: HeapIndex,
     /// How often it was cleared.
     pub(crate) cleared: u64,
     /// Those of `idle` that are under test.
@@ -161,6 +157,7 @@ pub(crate) struct Sub<F: Form> {
     /// Waiters that were woken to retry and have not done so yet; only in an unfair pool.
     pub(crate) retrying: usize,
     pub(crate) in_line: HeapIndex,
+    pub(crate) in_orders: HeapIndex,
     pub(crate) below_minimum: Links<Subs>,
     /// Its list or heap among the keys below their minimum, or `None` at the minimum.
     pub(crate) standing: Option<Standing>,
@@ -188,14 +185,16 @@ impl<F: Form> Sub<F> {
             permanent: false,
             touched: Note::default(),
             idle: List::new(),
-            orphans: List::new(),
+            orders: List::new(),
             overdue: List::new(),
-            creating: IndexedHeap::default(),
+            dropping: 0,
+            gives_way: HeapIndex::default(),
             cleared: 0,
             tested: 0,
             queue: Queue::default(),
             retrying: 0,
             in_line: HeapIndex::default(),
+            in_orders: HeapIndex::default(),
             below_minimum: Links::default(),
             standing: None,
             backing_off: HeapIndex::default(),
@@ -250,8 +249,18 @@ in_heap!(
 );
 
 in_heap!(
-    /// The eligible keys, by the ticket of their oldest waiter.
+    /// The keys with a waiter that can be lent to, by the ticket of the oldest.
     InLine: Subs, Sub<F: Form>, in_line
+);
+
+in_heap!(
+    /// The keys that lack a creation of the pool's, by the ticket of the oldest waiter without one.
+    InOrders: Subs, Sub<F: Form>, in_orders
+);
+
+in_heap!(
+    /// The keys with an overdue creation that gives way, by the order of that.
+    GivesWay: Subs, Sub<F: Form>, gives_way
 );
 
 in_heap!(

@@ -1,15 +1,15 @@
 //! The state of a pool, and what a section does for a borrower that is served: it grants a resource or a place, and
 //! turns the grant into the borrower's next step. `line.rs` has the borrowers that wait.
 
-use super::effects::{Dead, Effects};
+use super::effects::{Dead, Effects, FailedOrder};
 use super::loan::Loan;
 use super::maintenance_task::MaintenanceTask;
 use super::names::{Meta, SlotKey, Slots, SubKey, Subs};
 use super::options::{Limits, Options, WhenExhausted};
 use super::refusal::Refusal;
 use super::slot::{
-    BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InTurn, OfHash,
-    Slot, SlotState, Spare, Sub,
+    BackingOff, BelowMinimum, Content, GivesWay, InAge, InLent, InLine, InLives, InOrders, InTurn,
+    OfHash, Order, Slot, SlotState, Spare, Sub,
 };
 use crate::kernel::alarm::Alarm;
 use crate::kernel::clock::{Clock, Span, Time};
@@ -28,13 +28,15 @@ use std::sync::Arc;
 pub(crate) const CLASSES: usize = 16;
 
 /// How a wait ends.
-pub(crate) enum Outcome {
+pub(crate) enum Outcome<F: Form> {
     Granted(Grant),
     /// A resource or place may be free: retry.
     Retry,
+    /// A creation that was ordered while it waited has failed.
+    Failed(Box<FailedOrder<F>>),
     Closed,
-    /// The orphaned creation makes room for a borrower.
-    GivesWay,
+    /// The pool drops the creation of the task that waits.
+    Dropped,
 }
 
 /// A slot that is reserved for a waiter: with a resource, or for one to be created in the place of the victim.
@@ -52,6 +54,7 @@ pub(crate) enum Step<F: Form> {
     Create(Box<ToCreate<F>>),
     Wait(WaitForTurn),
     Refused(Refusal),
+    Failed(Box<FailedOrder<F>>),
 }
 
 /// A resource that a borrower creates in a slot that is reserved for it. Boxed: a [`Step`] is two words.
@@ -60,8 +63,6 @@ pub(crate) struct ToCreate<F: Form> {
     pub(crate) meta: Meta<F>,
     /// The key has no resource yet: the pool has to learn when this one is created.
     pub(crate) first: bool,
-    /// Its borrower's arrival. The borrower goes on waiting for a resource that comes back.
-    pub(crate) ticket: u64,
     /// Destroyed before the creation begins.
     pub(crate) victim: Option<Dead<F>>,
 }
@@ -89,15 +90,15 @@ pub(crate) struct State<F: Form> {
     pub(crate) lined: VecDeque<SubKey>,
     /// The resource that became idle in this section. There is one at most.
     pub(crate) came: Option<SlotKey>,
-    pub(crate) waiters: Waiters<Outcome>,
+    pub(crate) waiters: Waiters<Outcome<F>>,
     /// Callers that wait for the end of a closed pool.
     pub(crate) closing: Queue,
-    /// The eligible keys, by the ticket of their oldest waiter.
+    /// The keys with a waiter that can be lent to, by the ticket of the oldest.
     pub(crate) line: IndexedHeap<u64, InLine>,
+    /// The keys that lack a creation of the pool's, by the ticket of the oldest waiter without one.
+    pub(crate) to_order: IndexedHeap<u64, InOrders>,
     /// How many borrowers are in the queues of all keys.
     pub(crate) waiting: usize,
-    /// How many borrowers wait while they create.
-    pub(crate) creating: usize,
     pub(crate) retrying: usize,
     pub(crate) total: usize,
     pub(crate) active: usize,
@@ -106,10 +107,15 @@ pub(crate) struct State<F: Form> {
     /// Resources that leave and are not destroyed yet.
     pub(crate) leaving: usize,
     pub(crate) by_age: List<InAge>,
-    /// The orphaned creations, in the order of [`Sub::orphans`].
-    pub(crate) orphans: List<InAge>,
-    /// Those that are overdue, in the order of [`Sub::overdue`].
-    pub(crate) overdue: List<InAge>,
+    /// Whether the pool creates, and not its borrowers: its runtime has not ended.
+    pub(crate) creates: bool,
+    /// How many creations of the pool are in flight and not overdue; how many are overdue; and how many were dropped, and
+    /// their tasks have not ended.
+    pub(crate) creating: usize,
+    pub(crate) overdue: usize,
+    pub(crate) dropping: usize,
+    /// The keys with an overdue creation that gives way.
+    pub(crate) giving_way: IndexedHeap<u64, GivesWay>,
     pub(crate) lives: [List<InLives>; CLASSES],
     pub(crate) lent: List<InLent>,
     pub(crate) turns: List<InTurn>,
@@ -166,7 +172,7 @@ impl<F: Form> State<F> {
                 return self.pick_up(grant, None);
             }
         }
-        self.wait(key, patience, fx)
+        self.wait(key, patience)
     }
 
     /// Returns whether one more resource of the key may be lent.
@@ -181,17 +187,21 @@ impl<F: Form> State<F> {
     /// 3. the place of an expired idle resource of the key (PROP-RP-VICTIM);
     /// 4. the place of the least recently used idle resource of another key.
     ///
+    /// Where the pool creates, only the first of these serves a borrower.
+    ///
     /// `State::victim` chooses the resource whose place is taken.
     ///
     /// So no borrower creates beside an idle resource of its key (PROP-RP-IDLE-FIRST).
     #[inline]
     pub(crate) fn grant(&mut self, key: SubKey, fx: &mut Effects<F>) -> Option<Grant> {
-        let grant = match self.next_fresh_idle(key, self.has_place(key), fx) {
+        let has_place = self.creates || self.has_place(key);
+        let grant = match self.next_fresh_idle(key, has_place, fx) {
             Some(slot) => {
                 self.remove_idle(slot);
                 self.slots[slot].state = SlotState::Lent;
                 Grant { slot, victim: None }
             }
+            None if self.creates => return None,
             None => self.grant_new(key)?,
         };
         self.subs.touch(key).active += 1;
@@ -273,10 +283,10 @@ impl<F: Form> State<F> {
             life: Links::default(),
             lent: Links::default(),
             turn: Links::default(),
-            creating: Default::default(),
             borrowed_at: None,
             label: None,
-            gives_way: GivesWay::No,
+            ordered_at: 0,
+            order: Order::None,
             waiter: None,
         };
         let slot = self.slots.insert(slot);
@@ -290,24 +300,24 @@ impl<F: Form> State<F> {
     #[inline]
     pub(crate) fn pick_up(&mut self, grant: Grant, ticket: Option<u64>) -> Step<F> {
         match self.slots[grant.slot].content.take() {
-            Content::Ready(loan) => Step::Take(loan),
+            Content::Ready(mut loan) => {
+                if self.creates {
+                    // Its place in line, should the resource fail.
+                    loan.ticket = ticket.unwrap_or_else(|| self.waiters.new_ticket());
+                }
+                Step::Take(loan)
+            }
             Content::Nothing => {
                 let victim = grant.victim.map(|victim| self.take_victim(victim));
-                self.create_in(grant.slot, ticket, victim)
+                self.create_in(grant.slot, victim)
             }
         }
     }
 
-    pub(crate) fn create_in(
-        &mut self,
-        slot: SlotKey,
-        ticket: Option<u64>,
-        victim: Option<Dead<F>>,
-    ) -> Step<F> {
+    pub(crate) fn create_in(&mut self, slot: SlotKey, victim: Option<Dead<F>>) -> Step<F> {
         let meta = self.subs[self.slots[slot].key].metadata.clone();
         let first = self.is_first_of_key(slot);
-        let ticket = ticket.unwrap_or_else(|| self.waiters.new_ticket());
-        Step::Create(Box::new(ToCreate { slot, meta, first, ticket, victim }))
+        Step::Create(Box::new(ToCreate { slot, meta, first, victim }))
     }
 
     /// Stops counting a slot that stays in the slab.
@@ -335,7 +345,10 @@ impl<F: Form> State<F> {
     pub(crate) fn return_grant(&mut self, grant: Grant, fx: &mut Effects<F>) {
         let slot = grant.slot;
         self.slots[slot].expired |= self.is_outdated(slot);
-        let content = self.slots[slot].content.take();
+        let mut content = self.slots[slot].content.take();
+        if let Content::Ready(loan) = &mut content {
+            loan.fresh = false;
+        }
         let Some(victim) = grant.victim else {
             return match content {
                 Content::Nothing => self.give_back_place(slot, fx),

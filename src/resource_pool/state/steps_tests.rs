@@ -134,16 +134,17 @@ impl Failed {
     /// Fails the refill of each key that can be refilled now.
     fn try_all(&mut self) {
         self.tried.clear();
-        while let Some(Vacancy { slot, key, .. }) = self.next() {
+        while let Some(Vacancy { slot, .. }) = self.next() {
+            let key = self.rig.section(|state, _| state.slots[slot].key).0;
             self.tried.push(key);
-            self.section(|state, _| state.note_refill(key, false));
+            self.section(|state, _| state.note_refill(slot, false));
             self.section(|state, fx| state.added(slot, Content::Nothing, fx));
             self.rig.clock.advance(Duration::from_nanos(1));
         }
     }
     fn next(&mut self) -> Option<Vacancy<Made>> {
         loop {
-            match self.section(|state, _| state.next_refill()) {
+            match self.section(|state, fx| state.next_refill(fx)) {
                 NextRefill::This(vacancy) => return Some(vacancy),
                 NextRefill::Again => {}
                 NextRefill::Nothing => return None,

@@ -1,5 +1,5 @@
-//! The waits of the pool: a borrower's for its turn, in a queue or beside its creation; an orphaned creation's for a
-//! call to give way; and a caller's for the end of a closed pool.
+//! The waits of the pool: a borrower's for its turn; a creation's for a call to drop it; and a caller's for the end of a
+//! closed pool.
 
 use super::effects::Effects;
 use super::names::SlotKey;
@@ -31,15 +31,19 @@ impl<F: Form> Waits<F> for WaitForTurn {
                 state.return_grant(grant, fx);
                 Step::Refused(Refusal::Closed)
             }
-            Outcome::Granted(grant) => state.pick_up_later(grant, arrival.ticket, fx),
-            Outcome::Retry => match state.retry(self.key, arrival, is_thread, fx) {
-                Step::Wait(again) => {
-                    *self = again;
-                    return None;
-                }
-                step => step,
-            },
-            Outcome::Closed | Outcome::GivesWay => Step::Refused(Refusal::Closed),
+            Outcome::Granted(grant) => {
+                return self.unless_again(state.pick_up_later(
+                    grant,
+                    arrival.ticket,
+                    is_thread,
+                    fx,
+                ));
+            }
+            Outcome::Retry => {
+                return self.unless_again(state.retry(self.key, arrival, is_thread, fx));
+            }
+            Outcome::Failed(failed) => Step::Failed(failed),
+            Outcome::Closed | Outcome::Dropped => Step::Refused(Refusal::Closed),
         })
     }
     fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
@@ -50,64 +54,35 @@ impl<F: Form> Waits<F> for WaitForTurn {
     }
 }
 
-/// A borrower that creates, and also waits for a resource that comes back. It joins the waiters when it first looks.
-pub(crate) struct WaitWhileCreating {
-    slot: SlotKey,
-    ticket: u64,
-    seat: Seat,
-}
-
-impl WaitWhileCreating {
-    pub(crate) fn new(slot: SlotKey, ticket: u64) -> Self {
-        WaitWhileCreating { slot, ticket, seat: Seat::default() }
-    }
-}
-
-impl<F: Form> Waits<F> for WaitWhileCreating {
-    type Outcome = Step<F>;
-
-    fn take(&mut self, state: &mut State<F>, fx: &mut Effects<F>) -> Option<Step<F>> {
-        let WaitWhileCreating { slot, ticket, ref mut seat } = *self;
-        if !seat.is_taken() {
-            seat.sit(state.join_creating(slot, ticket, fx));
-        }
-        let Outcome::Granted(grant) = seat.take(&mut state.waiters)? else {
-            unreachable!("a creation is only served")
-        };
-        if state.closed {
-            // As in `WaitForTurn`.
-            state.return_grant(grant, fx);
-            return Some(Step::Refused(Refusal::Closed));
-        }
-        Some(state.pick_up_later(grant, ticket, fx))
-    }
-    fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {
-        self.seat.wake_mut(&mut state.waiters)
-    }
-    fn give_up(&mut self, state: &mut State<F>, fx: &mut Effects<F>) {
-        let left = self.seat.give_up(&mut state.waiters, &mut Queue::default());
-        let Some((outcome, waker)) = left else { return };
-        fx.drop_waker(waker);
-        match outcome {
-            Some(Outcome::Granted(grant)) => state.return_grant(grant, fx),
-            _ => state.leave_creating(self.slot),
+impl WaitForTurn {
+    /// Returns the step, unless it is to wait again.
+    fn unless_again<F: Form>(&mut self, step: Step<F>) -> Option<Step<F>> {
+        match step {
+            Step::Wait(again) => {
+                *self = again;
+                None
+            }
+            step => Some(step),
         }
     }
 }
 
-/// The task of an orphaned creation, which may have to give way. It joins the waiters when it first looks.
-pub(crate) struct WaitToGiveWay {
+/// The task of a creation, which the pool may drop. It joins the waiters when it first looks.
+pub(crate) struct WaitForDrop {
     slot: SlotKey,
     seat: Seat,
 }
 
-impl WaitToGiveWay {
+impl WaitForDrop {
     pub(crate) fn new(slot: SlotKey) -> Self {
-        WaitToGiveWay { slot, seat: Seat::default() }
+        WaitForDrop { slot, seat: Seat::default() }
+    }
+    pub(crate) fn slot(&self) -> SlotKey {
+        self.slot
     }
 }
 
-impl<F: Form> Waits<F> for WaitToGiveWay {
+impl<F: Form> Waits<F> for WaitForDrop {
     type Outcome = ();
 
     fn take(&mut self, state: &mut State<F>, _: &mut Effects<F>) -> Option<()> {

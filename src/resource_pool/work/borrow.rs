@@ -3,7 +3,7 @@
 //! One asynchronous procedure serves threads and tasks, and both forms of a factory. A thread polls it once:
 //! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
 
-use super::creation::Creating;
+use super::creation::InCreation;
 use super::inner::Inner;
 use super::looking_up::Select;
 use super::reserved::{ReservedLoan, ReservedPlace};
@@ -68,7 +68,9 @@ impl<F: Form> Inner<F> {
             let mut reserved = match step {
                 Step::Take(loan) => ReservedLoan::new(self, loan),
                 Step::Refused(refusal) => return Err(Denied::Refused(refusal)),
+                Step::Failed(failed) => return Err(Denied::failed(failed.error.into())),
                 Step::Wait(wait) => {
+                    self.ask_runtime();
                     step = match self.turn(wait, *patience).await {
                         Ok(step) => step,
                         Err(()) => Step::Refused(Refusal::TooLate),
@@ -76,21 +78,22 @@ impl<F: Form> Inner<F> {
                     continue;
                 }
                 Step::Create(order) => {
-                    let ToCreate { slot, meta, first, ticket, victim } = *order;
+                    let ToCreate { slot, meta, first, victim } = *order;
                     let place = ReservedPlace::new(self, slot, meta);
                     if let Some(victim) = victim {
                         self.destroy(victim);
                     }
+                    self.ask_runtime();
                     self.begin_creation_time(slot);
-                    match self.make(place, first, ticket, caller).await {
-                        Ok(made) => return made.map_err(Denied::failed),
-                        Err(served) => {
-                            step = served;
-                            continue;
-                        }
-                    }
+                    let creation = self.creation(place.meta());
+                    let (place, made) = InCreation::<F, _>::new(creation, place).await;
+                    let used = self.begin_use(place, made, first, caller).await;
+                    return used.map_err(Denied::failed);
                 }
             };
+            if reserved.loan_mut().fresh {
+                return self.begin_fresh(reserved, caller).await.map_err(Denied::failed);
+            }
             match self.activate_and_validate(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
                 Err(event) => step = self.another(reserved, *event, patience),
@@ -131,25 +134,13 @@ impl<F: Form> Inner<F> {
         patience: &Patience,
     ) -> Step<F> {
         self.report(&reserved.loan_mut().meta, event);
+        let ticket = reserved.loan_mut().ticket;
         let place = reserved.discard();
         if self.clock().has_passed(patience.deadline()) {
             return Step::Refused(Refusal::TooLate);
         }
         let slot = place.into_slot();
-        self.critical(|state, fx| state.another(slot, fx))
-    }
-
-    /// Creates a resource for its borrower. Returns the borrower's next step if another resource came first.
-    async fn make(
-        &self,
-        place: ReservedPlace<'_, F>,
-        first: bool,
-        ticket: u64,
-        caller: &'static Location<'static>,
-    ) -> Result<Result<Box<Loan<F>>, BorrowError<F::Error>>, Step<F>> {
-        let creation = self.creation(place.meta());
-        let (place, made) = Creating::new(self, place, creation, ticket).await?;
-        Ok(self.begin_use(place, made, first, caller).await)
+        self.critical(|state, fx| state.another(slot, ticket, patience.is_thread(), fx))
     }
 
     /// Tests and activates a resource that was created for its borrower.
@@ -175,6 +166,22 @@ impl<F: Form> Inner<F> {
         let activated = limited!(self, activate_timeout, self.factory.activate(meta, resource));
         activated.map_err(|why| BorrowError::Activate(*why))?;
         Ok(self.lent(&mut reserved, first, caller))
+    }
+
+    /// Activates a resource that was ordered, and that no other borrower has had. A failure is the borrower's: another new
+    /// one would fail as well (PROP-RP-FIRST-USE).
+    #[cold]
+    async fn begin_fresh(
+        &self,
+        mut reserved: ReservedLoan<'_, F>,
+        caller: &'static Location<'static>,
+    ) -> Result<Box<Loan<F>>, BorrowError<F::Error>> {
+        let loan = reserved.loan_mut();
+        loan.fresh = false;
+        let Loan { meta, resource, .. } = loan;
+        let activated = limited!(self, activate_timeout, self.factory.activate(meta, resource));
+        activated.map_err(|why| BorrowError::Activate(*why))?;
+        Ok(self.lent(&mut reserved, false, caller))
     }
 
     /// Prepares an idle resource for its borrower: completes its return, activates it, and tests it.

@@ -136,7 +136,10 @@ impl<F: Form> Drop for Inner<F> {
         });
         let left: Vec<_> = left.collect();
         let wakers = state.waiters.take_wakers();
+        // A leaked future may have been granted an error of the factory's.
+        let waiters = std::mem::take(&mut state.waiters);
         left.into_iter().for_each(|dead| self.destroy(dead));
         wakers.into_iter().for_each(drop_contained);
+        drop_contained(waiters);
     }
 }

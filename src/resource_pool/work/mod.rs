@@ -2,7 +2,6 @@
 
 mod borrow;
 mod creation;
-mod driving;
 pub(crate) mod home;
 pub(crate) mod inner;
 pub(crate) mod looking_up;
@@ -13,6 +12,7 @@ pub(crate) mod observed;
 #[cfg(not(any(feature = "metrics", feature = "tracing")))]
 #[path = "unobserved.rs"]
 pub(crate) mod observed;
+mod ordering;
 mod refilling;
 mod reserved;
 mod run_effects;

@@ -1,19 +1,19 @@
-//! Runs the creations for the idle list that `refill.rs` decides on. Their slots are given back by guards.
+//! Runs the creations for the idle list: those that the pool orders, refills, and additions. Their slots are given back by
+//! guards.
 
 use super::creation::InCreation;
 use super::inner::Inner;
 use super::looking_up::Select;
-use super::time_limits::{Limit, limited};
+use super::time_limits::limited;
 use crate::kernel::section::Guarded;
 use crate::kernel::sync::has_failed;
-use crate::kernel::user_code::drop_contained;
-use crate::resource_pool::api::error::AddError;
+use crate::resource_pool::api::error::{AddError, BorrowError};
 use crate::resource_pool::api::event::Event;
-use crate::resource_pool::api::factory::{Creation, Form};
+use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::loan::Loan;
-use crate::resource_pool::state::names::{Meta, SlotKey, SubKey};
+use crate::resource_pool::state::names::{Meta, SlotKey};
 use crate::resource_pool::state::refill::{Arrival, NextRefill, Vacancy};
-use crate::resource_pool::state::slot::Content;
+use crate::resource_pool::state::waiting::WaitForDrop;
 
 /// A slot reserved for a new idle resource. Unless it is `put`, its drop destroys the resource and frees the slot.
 pub(crate) struct Refilling<'p, F: Form> {
@@ -21,52 +21,67 @@ pub(crate) struct Refilling<'p, F: Form> {
     slot: Option<SlotKey>,
     resource: Option<F::Resource>,
     meta: Meta<F>,
-    /// The key that is refilled, which notes the result; `None` for an `add`.
-    refills: Option<SubKey>,
+    reason: Reason,
+}
+
+/// Why a resource is created for the idle list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// A caller adds it.
+    Add,
+    /// The maintenance refills the idle list, and polls the creation.
+    Refill,
+    /// The pool ordered it, and a task polls the creation. If the guard is dropped, the runtime has ended.
+    Order,
+}
+
+/// A creation that failed, in its reserved slot.
+pub(crate) struct Failed<'p, F: Form> {
+    pub(crate) filling: Refilling<'p, F>,
+    pub(crate) error: AddError<F::Error>,
 }
 
 impl<'p, F: Form> Refilling<'p, F> {
-    pub(crate) fn new(
-        pool: &'p Inner<F>,
-        slot: SlotKey,
-        meta: Meta<F>,
-        refills: Option<SubKey>,
-    ) -> Self {
-        Refilling { pool, slot: Some(slot), resource: None, meta, refills }
+    pub(crate) fn new(pool: &'p Inner<F>, slot: SlotKey, meta: Meta<F>, reason: Reason) -> Self {
+        Refilling { pool, slot: Some(slot), resource: None, meta, reason }
     }
-    pub(crate) fn overdue_limit(&self) -> Option<Limit> {
-        self.pool.overdue_limit()
-    }
-    /// Leaves the creation to the pool, or drops it before its place is given back.
-    pub(crate) fn leave(mut self, creation: Creation<F>, overdue: Option<Limit>) {
-        let (slot, drives) =
-            (self.slot.expect("taken only when `self` is consumed"), self.pool.drives());
-        match self.pool.critical(|state, fx| state.leave_addition(slot, drives, fx)) {
-            true => {
-                let slot = self.take_slot();
-                self.pool.drive(slot, self.meta.clone(), creation, overdue);
-            }
-            false => drop_contained(creation),
-        }
+    pub(crate) fn meta(&self) -> &Meta<F> {
+        &self.meta
     }
     /// Notes the failure before a resource is destroyed or a listener notified: user code may call `maintain`.
-    fn failed(&mut self, error: AddError<F::Error>) -> AddError<F::Error> {
-        if let Some(key) = self.refills {
-            self.pool.critical(|state, _| state.note_refill(key, false));
+    fn failed(self, error: AddError<F::Error>) -> Failed<'p, F> {
+        if let Some(slot) = self.slot.filter(|_| self.reason != Reason::Add) {
+            self.pool.critical(|state, _| state.note_refill(slot, false));
         }
-        error
+        Failed { filling: self, error }
+    }
+    /// Ends a creation of the pool's that failed: its error is that of a waiter, or it is reported.
+    pub(crate) fn fail(mut self, error: AddError<F::Error>) {
+        let error = match error {
+            AddError::Create(failure) => BorrowError::Create(failure),
+            AddError::Invalid => BorrowError::Invalid,
+            // A refill, which the maintenance polls. The drop of its guard frees the slot.
+            AddError::Passivate(failure) => {
+                let (pool, meta) = (self.pool, self.meta.clone());
+                drop(self);
+                return pool.report(&meta, Event::PassivateFailed(failure));
+            }
+            AddError::Closed | AddError::Full => return,
+        };
+        if let Some(resource) = self.resource.take() {
+            self.pool.dispose(&self.meta, resource);
+        }
+        let slot = self.take_slot();
+        let left = self.pool.critical(|state, fx| state.order_failed(slot, error.into(), fx));
+        if let Some(error) = left {
+            self.pool.report_failed(&self.meta, error.into());
+        }
     }
     fn put(mut self) -> Arrival {
         let slot = self.take_slot();
         let resource = self.resource.take().expect("created before");
         let loan = Loan::new(slot, self.meta.clone(), resource);
-        self.pool.critical(|state, fx| {
-            let arrival = state.added(slot, Content::Ready(loan), fx);
-            if let Some(key) = self.refills {
-                state.note_refill(key, arrival == Arrival::InTime);
-            }
-            arrival
-        })
+        self.pool.critical(|state, fx| state.put(slot, loan, self.reason != Reason::Add, fx))
     }
     /// Takes the slot: from here on the caller frees it.
     fn take_slot(&mut self) -> SlotKey {
@@ -80,76 +95,80 @@ impl<F: Form> Drop for Refilling<'_, F> {
         if let Some(resource) = self.resource.take() {
             self.pool.dispose(&self.meta, resource);
         }
-        self.pool.critical(|state, fx| state.added(slot, Content::Nothing, fx));
+        let ordered = self.reason == Reason::Order;
+        if self.pool.critical(|state, fx| state.unfilled(slot, ordered, fx)) {
+            self.pool.note_runtime_end();
+        }
     }
 }
 
 impl<F: Form> Inner<F> {
-    /// Refills all keys below `min_idle`, one resource at a time (PROP-RP-REFILLED).
+    /// Refills all keys below `min_idle` (PROP-RP-REFILLED): by orders, or one resource after the other.
     pub(crate) async fn refill(&self) {
         loop {
-            let vacancy = match self.critical(|state, _| state.next_refill()) {
+            let vacancy = match self.critical(|state, fx| state.next_refill(fx)) {
                 NextRefill::This(vacancy) => vacancy,
                 NextRefill::Again => continue,
                 NextRefill::Nothing => return,
             };
-            let (slot, meta, key) = (vacancy.slot, vacancy.meta.clone(), vacancy.key);
-            let creation = self.begin_fill(vacancy, Some(key));
-            self.complete(slot, &meta, creation, self.overdue_limit()).await;
+            let wait = WaitForDrop::new(vacancy.slot);
+            self.complete(self.begin_fill(vacancy, Reason::Refill), wait, None).await;
         }
     }
 
-    /// Reports the failure of a creation for the idle list that no caller awaits.
-    pub(crate) fn report_add(&self, meta: &Meta<F>, error: AddError<F::Error>) {
+    /// Reports the failure of a creation that is no borrower's error.
+    pub(crate) fn report_failed(&self, meta: &Meta<F>, error: BorrowError<F::Error>) {
         match error {
-            AddError::Create(failure) => self.report(meta, Event::CreateFailed(failure)),
-            AddError::Passivate(failure) => self.report(meta, Event::PassivateFailed(failure)),
-            AddError::Invalid => self.report(meta, Event::Invalid),
-            AddError::Closed | AddError::Full => {}
+            BorrowError::Create(failure) => self.report(meta, Event::CreateFailed(failure)),
+            _ => self.report(meta, Event::Invalid),
         }
     }
 
     /// Begins to create a resource in a reserved slot.
-    fn begin_fill(&self, vacancy: Vacancy<F>, refills: Option<SubKey>) -> InCreation<'_, F> {
-        let Vacancy { slot, meta, .. } = vacancy;
+    fn begin_fill(&self, vacancy: Vacancy<F>, reason: Reason) -> InCreation<F, Refilling<'_, F>> {
+        let Vacancy { slot, meta } = vacancy;
         self.begin_creation_time(slot);
         let creation = self.creation(&meta);
-        InCreation::new(Refilling::new(self, slot, meta, refills), creation, false)
+        InCreation::new(creation, Refilling::new(self, slot, meta, reason))
     }
 
     /// Completes a creation for the idle list. Its lifetime may end before it is idle.
-    pub(crate) async fn finish(
-        &self,
-        creation: InCreation<'_, F>,
-    ) -> Result<(), AddError<F::Error>> {
-        let (mut refilling, made) = creation.await;
-        let metadata = &*refilling.meta;
+    ///
+    /// What was ordered is not passivated: no borrower has activated it.
+    pub(crate) async fn finish<'p>(
+        &'p self,
+        creation: InCreation<F, Refilling<'p, F>>,
+    ) -> Result<Arrival, Failed<'p, F>> {
+        let (mut filling, made) = creation.await;
         let resource = match made {
-            Ok(resource) => refilling.resource.insert(resource),
-            Err(failure) => return Err(refilling.failed(AddError::Create(failure))),
+            Ok(resource) => filling.resource.insert(resource),
+            Err(failure) => return Err(filling.failed(AddError::Create(failure))),
         };
         if self.options.test_on_create {
-            if let Err(event) = self.validate(metadata, resource).await {
-                let error = refilling.failed(AddError::Invalid);
+            if let Err(event) = self.validate(&filling.meta, resource).await {
+                let failed = filling.failed(AddError::Invalid);
                 if !matches!(*event, Event::Invalid) {
-                    self.report(&refilling.meta, *event);
+                    self.report(&failed.filling.meta, *event);
                 }
-                return Err(error);
+                return Err(failed);
             }
         }
-        let passivation = self.factory.passivate(metadata, resource);
-        if let Err(failure) = limited!(self, passivate_timeout, passivation) {
-            return Err(refilling.failed(AddError::Passivate(*failure)));
+        if filling.reason != Reason::Order {
+            let passivation = self.factory.passivate(&filling.meta, resource);
+            if let Err(failure) = limited!(self, passivate_timeout, passivation) {
+                return Err(filling.failed(AddError::Passivate(*failure)));
+            }
         }
-        match refilling.put() {
-            Arrival::InTime | Arrival::Expired => Ok(()),
-            Arrival::Closed => Err(AddError::Closed),
-        }
+        Ok(filling.put())
     }
 
     /// Creates a resource for the idle list.
     pub(crate) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
         let begun = key.select(self, |state, key, _| state.begin_add(key));
-        self.finish(self.begin_fill(begun?, None)).await
+        match self.finish(self.begin_fill(begun?, Reason::Add)).await {
+            Ok(Arrival::InTime | Arrival::Expired) => Ok(()),
+            Ok(Arrival::Closed) => Err(AddError::Closed),
+            Err(failed) => Err(failed.error),
+        }
     }
 }

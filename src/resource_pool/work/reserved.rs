@@ -19,9 +19,6 @@ impl<'p, F: Form> ReservedPlace<'p, F> {
     pub(crate) fn new(pool: &'p Inner<F>, slot: SlotKey, meta: Meta<F>) -> Self {
         ReservedPlace { pool, place: Some((slot, meta)) }
     }
-    pub(crate) fn slot(&self) -> SlotKey {
-        self.place.as_ref().expect("not used yet").0
-    }
     pub(crate) fn meta(&self) -> &Meta<F> {
         &self.place.as_ref().expect("not used yet").1
     }
@@ -31,11 +28,8 @@ impl<'p, F: Form> ReservedPlace<'p, F> {
         ReservedLoan::new(self.pool, Loan::new(slot, meta, resource))
     }
     /// Takes the slot: its caller now gives the place back.
-    pub(crate) fn into_slot(self) -> SlotKey {
-        self.into_parts().0
-    }
-    pub(crate) fn into_parts(mut self) -> (SlotKey, Meta<F>) {
-        self.place.take().expect("not used yet")
+    pub(crate) fn into_slot(mut self) -> SlotKey {
+        self.place.take().expect("not used yet").0
     }
 }
 

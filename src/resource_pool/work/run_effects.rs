@@ -19,11 +19,13 @@ impl<F: Form> Inner<F> {
                 metas.push(meta);
             }
             Effect::StopMaintenance => self.stop_maintenance(),
+            Effect::Order(ordered) => self.begin_order(ordered),
             Effect::Destroy(dead) => self.destroy(dead),
             Effect::Forget(meta) => drop(meta),
             Effect::DropWaker(waker) => drop_contained(waker),
             Effect::DropTables(tables) => drop(tables),
             Effect::Report(meta, loan) => self.report(&meta, loan.into()),
+            Effect::ReportFailed(failed) => self.report_failed(&failed.meta, failed.error.into()),
         });
     }
 }

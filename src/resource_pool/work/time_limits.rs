@@ -1,14 +1,14 @@
 //! Time limits of the factory's calls, by the timer of the runtime that the pool was built with.
 //!
 //! A call that takes too long is dropped, and its resource is destroyed. Without a runtime, and with a manual clock,
-//! there are no limits. If the runtime ends, the listener is notified once, and there are no limits from then on.
+//! there are no limits. If the runtime ends, the listener is notified, and there are none until it takes tasks again. If its
+//! timer panics, the listener is notified once, and there are none from then on.
 
 use super::inner::Inner;
 use crate::kernel::any_runtime::{Timer, TimerEnd};
 use crate::resource_pool::api::error::Failure;
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::{Creation, Form};
-use crate::resource_pool::state::options::CREATE_TIMEOUT;
 use crate::resource_pool::state::state::State;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -27,9 +27,6 @@ macro_rules! limited {
 }
 pub(crate) use limited;
 
-/// The part of `create_timeout` after which a creation without its borrower is overdue (`orphans.rs`).
-const OVERDUE_PART: u32 = 10;
-
 /// The end of a call's time.
 pub(crate) struct Limit {
     at: Instant,
@@ -41,32 +38,47 @@ pub(crate) struct Limit {
 
 impl Limit {
     pub(crate) fn poll<F: Form>(&mut self, pool: &Inner<F>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.poll_end(pool, cx) {
+            Poll::Ready(TimerEnd::InTime) => Poll::Ready(()),
+            Poll::Ready(TimerEnd::WithoutRuntime | TimerEnd::Panicked) | Poll::Pending => {
+                Poll::Pending
+            }
+        }
+    }
+
+    /// The same, and says if the timer is lost, or panics.
+    pub(crate) fn poll_end<F: Form>(
+        &mut self,
+        pool: &Inner<F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<TimerEnd> {
         let (Some(runtime), false) = (pool.runtime.get(), self.is_lost) else {
             return Poll::Pending;
         };
         let timer = self.timer.get_or_insert_with(|| Timer::new(runtime, self.at));
-        match std::task::ready!(timer.poll(cx)) {
-            TimerEnd::InTime => Poll::Ready(()),
-            TimerEnd::WithoutRuntime => {
-                self.is_lost = true;
-                pool.report_runtime_end();
-                Poll::Pending
-            }
+        let end = std::task::ready!(timer.poll(cx));
+        self.is_lost = end != TimerEnd::InTime;
+        match end {
+            TimerEnd::InTime => {}
+            TimerEnd::WithoutRuntime => pool.note_runtime_end(),
+            TimerEnd::Panicked => pool.report_runtime_end(),
         }
+        Poll::Ready(end)
     }
 }
 
 impl<F: Form> Inner<F> {
     /// Returns a limit that begins now.
     fn limit(&self, time: Option<Duration>) -> Option<Limit> {
-        let time = time.filter(|_| self.drives())?;
+        let runtime = self.runtime.get().filter(|runtime| !runtime.has_ended());
+        let time = time.filter(|_| runtime.is_some_and(|runtime| !runtime.timers_panic()))?;
         let at = self.clock().deadline(time).instant()?;
         Some(Limit { at, timer: None, is_lost: false })
     }
 
     /// Notifies the listener once that the runtime has ended.
     #[cold]
-    fn report_runtime_end(&self) {
+    pub(crate) fn report_runtime_end(&self) {
         let Some(runtime) = self.runtime.get() else { return };
         if runtime.reports() {
             let a_key =
@@ -77,10 +89,9 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    /// Returns when an orphaned creation that begins now is overdue.
+    /// Returns when a creation that begins now is overdue (`orders.rs`).
     pub(crate) fn overdue_limit(&self) -> Option<Limit> {
-        let time = self.options.create_timeout.unwrap_or(CREATE_TIMEOUT);
-        self.limit(Some(time / OVERDUE_PART))
+        self.limit(self.options.overdue_after)
     }
 
     /// Begins a creation. With a runtime, its time is limited.

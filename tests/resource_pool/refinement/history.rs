@@ -128,6 +128,11 @@ pub(crate) enum Operation {
         seconds: u64,
         ends: Vec<End>,
     },
+    /// The task of a creation runs that the pool has ordered.
+    RunOrder {
+        nth: usize,
+        ends: Vec<End>,
+    },
     Clear,
     ClearAll,
     Close,
@@ -150,14 +155,15 @@ pub(crate) fn world() -> impl Strategy<Value = World> {
         1 => Just(WhenExhausted::Fail),
         2 => Just(WhenExhausted::Grow),
     ];
-    let options = (when, prop::bool::weighted(0.7), any::<bool>()).prop_map(
-        |(when_exhausted, fair, fifo)| Options {
+    let creates = (prop::bool::weighted(0.6), prop::option::weighted(0.3, 1..=2usize));
+    let options = (when, prop::bool::weighted(0.7), any::<bool>(), creates).prop_map(
+        |(when_exhausted, fair, fifo, (creates, creating))| Options {
             when_exhausted,
             fair,
             fifo,
             races: RACES,
-            creates: false,
-            max_creating: state::Limit::NONE,
+            creates,
+            max_creating: state::Limit(creating),
         },
     );
     let idle = prop::option::of(prop_oneof![3 => number(3), 1 => Just(Some(0))]);
@@ -197,6 +203,8 @@ impl World {
         let all = [
             ("keyed", self.keyed),
             ("tasks", self.tasks),
+            ("creates", options.creates),
+            ("max_creating", options.max_creating.0.is_some()),
             ("fail", options.when_exhausted == WhenExhausted::Fail),
             ("grow", options.when_exhausted == WhenExhausted::Grow),
             ("unfair", !options.fair),
@@ -224,6 +232,17 @@ impl World {
         } else {
             // The specification leaves the order in which keys are refilled to the real pool.
             self.bounds.min_idle = 0;
+        }
+        self.options.creates &= self.tasks;
+        if self.options.creates {
+            // The maintenance would be a task of the same runtime.
+            self.bounds.min_idle = 0;
+            self.test_while_idle = false;
+            (self.max_idle_time, self.soft_max_idle_time, self.max_lifetime) = (None, None, None);
+            // Between keys, waiters that lost a race stand in line by the first of them.
+            self.options.fair |= self.keyed;
+        } else {
+            self.options.max_creating = state::Limit::NONE;
         }
         self.soft_max_idle_time =
             self.soft_max_idle_time.zip(self.max_idle_time.or(Some(9))).map(|(a, b)| a.min(b - 1));
@@ -299,6 +318,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
         3 => (nth(), key(), ends())
             .prop_map(|(client, key, ends)| Operation::Block { client, key, ends }),
         12 => (nth(), ends()).prop_map(|(nth, ends)| Operation::Run { nth, ends }),
+        12 => (nth(), ends()).prop_map(|(nth, ends)| Operation::RunOrder { nth, ends }),
         6 => nth().prop_map(|nth| Operation::Cancel { nth }),
         10 => (nth(), ends()).prop_map(|(nth, ends)| Operation::Return { nth, ends }),
         2 => (nth(), ends()).prop_map(|(nth, ends)| Operation::PutBack { nth, ends }),

@@ -75,6 +75,10 @@ pub(crate) struct Mirror {
     unclean: BTreeSet<SlotId>,
     /// Of each borrower that has begun to activate: the pending calls.
     calls: Vec<Option<VecDeque<Call>>>,
+    /// The creations that the pool has ordered, in order, until the test takes them.
+    ordered: Vec<SlotId>,
+    /// How the creation failed whose error the borrower gets.
+    failed: Vec<Option<Ended>>,
     ended: Vec<Option<Refusal>>,
     leaving: VecDeque<SlotId>,
     pub(crate) destroyed: Vec<u32>,
@@ -138,6 +142,8 @@ impl Mirror {
             turns: vec![],
             unclean: BTreeSet::new(),
             calls: vec![None; clients],
+            ordered: vec![],
+            failed: vec![None; clients],
             ended: vec![None; clients],
             leaving: VecDeque::new(),
             destroyed: vec![],
@@ -162,10 +168,12 @@ impl Mirror {
                     self.calls[client] = None
                 }
                 Event::Refused(client, why) => self.ended[client] = Some(why),
+                // Its task drops it.
+                Event::Leaves(id) if self.is_dropped(id) => {}
                 Event::Leaves(id) => self.leaving.push_back(id),
                 // It may have been granted to another waiter at once.
                 Event::Idles(id) => drop(self.granted_since.remove(&id)),
-                Event::Orders(..) => unreachable!("without a runtime its borrowers create"),
+                Event::Orders(id, _) => self.ordered.push(id),
                 Event::Called(_) | Event::Has(..) | Event::Adds(_) => {}
             }
         }
@@ -217,7 +225,13 @@ impl Mirror {
                 At::Evicting { granted: true, .. }
                 | At::Creating { granted: true, .. }
                 | At::Activating { granted: true, .. } => {
-                    self.apply(Action::PickUp { client });
+                    self.section(Action::PickUp { client });
+                    let waits = self.spec.events.contains(&Event::Waits(client));
+                    self.destroy();
+                    // It may have been granted another at once, but this run is done.
+                    if waits {
+                        return None;
+                    }
                 }
                 At::Waiting(_) => return None,
                 At::Called(_) => {
@@ -291,7 +305,8 @@ impl Mirror {
         if self.calls[client].is_none() {
             let mut calls = VecDeque::new();
             if fresh {
-                calls.extend(self.world.test_on_create.then_some(Call::Validate));
+                let tested = self.world.test_on_create && !self.spec.options.creates;
+                calls.extend(tested.then_some(Call::Validate));
                 calls.push_back(Call::Activate);
             } else {
                 if self.unclean.remove(&id) {
@@ -316,7 +331,8 @@ impl Mirror {
             Some(Refusal::Exhausted) => Ended::Exhausted,
             Some(Refusal::WouldBlock) => Ended::WouldBlock,
             Some(Refusal::GaveUp) => Ended::TimedOut,
-            other => unreachable!("handled elsewhere: {other:?}"),
+            Some(Refusal::Failed) => self.failed[client].take().expect("a creation failed"),
+            None => unreachable!("handled elsewhere"),
         }
     }
 
@@ -329,7 +345,72 @@ impl Mirror {
             }
             _ => self.apply(Action::GiveUp { client }),
         }
-        self.ended[client] = None;
+        (self.ended[client], self.failed[client]) = (None, None);
+    }
+
+    /// Takes the creations that the pool has ordered.
+    pub(crate) fn take_ordered(&mut self) -> Vec<Adding> {
+        let test = self.world.test_on_create.then_some(Call::Validate);
+        let calls = || [Call::Create].into_iter().chain(test).collect();
+        self.ordered.drain(..).map(|id| Adding { id, calls: calls() }).collect()
+    }
+
+    fn is_dropped(&self, id: SlotId) -> bool {
+        self.spec.leaving.iter().any(|slot| slot.id == id && slot.dropped)
+    }
+
+    /// Runs the task of a creation that the pool has ordered. Returns whether it is done.
+    pub(crate) fn run_order(&mut self, order: &mut Adding, ends: &mut Ends) -> bool {
+        let slots = self.spec.adding.iter().chain(&self.spec.leaving);
+        let evicts = slots.filter(|slot| slot.id == order.id).find_map(|slot| slot.evicts);
+        if let Some((victim, _)) = evicts {
+            self.gone(victim);
+            if !self.is_dropped(order.id) {
+                self.apply(Action::VictimGone { at: self.place(order) });
+            }
+        }
+        let mut failure = None;
+        while let Some(call) = order.calls.front().copied() {
+            let Some(end) = ends.next() else {
+                if self.is_dropped(order.id) {
+                    break;
+                }
+                return false;
+            };
+            order.calls.pop_front();
+            if end != End::Well {
+                failure = Some(match call {
+                    Call::Create => Ended::Create(end == End::Panic),
+                    _ => Ended::Invalid,
+                });
+                break;
+            }
+            if call == Call::Create {
+                self.create(order.id);
+            }
+        }
+        if self.is_dropped(order.id) {
+            self.gone(order.id);
+            let at = self.spec.leaving.iter().position(|slot| slot.id == order.id);
+            self.apply(Action::Destroyed { at: at.expect("it is dropped") });
+            return true;
+        }
+        let at = self.place(order);
+        let Some(failure) = failure else {
+            self.apply(Action::Added { at });
+            return true;
+        };
+        self.gone(order.id);
+        self.section(Action::AddFails { at });
+        let failed = self.spec.events.iter().find_map(|event| match event {
+            Event::Refused(client, Refusal::Failed) => Some(*client),
+            _ => None,
+        });
+        if let Some(client) = failed {
+            self.failed[client] = Some(failure);
+        }
+        self.destroy();
+        true
     }
 
     /// Returns a resource, passivated if that is done now.

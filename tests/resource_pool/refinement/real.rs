@@ -2,6 +2,7 @@
 
 use crate::refinement::history::{End, Limit, World};
 use cabrank::ManualClock;
+use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
     AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, LendOrder,
     ResourceFactory, ResourcePool, Snapshot, WhenExhausted,
@@ -207,8 +208,7 @@ macro_rules! built {
             .test_on_borrow($world.test_on_borrow)
             .test_on_return($world.test_on_return)
             .test_while_idle($world.test_while_idle)
-            .clock($clock)
-            .maintenance(false);
+            .clock($clock);
         if let Some(idle) = bounds.idle {
             builder = builder.max_idle(idle);
         }
@@ -228,9 +228,39 @@ macro_rules! built {
     }};
 }
 
+macro_rules! on {
+    ($builder:expr, $world:expr, $orders:expr) => {
+        match $world.options.creates {
+            true => $builder.max_creating($world.options.max_creating.0).build_on($orders.clone()),
+            false => $builder.maintenance(false).build_async(),
+        }
+    };
+}
+
+/// A runtime whose tasks are the creations that the pool orders.
+#[derive(Clone, Default)]
+pub(crate) struct Orders(Arc<Mutex<Vec<BoxFuture<()>>>>);
+
+impl Orders {
+    pub(crate) fn take(&self) -> Vec<BoxFuture<()>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Runtime for Orders {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    }
+    fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
+
 impl Pool {
-    pub(crate) fn new(world: &World) -> (Pool, Factory, ManualClock) {
+    pub(crate) fn new(world: &World) -> (Pool, Factory, ManualClock, Orders) {
         let (factory, manual) = (Factory::default(), ManualClock::new());
+        let orders = Orders::default();
         factory.book().destroy_panics = world.destroy_panics;
         let per_key = world.bounds.per_key;
         let (calls, clock) = (factory.clone(), manual.clock());
@@ -238,23 +268,27 @@ impl Pool {
         let pool = match (world.keyed, world.tasks) {
             (false, false) => {
                 let builder = ResourcePool::builder(calls, 0);
-                Pool::Threads(built!(builder, world, clock).build().expect(valid))
+                let builder = built!(builder, world, clock).maintenance(false);
+                Pool::Threads(builder.build().expect(valid))
             }
             (false, true) => {
                 let builder = ResourcePool::builder(Async(Tasks(calls)), 0);
-                Pool::Tasks(built!(builder, world, clock).build_async().expect(valid))
+                let builder = built!(builder, world, clock);
+                Pool::Tasks(on!(builder, world, orders).expect(valid))
             }
             (true, false) => {
                 let builder = KeyedResourcePool::builder(calls).max_total_per_key(per_key);
-                Pool::KeyedThreads(built!(builder, world, clock).build().expect(valid))
+                let builder = built!(builder, world, clock).maintenance(false);
+                Pool::KeyedThreads(builder.build().expect(valid))
             }
             (true, true) => {
                 let builder = KeyedResourcePool::builder(Async(Tasks(calls)));
                 let builder = builder.max_total_per_key(per_key);
-                Pool::KeyedTasks(built!(builder, world, clock).build_async().expect(valid))
+                let builder = built!(builder, world, clock);
+                Pool::KeyedTasks(on!(builder, world, orders).expect(valid))
             }
         };
-        (pool, factory, manual)
+        (pool, factory, manual, orders)
     }
 
     /// A borrower's task.

@@ -2,8 +2,9 @@
 
 use crate::refinement::history::{End, Limit, Operation, World};
 use crate::refinement::mirror::{Adding, Ended, Ends, Mirror, limits};
-use crate::refinement::real::{Added, Factory, Guard, Lent, Pool, Task};
+use crate::refinement::real::{Added, Factory, Guard, Lent, Orders, Pool, Task};
 use cabrank::ManualClock;
+use cabrank::periodic_executor::BoxFuture;
 use cabrank::resource_pool::{AddError, BorrowError, Failure, ResourceState};
 use cabrank_spec::resource_pool::action::Action;
 use std::collections::BTreeSet;
@@ -30,6 +31,9 @@ pub(crate) struct SideBySide {
     keys: usize,
     clients: Vec<Client>,
     adders: Vec<(Adding, Task<Added>)>,
+    runtime: Orders,
+    /// The creations that the pool has ordered, and their tasks.
+    orders: Vec<(Adding, BoxFuture<()>)>,
     /// The first difference in how a call ended.
     wrong: Option<String>,
 }
@@ -73,7 +77,7 @@ fn of_added(added: &Added) -> Ended {
 
 impl SideBySide {
     pub(crate) fn new(world: &World) -> SideBySide {
-        let (pool, factory, clock) = Pool::new(world);
+        let (pool, factory, clock, runtime) = Pool::new(world);
         let keys = if world.keyed { KEYS } else { 1 };
         SideBySide {
             mirror: Mirror::new(world, keys, CLIENTS),
@@ -84,6 +88,8 @@ impl SideBySide {
             keys,
             clients: (0..CLIENTS).map(|_| Client::Out).collect(),
             adders: vec![],
+            runtime,
+            orders: vec![],
             wrong: None,
         }
     }
@@ -254,6 +260,14 @@ impl SideBySide {
                 self.clock.advance(Duration::from_secs(seconds));
                 Some(format!("{seconds} seconds pass"))
             }
+            Operation::RunOrder { nth, ref ends } => {
+                let at = nth % self.orders.len().max(1);
+                if at >= self.orders.len() {
+                    return None;
+                }
+                self.run_order(at, ends);
+                Some(format!("order {at} runs, {ends:?}"))
+            }
             Operation::Clear => {
                 self.mirror.apply(Action::Clear);
                 self.pool.clear();
@@ -270,9 +284,10 @@ impl SideBySide {
                 Some("close".into())
             }
             Operation::Resize(change) => {
-                if self.keys > 1 && matches!(change, Limit::MinIdle(_)) {
+                let refills = self.keys > 1 || self.mirror.spec.options.creates;
+                if refills && matches!(change, Limit::MinIdle(_)) {
                     // The specification leaves the order in which keys are refilled to the real
-                    // pool.
+                    // pool, and the time of an ordered refill.
                     return None;
                 }
                 let bounds = self.mirror.bounds.with(change);
@@ -287,6 +302,19 @@ impl SideBySide {
                 Some(format!("{change:?}, accepted: {real}"))
             }
         }
+    }
+
+    /// The task of an order is polled once.
+    fn run_order(&mut self, at: usize, ends: &[End]) {
+        let (order, task) = &mut self.orders[at];
+        let waker = Waker::noop();
+        let polled = |task: &mut BoxFuture<()>| task.as_mut().poll(&mut Context::from_waker(waker));
+        let real = self.factory.ending(ends, || polled(task).is_ready());
+        let spec = self.mirror.run_order(order, &mut Ends::new(ends, true));
+        if spec {
+            drop(self.orders.remove(at));
+        }
+        self.differ("an order", real.then_some(Ended::Added), spec.then_some(Ended::Added));
     }
 
     /// A task is polled once.
@@ -305,6 +333,15 @@ impl SideBySide {
         if let Some(wrong) = self.wrong.take() {
             return Err(wrong);
         }
+        let (real, spec) = (self.runtime.take(), self.mirror.take_ordered());
+        if real.len() != spec.len() {
+            return Err(format!(
+                "the pool orders {}, the specification {}",
+                real.len(),
+                spec.len()
+            ));
+        }
+        self.orders.extend(spec.into_iter().zip(real));
         let (real, spec) = (self.seen_of_the_real(), self.seen_of_the_specification());
         if real != spec {
             return Err(format!("the pool:          {real}\nthe specification: {spec}"));
@@ -383,6 +420,11 @@ impl SideBySide {
         }
         self.step(&Operation::Close);
         self.compare()?;
+        // Their tasks drop them.
+        while !self.orders.is_empty() {
+            self.run_order(0, &[]);
+            self.compare()?;
+        }
         match self.mirror.spec.num_total() {
             0 => Ok(()),
             left => Err(format!("{left} are left in a closed pool")),
