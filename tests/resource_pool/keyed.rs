@@ -433,6 +433,18 @@ fn the_snapshot_has_every_key() {
     drop((lent, waits));
 }
 
+/// The age counts from the creation, and the other time from the return.
+#[test]
+fn a_snapshot_tells_the_age_from_the_time_in_place() {
+    let rig = keyed(|b| b.max_idle_time(100 * SECOND));
+    let lent = rig.lend("a");
+    rig.clock.advance(5 * SECOND);
+    drop(lent);
+    rig.clock.advance(2 * SECOND);
+    let seen = &rig.pool.snapshot().keys[0].resources[0];
+    assert_eq!((seen.age, seen.since), (Some(7 * SECOND), Some(2 * SECOND)));
+}
+
 /// Keys whose hashes are all equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Colliding(u8);

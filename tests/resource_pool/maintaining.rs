@@ -289,6 +289,24 @@ fn the_end_of_a_life_does_not_count_as_an_eviction() {
     assert_eq!(rig.pool.num_idle(), 0, "two lives have ended, and one idle time");
 }
 
+/// The interval is for idle times: a loan and a life end at their own time between two runs.
+#[test]
+fn loans_and_lives_end_between_the_runs() {
+    let rig = pool(|b| {
+        let b = b.eviction_interval(10 * SECOND).max_idle_time(HOUR);
+        b.abandoned_after(12 * SECOND).max_lifetime(13 * SECOND)
+    });
+    let [lent, idle] = rig.lend_all();
+    drop(idle);
+    rig.clock.advance(10 * SECOND);
+    assert_eq!((rig.due(), rig.events().len(), rig.counts()), (Some(2 * SECOND), 0, (1, 1)));
+    rig.clock.advance(2 * SECOND);
+    assert_eq!((rig.due(), rig.events().len(), rig.counts()), (Some(SECOND), 1, (1, 1)));
+    rig.clock.advance(SECOND);
+    assert_eq!((rig.due(), rig.events().len(), rig.counts()), (None, 0, (1, 0)));
+    drop(lent);
+}
+
 /// Each run tests two idle resources, in turn. Invalid ones leave, and the minimum is refilled.
 #[test]
 fn idle_ones_are_tested_in_turns() {

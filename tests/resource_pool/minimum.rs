@@ -121,6 +121,21 @@ fn a_forgotten_key_has_no_minimum() {
     }
 }
 
+/// A resource that is being destroyed does not keep its key's minimum, so the maintenance creates no other.
+#[test]
+fn a_resource_that_leaves_keeps_no_minimum() {
+    let rig = keyed(|b| b.min_idle(1));
+    drop(rig.lend("a"));
+    let theirs = rig.pool.clone();
+    rig.script.on("destroy", move |_| {
+        theirs.maintain();
+        Outcome::Well
+    });
+    rig.pool.clear_key(&"a");
+    assert_eq!((rig.script.made(), rig.pool.num_total(), rig.pool.num_keys()), (1, 0, 0));
+    rig.script.is_well("destroy");
+}
+
 /// One loan of a failing key keeps the attempts going; its end ends them.
 #[test]
 fn a_failing_key_is_tried_while_a_loan_of_it_is_left() {

@@ -115,6 +115,30 @@ fn a_passivation_that_hangs_ends() {
     });
 }
 
+/// Each limit ends the call that it is named after, in a pool that has no other limit.
+#[test]
+fn a_limit_alone_ends_its_own_call() {
+    let limits: [(&str, Set); 3] = [
+        ("validate", |b| b.validate_timeout(LIMIT).test_on_return(true)),
+        ("activate", |b| b.activate_timeout(LIMIT)),
+        ("passivate", |b| b.passivate_timeout(LIMIT)),
+    ];
+    for (step, limit) in limits {
+        in_paused_time(async {
+            let rig = rig_on(|b| limit(b).clock(Clock::monotonic()), Tokio::current());
+            rig.steps.on(step, Step::Held);
+            let call = async {
+                match rig.pool.borrow_async().await {
+                    Ok(lent) => Borrowed::put_back(lent).await,
+                    Err(why) => assert_eq!(why, BorrowError::Activate(Failure::TimedOut)),
+                }
+            };
+            tokio::time::timeout(2 * LIMIT, ends(call)).await.expect(step);
+            assert_eq!((rig.counts(), rig.steps.alive()), ((0, 0, 0), 0), "{step}");
+        });
+    }
+}
+
 /// A limit does not disturb calls that end in time.
 #[test]
 fn slow_calls_end_in_time() {

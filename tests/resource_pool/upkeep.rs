@@ -295,3 +295,29 @@ fn a_return_at_the_minimum_wakes_no_eviction() {
     drop(lent);
     assert_eq!((pool.num_idle(), runtime.woken()), (1, 0));
 }
+
+/// An addition wakes the eviction that would sleep past the end of its shorter life.
+#[test]
+fn a_newcomer_with_a_shorter_life_leaves_at_its_own_time() {
+    end_the_run_when_the_library_panics();
+    let (clock, runtime) = (ManualClock::new(), Woken::default());
+    let builder = ResourcePool::builder(Async(Numbers), ()).max_total(16).max_idle(16);
+    let builder = builder.max_lifetime(32 * SECOND).lifetime_jitter(16 * SECOND);
+    let pool = builder.clock(clock.clock()).build_on(runtime.clone()).expect("a valid pool");
+    for round in [1, 2] {
+        for _ in 0..16 {
+            runtime.block_on(pool.add_async()).expect("there is room");
+            runtime.run();
+        }
+        clock.advance(16 * SECOND);
+        // Sixteen lives in succession end a second apart, in an order that differs from pool to pool.
+        for left in (0..=16).rev() {
+            runtime.run();
+            assert_eq!(pool.num_idle(), left, "round {round}");
+            clock.advance(SECOND);
+        }
+        // One more life lies between the rounds: only one of them can begin with the shortest.
+        runtime.block_on(pool.add_async()).expect("there is room");
+        pool.clear();
+    }
+}
