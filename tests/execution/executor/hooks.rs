@@ -127,6 +127,20 @@ fn a_hook_before_a_failing_run_is_completed() {
     assert_eq!(log.take(), ["run a", "fails", "complete a"]);
 }
 
+/// The failure of a run comes before those of the hooks that are then completed.
+#[test]
+fn the_failure_of_a_run_comes_before_that_of_a_complete() {
+    let log = Log::default();
+    let executor = reporting(&log)
+        .to_complete(log.failing("complete fails"))
+        .to_run(log.failing("run fails"))
+        .build();
+    let error = failed(executor.wrap(|_| log.noted("body")));
+    let stages: Vec<_> = error.failures().iter().map(|failure| failure.stage()).collect();
+    assert_eq!(stages, [Stage::Run, Stage::Complete]);
+    assert_eq!(log.take(), ["run fails", "complete fails", "report: run fails"]);
+}
+
 /// Rails has two other orders.
 #[test]
 fn completes_run_in_strict_reverse_order() {

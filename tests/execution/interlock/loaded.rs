@@ -4,7 +4,7 @@ use crate::interlock::actor::{Actor, start_unload};
 use crate::polling::{poll, yield_once};
 use cabrank::Interlock;
 use cabrank::execution::BoxError;
-use cabrank::execution::interlock::{AcquireError, Loaded};
+use cabrank::execution::interlock::{AcquireError, Loaded, Loading};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -83,6 +83,22 @@ fn without_a_share_there_is_no_handle() {
         r.permit_loads_async(other).await.expect("no other owner holds");
         drop(view);
         assert!(user.get(r).is_some());
+    });
+    assert!(matches!(poll(branches), Poll::Ready(Ok(()))));
+}
+
+/// A concurrent branch of the same task loads, so the rest of the task has no share.
+#[test]
+fn beside_a_load_of_its_own_task_there_is_no_handle() {
+    let (interlock, user) = (Interlock::new(), Loaded::new());
+    load(&interlock, &user, 1);
+    let branches = interlock.run_async(async |r| {
+        let pends = async |_: &mut Loading<'_>| std::future::pending::<()>().await;
+        let mut loads = Box::pin(interlock.run_async(async |view| view.load_async(pends).await));
+        assert!(poll(&mut loads).is_pending());
+        assert!(!r.has_share() && user.get(r).is_none());
+        drop(loads);
+        assert!(r.has_share() && user.get(r).is_some());
     });
     assert!(matches!(poll(branches), Poll::Ready(Ok(()))));
 }

@@ -107,6 +107,23 @@ fn a_failed_reload_after_a_body_is_retried_before_the_next() {
     assert_eq!(log.take(), [&retry[..], &usual[..]].concat());
 }
 
+/// A hook of the reloader may have used the code before it failed, so the next execution reloads first.
+#[test]
+fn an_execution_whose_hook_fails_leaves_its_reload_to_the_next() {
+    let (log, broken) = (Log::default(), Arc::new(AtomicBool::new(true)));
+    let builder = breaking(&log, "run", &broken, &ManualClock::new()).always();
+    let reloader = builder.build().expect("valid");
+    assert_eq!(failed(reloader.wrap(|_| log.noted("body"))).first().stage(), Stage::Run);
+    assert_eq!(log.take(), ["run", "complete", "report: run"]);
+    broken.store(false, SeqCst);
+    reloader.wrap(|_| log.noted("body")).expect("it succeeds");
+    let (first, usual) = (
+        ["before", "unload", "after"],
+        ["run", "prepare", "body", "before", "unload", "after", "complete"],
+    );
+    assert_eq!(log.take(), [&first[..], &usual[..]].concat());
+}
+
 #[test]
 fn a_panic_in_a_reload_is_its_failure() {
     let log = Log::default();
