@@ -36,7 +36,15 @@ fn count(server: &Server, out: &TempDir) -> Option<HashMap<String, f64>> {
     Some(calls.collect())
 }
 
-fn system_calls(dir: &TempDir) -> Option<f64> {
+/// System calls a request.
+struct Calls {
+    /// Those that move bytes, and that begin and end connections: how busy the machine is does not matter.
+    work: f64,
+    /// The same with waits and wake-ups. On a busy machine fewer events come together, and each takes a wait.
+    all: f64,
+}
+
+fn system_calls(dir: &TempDir) -> Option<Calls> {
     // With one thread the number does not depend on how the kernel shares the work.
     let options = ["--max-pool-size", "2", "--min-instances", "2", "--threads", "1"];
     let server = Server::start(dir.path(), &options);
@@ -52,28 +60,31 @@ fn system_calls(dir: &TempDir) -> Option<f64> {
     let sent = of(&["sendto", "sendmsg", "writev"]);
     let requests = sent / 2.0;
     assert!(requests > 100.0, "{calls:?}");
-    let all = sent
-        + of(&["recvfrom", "recvmsg", "read", "write", "readv", "epoll_wait"])
-        + of(&["epoll_pwait", "epoll_ctl", "connect", "socket", "close", "accept4", "shutdown"]);
+    let work = sent
+        + of(&["recvfrom", "recvmsg", "readv"])
+        + of(&["epoll_ctl", "connect", "socket", "close", "accept4", "shutdown"]);
+    let all = work + of(&["read", "write", "epoll_wait", "epoll_pwait"]);
     println!("{:.2} system calls a request: {calls:?}", all / requests);
-    Some(all / requests)
+    Some(Calls { work: work / requests, all: all / requests })
 }
 
 #[test]
 fn a_request_takes_few_system_calls() {
     let wsgi = wsgi("", "return answer('hello')");
     let node = node("http.createServer((q, s) => s.end('hello')).listen(0);");
-    for (dir, most) in [(wsgi, 6.0), (node, 5.0)] {
-        // On a busy machine fewer events come together, and each takes a wait. So the least of a few counts decides.
-        let mut least = f64::MAX;
+    // 6 and 5 on an idle machine; two waits more on a busy one.
+    for (dir, most) in [(wsgi, 8.0), (node, 7.0)] {
+        let mut least = Calls { work: f64::MAX, all: f64::MAX };
         for _ in 0..5 {
             let Some(calls) = system_calls(&dir) else { return };
-            least = least.min(calls);
-            if least <= most {
+            least = Calls { work: calls.work.min(least.work), all: calls.all.min(least.all) };
+            if least.work <= 4.2 && least.all <= most {
                 break;
             }
         }
-        assert!(least <= most, "{least:.2} system calls a request; at most {most} are wanted");
+        let Calls { work, all } = least;
+        assert!(work <= 4.2, "{work:.2} system calls a request move bytes; at most 4 are wanted");
+        assert!(all <= most, "{all:.2} system calls a request; at most {most} are wanted");
     }
 }
 
