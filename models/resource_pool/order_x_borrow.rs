@@ -245,7 +245,7 @@ fn resource_overdue_order_x_borrow() {
 #[test]
 fn resource_runtime_end_x_wait() {
     let expected = ["after the end", "before the end"];
-    explore(Model("resource_runtime_end_x_wait", 168), &expected, |outcomes| {
+    explore(Model("resource_runtime_end_x_wait", 318), &expected, |outcomes| {
         let hand = ByHand::default();
         let (slow, pool) = Slow::pool_on(&hand, Gate::Open, |b| b.max_active(2));
         let first = slow.begin(borrow(pool.clone()));
