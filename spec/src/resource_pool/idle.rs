@@ -131,11 +131,16 @@ impl ResourcePool {
         self.leaving.insert(at, slot);
     }
 
-    // leaving -- destroyed --> gone
+    // leaving -- destroyed --> gone; the victim of a dropped creation goes first
     pub(crate) fn destroyed(&mut self, at: usize) {
-        let slot = self.leaving.remove(at);
-        self.total[slot.key] = self.total[slot.key].saturating_sub(1);
-        self.victim_left(&slot);
+        let slot = self.leaving[at];
+        if slot.evicts.is_some() {
+            self.leaving[at].evicts = None;
+            self.victim_left(&slot);
+        } else {
+            self.leaving.remove(at);
+            self.total[slot.key] = self.total[slot.key].saturating_sub(1);
+        }
         if !self.planted(DestroyedServesNoWaiter) {
             self.settle();
         }

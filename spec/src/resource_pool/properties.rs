@@ -401,7 +401,7 @@ fn may_go(before: &ResourcePool, action: &Action, id: SlotId) -> bool {
         }
         Action::Destroyed { at } => {
             let Slot { id: left, evicts, .. } = before.leaving[at];
-            left == id || evicts.is_some_and(|(victim, _)| victim == id)
+            evicts.map_or(left, |(victim, _)| victim) == id
         }
         _ => false,
     }

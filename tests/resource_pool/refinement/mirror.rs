@@ -356,7 +356,10 @@ impl Mirror {
     }
 
     fn is_dropped(&self, id: SlotId) -> bool {
-        self.spec.leaving.iter().any(|slot| slot.id == id && slot.dropped)
+        self.dropped(id).is_some()
+    }
+    fn dropped(&self, id: SlotId) -> Option<usize> {
+        self.spec.leaving.iter().position(|slot| slot.id == id && slot.dropped)
     }
 
     /// Runs the task of a creation that the pool has ordered. Returns whether it is done.
@@ -365,9 +368,10 @@ impl Mirror {
         let evicts = slots.filter(|slot| slot.id == order.id).find_map(|slot| slot.evicts);
         if let Some((victim, _)) = evicts {
             self.gone(victim);
-            if !self.is_dropped(order.id) {
-                self.apply(Action::VictimGone { at: self.place(order) });
-            }
+            self.apply(match self.dropped(order.id) {
+                Some(at) => Action::Destroyed { at },
+                None => Action::VictimGone { at: self.place(order) },
+            });
         }
         let mut failure = None;
         while let Some(call) = order.calls.front().copied() {
@@ -391,8 +395,8 @@ impl Mirror {
         }
         if self.is_dropped(order.id) {
             self.gone(order.id);
-            let at = self.spec.leaving.iter().position(|slot| slot.id == order.id);
-            self.apply(Action::Destroyed { at: at.expect("it is dropped") });
+            let at = self.dropped(order.id).expect("it is dropped");
+            self.apply(Action::Destroyed { at });
             return true;
         }
         let at = self.place(order);
