@@ -145,6 +145,10 @@ module Cabrank
         @exchange.write(chunk = chunk.to_s)
         chunk.bytesize
       end
+    rescue ClientGone
+      # The error ends most threads that write, so `close` may never come.
+      give_up
+      raise
     ensure
       # A part beyond the Content-Length has ended the answer. The application may never call `close` after that error.
       close if @is_away && @exchange.ended?
@@ -199,6 +203,16 @@ module Cabrank
     def inspect = "#<#{self.class}>"
 
     private
+
+    # Ends an answer that is away without its rest.
+    def give_up
+      @exchange.exclusively do
+        return if @is_closed || !@is_away
+
+        @is_closed = true
+      end
+      hand_back(false)
+    end
 
     # Gives the connection back, from another thread than the request's.
     def hand_back(is_complete)
