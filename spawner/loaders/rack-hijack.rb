@@ -134,6 +134,7 @@ module Cabrank
       @input = input
       @is_closed = false
       @is_away = false
+      @is_lost = false # the client has left
     end
 
     def read(length = nil, buffer = nil) = @input.read(length, buffer)
@@ -190,6 +191,7 @@ module Cabrank
     def called
       @exchange.exclusively do
         return if @exchange.ended?
+        raise ClientGone if @is_lost
         raise IOError, "the answer is not complete" if @is_closed
 
         @connection.input&.release
@@ -204,9 +206,10 @@ module Cabrank
 
     private
 
-    # Ends an answer that is away without its rest.
+    # Ends an answer that is away without its rest. Before that, `called` ends it.
     def give_up
       @exchange.exclusively do
+        @is_lost = true
         return if @is_closed || !@is_away
 
         @is_closed = true

@@ -693,6 +693,29 @@ class Failures(Late):
                 self.assertEqual(other.answer().body, b"part 1 part 2 ")
                 other.close()
 
+    def test_a_stream_whose_client_leaves(self):
+        """The process would be busy for ever: the write raises in a thread of the application, which ends before `close`."""
+        for threads in (1, 2):
+            loader = self.late_app("""
+                write = ->(stream) { 200.times { stream.write("x" * 100); sleep 0.005 }; stream.close }
+                stream = lambda do |env, stream|
+                  thread = Thread.new { Thread.current.report_on_exception = false; write.call(stream) }
+                  (thread.join rescue nil) if env["PATH_INFO"] == "/joined"
+                end
+                run ->(env) { [200, {}, env["PATH_INFO"] == "/" ? ["here"] : stream.curry[env]] }
+            """, threads)
+            for path in ("/away", "/joined") * threads:
+                connection = self.connect(loader)
+                connection.send(PATH_INFO=path)
+                connection.conn.recv(10)
+                # The server reads no more, and waits until the loader has closed the connection.
+                connection.conn.shutdown(socket.SHUT_RD)
+                ends = select.poll()
+                ends.register(connection.conn, 0)
+                with self.subTest(path, threads=threads):
+                    self.assertTrue(ends.poll(3000), "the loader holds the connection")
+            self.assertEqual(session(loader, PATH_INFO="/").body, b"here")
+
     def test_a_stream_with_more_bytes_than_its_length(self):
         """The process would be busy for ever: the part ends the answer, and so `close` had nothing more to do."""
         for threads in (1, 2):
