@@ -1,7 +1,8 @@
 //! Connections to processes that stay open between requests.
 //!
 //! These connections are kept in the library's own resource pool, keyed by process and core: a connection is
-//! always used by the core that has opened it.
+//! always used by the core that has opened it. So the pool has no runtime, in which it would create: each borrower opens
+//! its connection on its core. Elsewhere a task maintains the pool.
 //!
 //! A connection returns to the pool only after a complete exchange. The server has read the answer to its
 //! end, and the process has not announced that it will close. Every other end of an exchange closes the
@@ -26,10 +27,9 @@ use crate::handshake::Address;
 use crate::leaving::Leaving;
 use crate::stream::{self, AppStream};
 use cabrank::application_pool::{ConnectError, Identifier};
-use cabrank::periodic_executor::Tokio;
 use cabrank::resource_pool::{
     Async, AsyncResourceFactory, BorrowError, Borrowed, BuildError, Builder, Failure,
-    KeyedResourcePool, ResourceSnapshot, ResourceState,
+    KeyedResourcePool, ResourceSnapshot, ResourceState, WeakKeyedResourcePool,
 };
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -174,7 +174,18 @@ impl AsyncResourceFactory for Connector {
 type Pool = KeyedResourcePool<ProcessKey, Async<Connector>>;
 
 fn options() -> Builder<Async<Connector>, Pool> {
-    Pool::builder(Async(Connector)).max_active(None).max_idle(MAX_IDLE).max_idle_time(MAX_IDLE_TIME)
+    let options = Pool::builder(Async(Connector)).maintenance(false);
+    options.max_active(None).max_idle(MAX_IDLE).max_idle_time(MAX_IDLE_TIME)
+}
+
+/// Closes connections that are idle for longer than `limit`, the option of the pool, until the pool is gone.
+async fn maintain(pool: WeakKeyedResourcePool<ProcessKey, Async<Connector>>, limit: Duration) {
+    while let Some(pool) = pool.upgrade() {
+        let next = pool.maintain_async().await;
+        drop(pool);
+        // No connection that becomes idle later is due earlier.
+        tokio::time::sleep(next.map_or(limit, |next| next.min(limit))).await;
+    }
 }
 
 /// The connections to all processes. Clones share one pool.
@@ -189,7 +200,8 @@ impl Connections {
     /// Creates an empty pool for so many cores. A task of `runtime` closes connections that are idle for too
     /// long.
     pub fn new(runtime: Handle, cores: usize) -> Result<Self, BuildError> {
-        let pool = options().build_on(Tokio::from(runtime))?;
+        let pool = options().build_async()?;
+        runtime.spawn(maintain(pool.downgrade(), MAX_IDLE_TIME));
         Ok(Connections { pool, cores, leaving: Arc::new(Leaving::new()) })
     }
 
@@ -264,8 +276,6 @@ impl Connections {
     }
 
     /// Counts the idle connections of each process.
-    ///
-    /// A connection that is still being opened for a client that has left does not count.
     pub fn idle_counts(&self) -> HashMap<Identifier, usize> {
         let is_idle = |one: &&ResourceSnapshot| {
             matches!(one.state, ResourceState::Idle | ResourceState::Tested)

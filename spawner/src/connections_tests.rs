@@ -19,7 +19,7 @@ struct App {
 impl App {
     fn start() -> App {
         let clock = ManualClock::new();
-        let pool = options().clock(clock.clock()).maintenance(false).build_async().unwrap();
+        let pool = options().clock(clock.clock()).build_async().unwrap();
         App::with_pool(pool, clock)
     }
 
@@ -125,8 +125,9 @@ async fn maintenance_closes_a_connection_that_is_idle_for_too_long() {
 
 #[tokio::test]
 async fn maintenance_runs_as_a_task_of_the_runtime() {
-    let soon = options().max_idle_time(Duration::from_millis(20));
-    let pool = soon.build_on(Tokio::current()).unwrap();
+    const SOON: Duration = Duration::from_millis(20);
+    let pool = options().max_idle_time(SOON).build_async().unwrap();
+    tokio::spawn(maintain(pool.downgrade(), SOON));
     let app = App::with_pool(pool, ManualClock::new());
     for _ in 0..3 {
         app.borrow().await.keep();
@@ -148,7 +149,7 @@ async fn the_number_of_idle_connections_is_limited() {
 }
 
 #[tokio::test]
-async fn a_connection_still_being_opened_for_a_client_that_left_does_not_count_as_idle() {
+async fn a_connection_still_being_opened_ends_with_its_client() {
     let mut app = App::start();
     app.connections = Connections::new(Handle::current(), 1).unwrap();
     rustix::net::listen(&app.listener, 0).unwrap(); // one connection fills the queue
@@ -159,14 +160,22 @@ async fn a_connection_still_being_opened_for_a_client_that_left_does_not_count_a
         assert!(polled.is_pending());
     }
     let pool = &app.connections.pool;
-    assert_eq!((app.idle(), pool.num_idle(), pool.num_total()), (0, 0, 2));
-    // The server's runtime goes on opening it, for the next borrower.
-    let _first = app.accept().await;
-    while pool.num_idle() == 0 {
-        tokio::task::yield_now().await;
-    }
-    app.borrow().await.keep();
-    assert_eq!((app.idle(), pool.num_total()), (1, 2));
+    assert_eq!((app.idle(), pool.num_idle(), pool.num_total()), (0, 0, 1));
+}
+
+/// A core opens its connections itself: another core would have the events of each of them, and pass them on.
+#[test]
+fn a_connection_is_opened_by_the_core_that_borrows_it() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (core, elsewhere) = (runtime(), runtime());
+    core.block_on(async {
+        let mut app = App::start();
+        // No thread is in this runtime.
+        app.connections = Connections::new(elsewhere.handle().clone(), 1).unwrap();
+        let borrowed = tokio::time::timeout(Duration::from_secs(30), app.borrow()).await;
+        borrowed.expect("the core opens it").keep();
+        assert_eq!(app.idle(), 1);
+    });
 }
 
 #[tokio::test]

@@ -190,7 +190,6 @@ mod tests {
     use std::io::Read;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
-    use tokio::runtime::Handle;
 
     /// The process ignores each signal that it can ignore. tokio's clock moves only while all tasks wait for a time.
     #[tokio::test(start_paused = true)]
@@ -201,7 +200,9 @@ mod tests {
             let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
             child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
             let leader = Arc::new(Leader::of_child(&child));
-            let connections = Connections::new(Handle::current(), 1).unwrap();
+            // The timer of the idle connections would move the paused clock on.
+            let elsewhere = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let connections = Connections::new(elsewhere.handle().clone(), 1).unwrap();
             let (identifier, at) = (Identifier::from_u64(1), Address::Unix("/nowhere".into()));
             let endpoint = connections.endpoint(identifier, at, IdleEnd::Server);
             let (ours, _theirs) = tokio::net::UnixStream::pair().unwrap();
@@ -232,6 +233,7 @@ mod tests {
             let took = begun.elapsed();
             assert!(limit <= took && took < limit + Duration::from_secs(1), "{took:?}");
             assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+            elsewhere.shutdown_background();
         }
     }
 }
