@@ -1,7 +1,6 @@
 //! `cabrank.toml`: the options of `start`, written with underscores, and definitions of types. Errors name file, line,
 //! key and remedy.
 
-use crate::configuration::regular_file;
 use crate::configuration::section::{Section, in_line};
 use crate::configuration::values::OptionValue;
 use crate::configuration::{custom_types, syntax};
@@ -19,7 +18,7 @@ pub(crate) const NAME: &str = "cabrank.toml";
 /// # Errors
 /// The file cannot be read.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
-    match regular_file::check(path).and_then(|()| read_text(path)) {
+    match read_text(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(e) => Err(Failure::usage(format!(
             "cannot read {}: {e}. Make it a readable text file, or remove it.",

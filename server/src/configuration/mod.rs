@@ -13,7 +13,6 @@ pub(crate) mod limits;
 pub(crate) mod options;
 #[cfg(test)]
 mod page_tests;
-pub(crate) mod regular_file;
 pub(crate) mod section;
 pub(crate) mod syntax;
 pub(crate) mod table;

@@ -1,7 +1,14 @@
 //! Reads the files that describe an application. The owner of the application writes them, so their size has a limit.
+//!
+//! The owner may also exchange the file at any time. To open a FIFO waits for a peer, to open some devices has an effect, and
+//! to read others never ends. So the look at the type and the reading use one file, which is opened without either at first.
+//! Symbolic links are followed: `cabrank.toml` may be one.
 
-use std::fs::File;
+use rustix::fs::{Mode, OFlags};
+use std::fs::{File, FileType};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// The longest text.
@@ -10,19 +17,54 @@ const MAX: usize = 1 << 20;
 /// Reads a file of text, such as a `Procfile`.
 ///
 /// # Errors
-/// The file cannot be read, is longer than 1 MiB, or is no text in UTF-8.
+/// The file cannot be read, is no regular file, is longer than 1 MiB, or is no text in UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
+    let found = File::from(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?);
+    check_type(found.metadata()?.file_type())?;
     let mut text = Vec::new();
-    File::open(path)?.take(MAX as u64 + 1).read_to_end(&mut text)?;
+    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    file.take(MAX as u64 + 1).read_to_end(&mut text)?;
     if text.len() > MAX {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"));
     }
     String::from_utf8(text).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
+fn check_type(found: FileType) -> io::Result<()> {
+    let what = if found.is_file() {
+        return Ok(());
+    } else if found.is_dir() {
+        "directory"
+    } else if found.is_fifo() {
+        "FIFO"
+    } else if found.is_socket() {
+        "socket"
+    } else {
+        "device"
+    };
+    Err(io::Error::other(format!("it is a {what}, not a regular file")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_a_regular_file_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let [fifo, link] = ["fifo", "link"].map(|name| dir.path().join(name));
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        symlink("/dev/zero", &link).unwrap();
+        for (path, what) in [(&*fifo, "FIFO"), (&*link, "device"), (dir.path(), "directory")] {
+            let error = read_text(path).unwrap_err().to_string();
+            assert_eq!(error, format!("it is a {what}, not a regular file"));
+        }
+        std::fs::write(dir.path().join("file"), "text").unwrap();
+        std::fs::remove_file(&link).unwrap();
+        symlink("file", &link).unwrap();
+        assert_eq!(read_text(&link).unwrap(), "text");
+    }
 
     #[test]
     fn a_text_is_read_up_to_its_limit() {
