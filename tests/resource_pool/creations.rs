@@ -131,7 +131,7 @@ fn the_first_borrower_after_an_outage_is_served() {
     }
 }
 
-/// What comes back serves the oldest waiter. The creations go on, and serve the others.
+/// A resource that comes back serves the oldest waiter. The creations go on, and serve the others.
 #[test]
 fn a_borrower_that_waits_for_a_creation_takes_what_comes_back_first() {
     let hand = Hand::default();

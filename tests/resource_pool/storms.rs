@@ -239,7 +239,7 @@ fn each_resource_of_a_storm_ends_once() {
             pool.wait_closed_async().await;
         });
         assert_eq!(pool.num_total(), 0);
-        // What ended in its last poll may still be on its way.
+        // A resource of a task that ended in its last poll may still be on its way.
         before_long(|| locked(&tracks.0.alive).is_empty());
         assert!(tracks.0.destroyed.load(SeqCst) > 0 && tracks.0.made.load(SeqCst) > 0);
     });

@@ -142,7 +142,7 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
     pub(crate) fn enqueue_caller(&mut self, queue: &mut Queue, is_thread: bool) -> WaiterKey {
         if is_thread { self.enqueue_thread(queue) } else { self.enqueue_task(queue) }
     }
-    /// Queues a waiter again under its old ticket, after it has lost the race for what woke it.
+    /// Queues a waiter again under its old ticket: it has lost the race for what woke it, or cannot use what it was granted.
     ///
     /// It waits in the order of the tickets.
     pub(crate) fn requeue(&mut self, queue: &mut Queue, is_thread: bool, ticket: u64) -> WaiterKey {
@@ -384,6 +384,7 @@ impl Queue {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_oldest_is_served_first_and_only_once() {
@@ -428,6 +429,51 @@ mod tests {
             drop(waiters.resolve_front(&mut queue, "served"));
         }
         assert!(queue.is_empty());
+    }
+
+    proptest! {
+        /// The cursor finds the same waiter as a count, whichever waiters come, leave, are served and come back.
+        #[test]
+        fn the_cursor_is_where_a_count_ends(steps in prop::collection::vec((0..5_u8, 0..6_usize), 1..80)) {
+            let (mut waiters, mut queue) = (Waiters::<()>::default(), Queue::default());
+            let (mut waiting, mut served) = (Vec::new(), Vec::new());
+            for (step, n) in steps {
+                match step {
+                    0 | 1 => waiting.push(waiters.enqueue_task(&mut queue)),
+                    2 if !waiting.is_empty() => {
+                        let key = waiting.remove(n % waiting.len());
+                        waiters.cancel(&mut queue, key);
+                    }
+                    3 if !waiting.is_empty() => {
+                        let first = waiters.front(&queue).expect("a waiter");
+                        served.push(waiters.ticket(first));
+                        drop(waiters.resolve_front(&mut queue, ()));
+                        prop_assert_eq!(waiters.take(first), Some(()));
+                        waiting.retain(|key| *key != first);
+                    }
+                    4 if !served.is_empty() => {
+                        let ticket = served.swap_remove(n % served.len());
+                        waiting.push(waiters.requeue(&mut queue, false, ticket));
+                    }
+                    // A newcomer that was served at once waits after all.
+                    4 => {
+                        let ticket = waiters.new_ticket();
+                        waiting.push(waiters.enqueue_task(&mut queue));
+                        waiting.push(waiters.requeue(&mut queue, false, ticket));
+                    }
+                    _ => {}
+                }
+                let counted = waiters.nth_ticket_counted(&queue, n);
+                prop_assert_eq!(waiters.nth_ticket(&mut queue, n), counted);
+                let mut tickets: Vec<_> = waiting.iter().map(|key| waiters.ticket(*key)).collect();
+                tickets.sort_unstable();
+                prop_assert_eq!(waiters.front_ticket(&queue), tickets.first().copied());
+                prop_assert_eq!(queue.len(), tickets.len());
+                if n >= queue.retrying.len() {
+                    prop_assert_eq!(counted, tickets.get(n).copied());
+                }
+            }
+        }
     }
 
     /// A waiter that came back is next, though another one waits in the list.

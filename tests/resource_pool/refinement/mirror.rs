@@ -28,7 +28,7 @@ pub(crate) enum Ended {
 
 /// A call of the factory that a borrower or an addition has to finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+pub(super) enum Call {
     Create,
     Activate,
     Validate,
@@ -37,8 +37,8 @@ enum Call {
 
 /// A creation for the idle list.
 pub(crate) struct Adding {
-    id: SlotId,
-    calls: VecDeque<Call>,
+    pub(super) id: SlotId,
+    pub(super) calls: VecDeque<Call>,
 }
 
 /// The ends of a step's calls. When they run out, a thread's calls succeed, and a task pends.
@@ -51,14 +51,14 @@ impl Ends {
     pub(crate) fn new(ends: &[End], tasks: bool) -> Ends {
         Ends { ends: ends.iter().copied().collect(), tasks }
     }
-    fn next(&mut self) -> Option<End> {
+    pub(super) fn next(&mut self) -> Option<End> {
         self.ends.pop_front().or((!self.tasks).then_some(End::Well))
     }
 }
 
 pub(crate) struct Mirror {
     pub(crate) spec: ResourcePool,
-    world: World,
+    pub(super) world: World,
     pub(crate) bounds: Bounds,
     /// In milliseconds.
     now: u64,
@@ -76,9 +76,9 @@ pub(crate) struct Mirror {
     /// Of each borrower that has begun to activate: the pending calls.
     calls: Vec<Option<VecDeque<Call>>>,
     /// The creations that the pool has ordered, in order, until the test takes them.
-    ordered: Vec<SlotId>,
+    pub(super) ordered: Vec<SlotId>,
     /// How the creation failed whose error the borrower gets.
-    failed: Vec<Option<Ended>>,
+    pub(super) failed: Vec<Option<Ended>>,
     ended: Vec<Option<Refusal>>,
     leaving: VecDeque<SlotId>,
     pub(crate) destroyed: Vec<u32>,
@@ -157,7 +157,7 @@ impl Mirror {
         self.destroy();
     }
 
-    fn section(&mut self, action: Action) {
+    pub(super) fn section(&mut self, action: Action) {
         let made = self.spec.made;
         self.spec.apply(&action);
         self.happened.insert(word(&action));
@@ -201,7 +201,7 @@ impl Mirror {
         }
     }
 
-    fn destroy(&mut self) {
+    pub(super) fn destroy(&mut self) {
         while let Some(id) = self.leaving.pop_front() {
             self.gone(id);
             let at = self.spec.leaving.iter().position(|slot| slot.id == id);
@@ -209,11 +209,11 @@ impl Mirror {
         }
     }
 
-    fn gone(&mut self, id: SlotId) {
+    pub(super) fn gone(&mut self, id: SlotId) {
         self.destroyed.extend(self.numbers.remove(&id));
     }
 
-    fn create(&mut self, id: SlotId) {
+    pub(super) fn create(&mut self, id: SlotId) {
         self.made += 1;
         self.numbers.insert(id, self.made);
     }
@@ -348,75 +348,6 @@ impl Mirror {
         (self.ended[client], self.failed[client]) = (None, None);
     }
 
-    /// Takes the creations that the pool has ordered.
-    pub(crate) fn take_ordered(&mut self) -> Vec<Adding> {
-        let test = self.world.test_on_create.then_some(Call::Validate);
-        let calls = || [Call::Create].into_iter().chain(test).collect();
-        self.ordered.drain(..).map(|id| Adding { id, calls: calls() }).collect()
-    }
-
-    fn is_dropped(&self, id: SlotId) -> bool {
-        self.dropped(id).is_some()
-    }
-    fn dropped(&self, id: SlotId) -> Option<usize> {
-        self.spec.leaving.iter().position(|slot| slot.id == id && slot.dropped)
-    }
-
-    /// Runs the task of a creation that the pool has ordered. Returns whether it is done.
-    pub(crate) fn run_order(&mut self, order: &mut Adding, ends: &mut Ends) -> bool {
-        let slots = self.spec.adding.iter().chain(&self.spec.leaving);
-        let evicts = slots.filter(|slot| slot.id == order.id).find_map(|slot| slot.evicts);
-        if let Some((victim, _)) = evicts {
-            self.gone(victim);
-            self.apply(match self.dropped(order.id) {
-                Some(at) => Action::Destroyed { at },
-                None => Action::VictimGone { at: self.place(order) },
-            });
-        }
-        let mut failure = None;
-        while let Some(call) = order.calls.front().copied() {
-            let Some(end) = ends.next() else {
-                if self.is_dropped(order.id) {
-                    break;
-                }
-                return false;
-            };
-            order.calls.pop_front();
-            if end != End::Well {
-                failure = Some(match call {
-                    Call::Create => Ended::Create(end == End::Panic),
-                    _ => Ended::Invalid,
-                });
-                break;
-            }
-            if call == Call::Create {
-                self.create(order.id);
-            }
-        }
-        if self.is_dropped(order.id) {
-            self.gone(order.id);
-            let at = self.dropped(order.id).expect("it is dropped");
-            self.apply(Action::Destroyed { at });
-            return true;
-        }
-        let at = self.place(order);
-        let Some(failure) = failure else {
-            self.apply(Action::Added { at });
-            return true;
-        };
-        self.gone(order.id);
-        self.section(Action::AddFails { at });
-        let failed = self.spec.events.iter().find_map(|event| match event {
-            Event::Refused(client, Refusal::Failed) => Some(*client),
-            _ => None,
-        });
-        if let Some(client) = failed {
-            self.failed[client] = Some(failure);
-        }
-        self.destroy();
-        true
-    }
-
     /// Returns a resource, passivated if that is done now.
     pub(crate) fn give_back(&mut self, client: ClientId, ends: Option<&mut Ends>) {
         let At::Lent(slot) = self.spec.clients[client] else { unreachable!("it has one") };
@@ -482,7 +413,7 @@ impl Mirror {
         self.apply(Action::AddFails { at });
     }
 
-    fn place(&self, adding: &Adding) -> usize {
+    pub(super) fn place(&self, adding: &Adding) -> usize {
         let at = self.spec.adding.iter().position(|slot| slot.id == adding.id);
         at.expect("it is being added")
     }

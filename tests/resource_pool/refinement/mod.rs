@@ -18,6 +18,7 @@
 
 mod history;
 mod mirror;
+mod orders;
 mod real;
 mod side_by_side;
 
