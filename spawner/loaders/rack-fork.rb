@@ -75,7 +75,7 @@ module Cabrank
     def log(text)
       STDERR.write(text)
     rescue IOError, SystemCallError, EncodingError
-      # What the loader does goes on.
+      # The loader goes on.
     end
 
     # Writes what is buffered, as far as the application has not closed or replaced the stream.

@@ -62,7 +62,7 @@ class Unusable(BaseException):
 
 
 class Turn:
-    """What one thread has in hand: an event, and the kept connection that it serves for it.
+    """The event that one thread has in hand, and the kept connection that it serves for it.
 
     An exception may come between any two steps of the loader: of a signal's handler, or one that a watchdog has set for the
     thread and that waits for the end of a system call. No event may be lost then, because with several threads the system

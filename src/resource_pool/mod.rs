@@ -51,7 +51,7 @@
 //! # Creations
 //! In a pool with a runtime ([`build_on`](Builder::build_on)), the pool creates, and never a borrower:
 //! - A borrower that finds nothing idle waits in the order of arrival. The pool has as many creations of its key in flight as
-//!   borrowers wait that the limits admit, each in a task of the runtime. What is created goes to the oldest borrower. So a
+//!   borrowers wait that the limits admit, each in a task of the runtime. A new resource goes to the oldest borrower. So a
 //!   burst of borrowers begins one connect for each, whatever comes back meanwhile.
 //! - A borrower that leaves, or is served by what comes back, leaves the creation alone. Its resource goes to the next borrower, or
 //!   becomes idle.
@@ -62,9 +62,12 @@
 //!   [`create_timeout`](Builder::create_timeout).
 //! - The minimum is created in the same way, for all keys at once.
 //!   [`max_creating`](Builder::max_creating) limits what is in flight.
-//! - [`clear_all`](Pool::clear_all) and a close drop the creations in flight. What borrowers need is then begun anew.
+//! - [`clear_all`](Pool::clear_all) and a close drop the creations in flight. After `clear_all` the pool begins others for the
+//!   borrowers that wait.
 //! - **The runtime has to be driven**, also while a borrower waits on another thread: a current-thread runtime that no thread
 //!   is in creates nothing.
+//! - Resources belong to that runtime: a socket's events come to its threads. If each thread has a runtime of its own, and
+//!   uses its own resources, build the pool by [`build_async`](Builder::build_async), in which each borrower creates.
 //! - A `create` that borrows from its own pool and key waits behind its own borrower, until its creation is overdue.
 //! - If the runtime ends, or refuses a task, borrowers create for themselves until it takes tasks again. The listener is
 //!   notified ([`Event::RuntimeEnded`]).

@@ -249,7 +249,7 @@ fn a_directory_of_root_that_another_user_has_locked_makes_no_choice_of_root_ambi
         let (code, text) = tool(words);
         assert_eq!(code, Some(0), "{text}");
     }
-    // Who listens in a directory of root must be root.
+    // A server in a directory of root must be root's.
     let (code, text) = tool(&["stop", "--instance", "1"]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("(other users may open it) does not answer: another user"), "{text}");

@@ -10,7 +10,7 @@ from common import LOADERS, AsgiLoader, LoaderTest, RackLoader, WsgiLoader
 from driver import DEADLINE, KeptConnection, head, session
 from test_preloaders import Forked
 
-# What applications do to standard error, and to standard output beside it.
+# Changes that applications make to standard error, and to standard output beside it.
 PYTHON = {
     "closed": "sys.stderr.close()",
     "none": "sys.stderr = None",

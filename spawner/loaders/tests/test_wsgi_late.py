@@ -382,11 +382,16 @@ class WsgiLate(WsgiLoader):
             meet = threading.Barrier(2)
     """
 
-    def test_an_exception_of_a_signal_between_two_requests(self):
+    def idle_loaders(self):
+        """Yield a loader with one thread and one with two, each with two connections."""
         for threads in ("1", "2"):
             loader, connection = self.late(self.IDLE, app_threads=threads)
             other = KeptConnection(loader)
             self.addCleanup(other.close)
+            yield threads, loader, connection, other
+
+    def test_an_exception_of_a_signal_between_two_requests(self):
+        for threads, loader, connection, other in self.idle_loaders():
             for number, kind in enumerate(("timeout", "value", "late", "interrupt"), 1):
                 with self.subTest(kind, threads=threads):
                     # With two threads, one that does not serve the main thread's signals cannot set their handler.
@@ -419,10 +424,7 @@ class WsgiLate(WsgiLoader):
 
     def test_an_exception_for_a_thread_that_waits_for_a_request(self):
         """It comes when the wait ends, which is with the next request."""
-        for threads in ("1", "2"):
-            loader, connection = self.late(self.IDLE, app_threads=threads)
-            other = KeptConnection(loader)
-            self.addCleanup(other.close)
+        for threads, loader, connection, other in self.idle_loaders():
             for number, kind in enumerate(("timeout", "value", "late", "interrupt"), 1):
                 with self.subTest(kind, threads=threads):
                     connection.send(PATH_INFO="/late", QUERY_STRING=kind)

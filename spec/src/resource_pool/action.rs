@@ -126,7 +126,7 @@ pub mod kind {
     pub const OTHERS: u8 = 4;
     /// A resource from the idle list cannot be activated, or is invalid.
     pub const IDLE_FAILS: u8 = 5;
-    /// What exists, or is being created, becomes outdated; or the runtime drops it.
+    /// A resource or a creation becomes outdated, or the runtime drops it.
     pub const OUTDATES: u8 = 6;
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A borrower that finds nothing idle waits in line, and does nothing else. A key *orders* a creation while fewer of
 //! its creations are in flight than waiters that could be lent to (PROP-RP-ORDERED). The order has its place from the
-//! beginning, if need be that of an idle resource of another key. What is created becomes idle, and so goes to the
+//! beginning, if need be that of an idle resource of another key. A new resource becomes idle, and so goes to the
 //! oldest waiter. A borrower that leaves, or is served otherwise, leaves the creations alone.
 //!
 //! A creation that takes long is *overdue*: it may hang, so it is not counted any more, and another is ordered. Where

@@ -18,8 +18,8 @@
 //! An overdue creation may hang, so the line does not count it, and another is ordered. Where the limits allow no other,
 //! one that is overdue is dropped for the line; unless a borrower still waits that waited when it was ordered
 //! (PROP-RP-DROPPED). Without this clause, a connect slower than `overdue_after` would begin again for ever. So every borrow ends,
-//! also where creations hang until their limit (PROP-RP-EVERY-ORDERED-BORROW-ENDS). All others are dropped only by `close`, by `clear_all`, and with the runtime. A creation whose timer is lost with the runtime is overdue at
-//! once.
+//! also where creations hang until their limit (PROP-RP-EVERY-ORDERED-BORROW-ENDS). All other creations are dropped only by
+//! `close`, by `clear_all`, and with the runtime. A creation whose timer is lost with the runtime is overdue at once.
 //!
 //! A creation that fails gives its error to the oldest borrower of its key, if that waited when it was ordered
 //! (PROP-RP-FAILURE). So no borrower gets an error that is older than its call. The others wait on, and the key orders anew.

@@ -63,7 +63,7 @@ impl<F: Form> State<F> {
     }
     /// Returns whether the key is below `min_idle` and its own limits allow a refill.
     fn is_below_minimum(&self, sub: &Sub<F>) -> bool {
-        // What waiters will take, and what may hang, is not idle soon.
+        // The creations that waiters will take, and those that may hang, are not idle soon.
         let of_callers = sub.adding - sub.orders.len() - sub.overdue.len();
         let taken = if self.creates { self.lendable(sub) } else { 0 };
         let spare = sub.orders.len().saturating_sub(taken);

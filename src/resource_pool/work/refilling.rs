@@ -71,8 +71,8 @@ impl<'p, F: Form> Refilling<'p, F> {
         if let Some(resource) = self.resource.take() {
             self.pool.dispose(&self.meta, resource);
         }
-        let slot = self.take_slot();
-        let left = self.pool.critical(|state, fx| state.order_failed(slot, error.into(), fx));
+        let (slot, error) = (self.take_slot(), error.into());
+        let left = self.pool.critical(|state, fx| state.order_failed(slot, error, fx));
         if let Some(error) = left {
             self.pool.report_failed(&self.meta, error.into());
         }
@@ -134,7 +134,7 @@ impl<F: Form> Inner<F> {
 
     /// Completes a creation for the idle list. Its lifetime may end before it is idle.
     ///
-    /// What was ordered is not passivated: no borrower has activated it.
+    /// A resource that was ordered is not passivated: no borrower has activated it.
     pub(crate) async fn finish<'p>(
         &'p self,
         creation: InCreation<F, Refilling<'p, F>>,

@@ -40,9 +40,7 @@ impl Limit {
     pub(crate) fn poll<F: Form>(&mut self, pool: &Inner<F>, cx: &mut Context<'_>) -> Poll<()> {
         match self.poll_end(pool, cx) {
             Poll::Ready(TimerEnd::InTime) => Poll::Ready(()),
-            Poll::Ready(TimerEnd::WithoutRuntime | TimerEnd::Panicked) | Poll::Pending => {
-                Poll::Pending
-            }
+            _ => Poll::Pending,
         }
     }
 
