@@ -262,8 +262,9 @@ impl<F: Form> State<F> {
         self.for_all_keys(|state, key| state.clear_key(key, fx));
     }
 
-    /// Evicts all idle resources, and drops the creations of the pool's: what waiters need is ordered anew. All others leave
-    /// when they come back, granted ones when they are picked up (PROP-RP-CLEAR-ALL). One section: an old resource cannot be taken in between.
+    /// Evicts all idle resources, and drops the pool's own creations: the waiters' share is ordered anew. All others
+    /// leave when they come back, granted ones when they are picked up (PROP-RP-CLEAR-ALL). One section: no borrower
+    /// takes an old resource in between.
     pub(crate) fn clear_all(&mut self, fx: &mut Effects<F>) {
         self.epoch += 1;
         self.for_all_keys(|state, key| {

@@ -8,11 +8,12 @@
 //! After a failure a key backs off for half a second, doubled with each further failure. A new resource that has
 //! expired before it reaches the idle list counts as a failure.
 //!
-//! Where the pool creates, a refill is an order (`orders.rs`): the refills of all keys are in flight together, and one that
-//! hangs keeps no other key from its minimum. Without a runtime the maintenance creates one resource after the other.
+//! Where the pool creates, a refill is an order (`orders.rs`): the refills of all keys are in flight together, and
+//! one that hangs keeps no other key from its minimum. Without a runtime the maintenance creates one resource after
+//! the other.
 //!
-//! A close drops a refill in either case. It does not interrupt an `add`: its caller awaits the creation. The resource is destroyed once created. If the
-//! future of an `add` is dropped, so is its creation.
+//! A close drops a refill in either case. It does not interrupt an `add`: its caller awaits the creation. The
+//! resource is destroyed once created. If the future of an `add` is dropped, so is its creation.
 //!
 //! Keys below their minimum are in a list, the longest waiting first, or in a heap by the end of their back-off. (A
 //! heap costs O(log n), but back-offs differ.) So a refill takes no search, and a full pool causes no wake-up.
