@@ -23,6 +23,7 @@ mod grant_x_clear_all;
 mod invalidate_x_waiter;
 mod key_eviction_x_borrow;
 mod key_forgotten_x_borrow;
+mod leaving_x_destroyer;
 mod order_x_borrow;
 mod resize_x_waiter;
 mod return_x_borrow;

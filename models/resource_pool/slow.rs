@@ -22,6 +22,8 @@ pub(in crate::models) enum Gate {
 #[derive(Clone)]
 pub(in crate::models) struct Slow {
     pub(in crate::models) reentry: Reentry,
+    /// The runtime of its pool.
+    pub(in crate::models) hand: ByHand,
     begun: Arc<AtomicU32>,
     made: Arc<AtomicU32>,
     gone: Arc<AtomicU32>,
@@ -36,7 +38,8 @@ impl Slow {
     pub(in crate::models) fn new(gate: Gate) -> Slow {
         let gate = Arc::new(Mutex::new((gate, Vec::new())));
         let (begun, made, gone) = Default::default();
-        Slow { reentry: Reentry::default(), begun, made, gone, gate }
+        let (reentry, hand) = Default::default();
+        Slow { reentry, hand, begun, made, gone, gate }
     }
     /// Returns a factory, and its pool on a runtime. There are no time limits: the clock is manual.
     pub(in crate::models) fn pool_on(
@@ -44,7 +47,7 @@ impl Slow {
         gate: Gate,
         configure: impl FnOnce(Building) -> Building,
     ) -> (Slow, SlowPool) {
-        let slow = Slow::new(gate);
+        let slow = Slow { hand: hand.clone(), ..Slow::new(gate) };
         let builder = configure(ResourcePool::builder(Async(slow.clone()), ()));
         let pool = builder.clock(crate::ManualClock::new().clock()).build_on(hand.clone());
         let pool: SlowPool = pool.expect("a valid pool");
@@ -93,6 +96,7 @@ impl Slow {
     /// Closes the pool, and asserts that each resource that was made is destroyed.
     pub(in crate::models) fn end(&self, pool: &SlowPool) {
         pool.close();
+        self.hand.run(self);
         assert!(pool.wait_closed(SECOND));
         assert_eq!(pool.num_total(), 0);
         assert_eq!(self.made(), self.gone.load(SeqCst), "a resource is lost");

@@ -78,6 +78,15 @@
 //!   than a connect would never fill.
 //! - A blocking `create` runs on its borrower's thread, which takes nothing else meanwhile.
 //!
+//! # Destructions
+//! In a pool with a runtime, tasks of that runtime destroy, so that a return or a close waits for nothing. They await
+//! [`destroy_async`](AsyncResourceFactory::destroy_async), each at most for [`destroy_timeout`](Builder::destroy_timeout).
+//! A borrower whose resource fails its test keeps the place, and awaits the destruction itself. One task begins the others, and yields between those that block. A resource counts until its destruction ends, and
+//! [`wait_closed`](Pool::wait_closed) waits for that.
+//!
+//! Without a runtime, the caller that lets a resource leave calls `destroy`: the borrower that returns it, the caller of
+//! `close`, or the maintenance.
+//!
 //! # Panics
 //! The pool catches panics of the factory, of the listener and of a waker's `wake`. They become errors or reports. A
 //! panic of a key's `Hash`, `Eq` or `Clone`, or of a waker's `clone`, unwinds from the call that was given it. The pool
@@ -132,7 +141,7 @@
 //! - An expired resource that was not evicted yet leaves when a borrower finds it. It counts for
 //!   [`add`](ResourcePool::add) until then.
 //! - A hanging `validate` in the background blocks other tests, up to its time limit; without a runtime, a hanging `create`
-//!   blocks other refills as well. A hanging `destroy` blocks other evictions and reports. Neither blocks the other.
+//!   blocks other refills, and a hanging `destroy` other evictions and reports. Neither blocks the other.
 //! - [`Pool::retain`] skips resources that are being tested, or that a concurrent call looks at.
 //! - In a pool that is not [`fair`](Builder::fair), a task that was woken to retry and is not polled keeps
 //!   the next waiter asleep. A newcomer may take the resource meanwhile.

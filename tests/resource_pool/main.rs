@@ -14,6 +14,7 @@ mod common;
 mod conformance;
 mod creations;
 mod crowds;
+mod destroying;
 mod edges;
 mod ends;
 mod executions;

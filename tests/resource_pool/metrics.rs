@@ -191,7 +191,7 @@ type OnRuntime = fn(&steps::Rig, &Woken);
 
 #[test]
 fn each_event_of_a_runtime_has_its_kind() {
-    let table: [(&str, OnRuntime); 3] = [
+    let table: [(&str, OnRuntime); 4] = [
         ("validate_timed_out", |rig, runtime| {
             drop(rig.lend());
             rig.steps.on("validate", Step::Held);
@@ -199,6 +199,13 @@ fn each_event_of_a_runtime_has_its_kind() {
             runtime.run();
             runtime.pass(SECOND);
             drop(tests.poll().expect("another"));
+        }),
+        ("destroy_timed_out", |rig, runtime| {
+            drop(rig.lend());
+            rig.steps.on("destroy", Step::Held);
+            rig.pool.clear();
+            runtime.run();
+            runtime.pass(6 * SECOND);
         }),
         ("runtime_ended", |rig, runtime| {
             drop(rig.lend());

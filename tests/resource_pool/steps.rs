@@ -154,6 +154,10 @@ impl AsyncResourceFactory for Steps {
         locked(&self.0.calls).push(format!("destroy {}", resource.number));
         drop(resource.alive);
     }
+    async fn destroy_async(&self, _: &&'static str, resource: Resource) {
+        let _ = self.call("destroy", resource.number).await;
+        drop(resource.alive);
+    }
     async fn validate(&self, _: &&'static str, resource: &mut Resource) -> bool {
         self.call("validate", resource.number).await.is_ok()
     }

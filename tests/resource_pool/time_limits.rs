@@ -34,12 +34,13 @@ async fn lend(rig: &Rig) -> Borrowed<'static, Async<Steps>> {
     rig.pool.borrow_async().await.map(Borrowed::into_owned).expect("a resource")
 }
 
-/// Awaits a call that a limit has to end.
+/// Awaits a call that a limit has to end, and the destruction that may follow in a task.
 async fn ends<T>(call: impl Future<Output = T>) -> T {
     let begin = tokio::time::Instant::now();
     let output = call.await;
     let passed = begin.elapsed();
     assert!((LIMIT..LIMIT + LIMIT / 10).contains(&passed), "{passed:?}");
+    tokio::task::yield_now().await;
     output
 }
 

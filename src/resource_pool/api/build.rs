@@ -18,6 +18,7 @@ use crate::kernel::user_code::UserValue;
 use crate::resource_pool::state::names::Shared;
 use crate::resource_pool::state::slot::Sub;
 use crate::resource_pool::state::state::{CLASSES, State};
+use crate::resource_pool::work::destroying::Dying;
 use crate::resource_pool::work::inner::Inner;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -111,6 +112,7 @@ impl<F: Form, P> Builder<F, P> {
             options,
             listener: listener.map(UserValue::new),
             observed,
+            dying: Dying::default(),
             hasher: foldhash::fast::RandomState::default(),
             maintenance: OnceLock::new(),
             runtime: OnceLock::new(),

@@ -228,12 +228,13 @@ impl Options {
     }
 
     /// Returns the time limits of the factory's calls, with their names.
-    fn time_limits(&self) -> [(&'static str, Option<Duration>); 4] {
+    fn time_limits(&self) -> [(&'static str, Option<Duration>); 5] {
         [
             ("create_timeout", self.create_timeout),
             ("validate_timeout", self.validate_timeout),
             ("activate_timeout", self.activate_timeout),
             ("passivate_timeout", self.passivate_timeout),
+            ("destroy_timeout", self.destroy_timeout),
         ]
     }
 

@@ -261,6 +261,14 @@ impl<F: Form, P> Builder<F, P> {
         self.options.passivate_timeout = time.into();
         self
     }
+    /// Limits how long a destruction takes, by the runtime's timer. Default: 5 seconds.
+    ///
+    /// A destruction that takes longer is dropped, and the listener is notified ([`Event::DestroyTimedOut`]). Only
+    /// [`build_on`](Self::build_on) accepts this limit. With a manual clock there is no limit.
+    pub fn destroy_timeout(mut self, time: Duration) -> Self {
+        self.options.destroy_timeout = Some(time);
+        self
+    }
     /// Sets a listener for failures that are no borrower's error, with the metadata (or key) they concern.
     ///
     /// The pool calls it without its lock, on whatever thread notices the failure.

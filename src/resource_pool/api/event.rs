@@ -42,6 +42,8 @@ pub enum Event<E> {
     Invalid,
     /// The destruction panicked with this message. The resource counts as destroyed.
     DestroyPanicked(String),
+    /// A destruction took longer than `destroy_timeout`, and was dropped. The resource counts as destroyed.
+    DestroyTimedOut,
     /// The maintenance could not run, for this reason: no thread or task started, or the runtime's timer panicked.
     ///
     /// A panicking timer is reported once for evictions and once for refills, until one of their timers works again.

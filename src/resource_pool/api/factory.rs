@@ -107,7 +107,7 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// Until then the idle resource is as its borrower left it. `validate` (for `test_while_idle`), `destroy` and the
 /// predicate of [`retain`](crate::resource_pool::Pool::retain) may see it active.
 ///
-/// `destroy` is not a future. A destruction that takes long belongs into a task that `destroy` spawns.
+/// A pool with a runtime awaits [`destroy_async`](Self::destroy_async), in a task of its own.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// The type of resource that is lent.
     type Resource: Send + 'static;
@@ -129,10 +129,28 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
         metadata: &Self::Metadata,
     ) -> impl Future<Output = Result<Self::Resource, Self::Error>> + Send;
 
-    /// Destroys a resource that has left the pool.
+    /// Destroys a resource that has left the pool, where nothing can be awaited: in a pool without a runtime, or one
+    /// whose runtime has ended; and a resource that a cancelled call was about to test or to passivate for the first
+    /// time.
     fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource) {
         let _ = metadata;
         drop(resource);
+    }
+
+    /// Destroys a resource that has left the pool, such as by a goodbye to the other side. Default: calls `destroy`.
+    ///
+    /// A pool with a runtime ([`build_on`](crate::resource_pool::Builder::build_on)) awaits it in a task, or in the borrow
+    /// whose resource failed its test. No destruction waits for another. The resource keeps its place meanwhile, at most
+    /// for [`destroy_timeout`](crate::resource_pool::Builder::destroy_timeout).
+    ///
+    /// # Cancel safety
+    /// The pool drops the future at its time limit, or when the runtime ends. The resource has to end with it.
+    fn destroy_async(
+        &self,
+        metadata: &Self::Metadata,
+        resource: Self::Resource,
+    ) -> impl Future<Output = ()> + Send {
+        async move { self.destroy(metadata, resource) }
     }
 
     /// Returns whether the resource is still usable.
@@ -239,6 +257,12 @@ pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
     #[doc(hidden)]
     fn destroy(&self, metadata: &Self::Metadata, resource: Self::Resource);
     #[doc(hidden)]
+    fn destroy_async(
+        &self,
+        metadata: &Self::Metadata,
+        resource: Self::Resource,
+    ) -> impl Future<Output = Result<(), Box<Failure<Self::Error>>>> + Send;
+    #[doc(hidden)]
     fn validate(
         &self,
         metadata: &Self::Metadata,
@@ -273,6 +297,14 @@ impl<F: ResourceFactory> Form for F {
     }
     fn destroy(&self, metadata: &F::Metadata, resource: F::Resource) {
         ResourceFactory::destroy(self, metadata, resource);
+    }
+    async fn destroy_async(
+        &self,
+        metadata: &F::Metadata,
+        resource: F::Resource,
+    ) -> Result<(), Box<Failure<F::Error>>> {
+        let ended = contain(|| ResourceFactory::destroy(self, metadata, resource));
+        Failure::boxed(ended.map(Ok))
     }
     #[inline]
     async fn validate(
@@ -330,6 +362,14 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
     }
     fn destroy(&self, metadata: &F::Metadata, resource: F::Resource) {
         self.0.destroy(metadata, resource);
+    }
+    async fn destroy_async(
+        &self,
+        metadata: &F::Metadata,
+        resource: F::Resource,
+    ) -> Result<(), Box<Failure<F::Error>>> {
+        let ended = contain_future!(self.0.destroy_async(metadata, resource));
+        Failure::boxed(ended.map(Ok))
     }
     #[inline]
     fn validate(

@@ -138,11 +138,11 @@ impl<F: Form, K> Pool<F, K> {
     pub fn clear_all(&self) {
         self.inner().critical(|state, fx| state.clear_all(fx));
     }
-    /// Closes the pool, and returns at once. Closing it again changes nothing.
+    /// Closes the pool, and waits for no borrower. Closing it again changes nothing.
     ///
     /// Waiters fail with [`BorrowError::Closed`](crate::resource_pool::BorrowError::Closed), including those that were granted a
-    /// resource and have not picked it up. Idle resources are destroyed now, borrowed ones when they are returned.
-    /// `wait_closed` waits for that.
+    /// resource and have not picked it up. Idle resources are destroyed now, borrowed ones when they are returned: by tasks in a
+    /// pool with a runtime, else by this call. `wait_closed` waits for that.
     ///
     /// ```
     #[doc = include_str!("example.txt")]

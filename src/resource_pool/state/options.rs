@@ -10,6 +10,9 @@ pub(crate) fn number(limit: Option<usize>) -> usize {
 /// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
 pub(crate) const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The time that a destruction has, in a pool with a runtime and without a `destroy_timeout`.
+const DESTROY_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The time after which a creation is overdue, in a pool with a runtime and without an `overdue_after`.
 const OVERDUE_AFTER: Duration = Duration::from_secs(1);
 
@@ -130,6 +133,7 @@ pub(crate) struct Options {
     pub(crate) validate_timeout: Option<Duration>,
     pub(crate) activate_timeout: Option<Duration>,
     pub(crate) passivate_timeout: Option<Duration>,
+    pub(crate) destroy_timeout: Option<Duration>,
     /// The pool has no maintenance, and no caller promised to do it.
     pub(crate) is_unmaintained: bool,
 }
@@ -168,6 +172,7 @@ impl Default for Options {
             validate_timeout: None,
             activate_timeout: None,
             passivate_timeout: None,
+            destroy_timeout: None,
             is_unmaintained: false,
         }
     }
@@ -182,8 +187,9 @@ impl Options {
             || self.abandoned_after.is_some()
     }
 
-    /// Gives an unset `create_timeout` and `overdue_after` their defaults.
+    /// Gives an unset `create_timeout`, `overdue_after` and `destroy_timeout` their defaults.
     pub(crate) fn with_runtime(&mut self) {
+        self.destroy_timeout.get_or_insert(DESTROY_TIMEOUT);
         if !self.create_timeout_is_set {
             self.create_timeout = Some(CREATE_TIMEOUT);
         }

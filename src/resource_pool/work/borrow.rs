@@ -96,7 +96,7 @@ impl<F: Form> Inner<F> {
             }
             match self.activate_and_validate(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
-                Err(event) => step = self.another(reserved, *event, patience),
+                Err(event) => step = self.another(reserved, *event, patience).await,
             }
         }
     }
@@ -127,7 +127,7 @@ impl<F: Form> Inner<F> {
 
     /// Reports that a resource could not be lent, destroys it, and gets another one if time is left.
     #[cold]
-    fn another(
+    async fn another(
         &self,
         mut reserved: ReservedLoan<'_, F>,
         event: Event<F::Error>,
@@ -135,7 +135,7 @@ impl<F: Form> Inner<F> {
     ) -> Step<F> {
         self.report(&reserved.loan_mut().meta, event);
         let ticket = reserved.loan_mut().ticket;
-        let place = reserved.discard();
+        let place = reserved.discard().await;
         if self.clock().has_passed(patience.deadline()) {
             return Step::Refused(Refusal::TooLate);
         }

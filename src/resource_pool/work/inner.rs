@@ -1,5 +1,6 @@
 //! The part that all handles of one pool share: its state, and the user's values that serve it.
 
+use super::destroying::Dying;
 use super::maintainer::Maintenance;
 use super::observed::Observed;
 use crate::kernel::any_runtime::AnyRuntime;
@@ -15,7 +16,6 @@ use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::effects::{Dead, Effects};
 use crate::resource_pool::state::names::Meta;
 use crate::resource_pool::state::options::Options;
-use crate::resource_pool::state::slot::Content;
 use crate::resource_pool::state::state::State;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -30,6 +30,7 @@ pub(crate) struct Inner<F: Form> {
     pub(crate) options: Arc<Options>,
     pub(crate) listener: Option<UserValue<Listener<F>>>,
     pub(crate) observed: Observed,
+    pub(crate) dying: Dying<F>,
     pub(crate) hasher: foldhash::fast::RandomState,
     pub(crate) maintenance: OnceLock<Maintenance>,
     /// The runtime that the pool was built with.
@@ -90,23 +91,6 @@ impl<F: Form> Inner<F> {
             let _ = contain(|| listener(meta, &event));
         }
         drop_contained(event);
-    }
-
-    pub(crate) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
-        if let Err(message) = contain(|| self.factory.destroy(meta, resource)) {
-            self.report(meta, Event::DestroyPanicked(message));
-        }
-        self.observed.destroyed();
-    }
-
-    pub(crate) fn destroy(&self, dead: Dead<F>) {
-        match dead.content {
-            Content::Ready(loan) => self.dispose(&dead.meta, loan.resource),
-            Content::Nothing => {}
-        }
-        if let Some(slot) = dead.slot {
-            self.critical(|state, _| state.destroyed(slot));
-        }
     }
 }
 

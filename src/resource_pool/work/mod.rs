@@ -2,6 +2,7 @@
 
 mod borrow;
 mod creation;
+pub(crate) mod destroying;
 pub(crate) mod home;
 pub(crate) mod inner;
 pub(crate) mod looking_up;

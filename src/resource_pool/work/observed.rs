@@ -131,6 +131,7 @@ fn kind<E>(event: &Event<E>) -> &'static str {
         Event::ValidateTimedOut => "validate_timed_out",
         Event::Invalid => "invalid",
         Event::DestroyPanicked(_) => "destroy_panicked",
+        Event::DestroyTimedOut => "destroy_timed_out",
         Event::MaintenanceNotStarted(_) => "maintenance_not_started",
         Event::RuntimeEnded => "runtime_ended",
         Event::Abandoned { .. } => "abandoned",

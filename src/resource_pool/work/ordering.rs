@@ -28,7 +28,7 @@ impl<F: Form> Order<F> {
         // From here on, its drop ends the order.
         let filling = Refilling::new(pool, slot, meta, Reason::Order);
         if let Some(victim) = victim {
-            pool.destroy(victim);
+            pool.destroy_in_time(victim).await;
         }
         pool.begin_creation_time(slot);
         let creation = InCreation::new(pool.creation(filling.meta()), filling);
@@ -89,7 +89,7 @@ impl<F: Form> Inner<F> {
             Pin::new(turn.as_mut().expect("begun above")).poll(cx).map(|_| None)
         });
         if let Some(Err(failed)) = filled.await {
-            failed.filling.fail(failed.error);
+            failed.filling.fail(failed.error).await;
         }
     }
 

@@ -56,7 +56,7 @@ impl<'p, F: Form> Refilling<'p, F> {
         Failed { filling: self, error }
     }
     /// Ends a creation of the pool's that failed: its error is that of a waiter, or it is reported.
-    pub(crate) fn fail(mut self, error: AddError<F::Error>) {
+    pub(crate) async fn fail(mut self, error: AddError<F::Error>) {
         let error = match error {
             AddError::Create(failure) => BorrowError::Create(failure),
             AddError::Invalid => BorrowError::Invalid,
@@ -69,7 +69,7 @@ impl<'p, F: Form> Refilling<'p, F> {
             AddError::Closed | AddError::Full => return,
         };
         if let Some(resource) = self.resource.take() {
-            self.pool.dispose(&self.meta, resource);
+            self.pool.dispose_in_time(&self.meta, resource).await;
         }
         let (slot, error) = (self.take_slot(), error.into());
         let left = self.pool.critical(|state, fx| state.order_failed(slot, error, fx));

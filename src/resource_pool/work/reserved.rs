@@ -64,10 +64,10 @@ impl<'p, F: Form> ReservedLoan<'p, F> {
         self.loan.take().expect("not taken yet")
     }
     /// Destroys the resource, and keeps its place.
-    pub(crate) fn discard(mut self) -> ReservedPlace<'p, F> {
+    pub(crate) async fn discard(mut self) -> ReservedPlace<'p, F> {
         let Loan { slot, meta, resource, .. } = *self.take();
         let place = ReservedPlace::new(self.pool, slot, meta);
-        self.pool.dispose(place.meta(), resource);
+        self.pool.dispose_in_time(place.meta(), resource).await;
         place
     }
     #[cold]

@@ -20,7 +20,7 @@ impl<F: Form> Inner<F> {
             }
             Effect::StopMaintenance => self.stop_maintenance(),
             Effect::Order(ordered) => self.begin_order(ordered),
-            Effect::Destroy(dead) => self.destroy(dead),
+            Effect::Destroy(dead) => self.destroy_apart(dead),
             Effect::Forget(meta) => drop(meta),
             Effect::DropWaker(waker) => drop_contained(waker),
             Effect::DropTables(tables) => drop(tables),

@@ -74,6 +74,13 @@ impl<F: Form> Inner<F> {
         Some(Limit { at, timer: None, is_lost: false })
     }
 
+    /// Sleeps for this time, if there are timers.
+    pub(crate) async fn pause(&self, time: Duration) {
+        if let Some(mut end) = self.limit(Some(time)) {
+            poll_fn(|cx| end.poll_end(self, cx)).await;
+        }
+    }
+
     /// Notifies the listener once that the runtime has ended.
     #[cold]
     pub(crate) fn report_runtime_end(&self) {

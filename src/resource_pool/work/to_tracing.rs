@@ -39,7 +39,7 @@ pub(crate) fn reported<E>(pool: &str, kind: &str, event: &Event<E>) {
         | Event::PassivateFailed(failure) => {
             debug!(target: TARGET, pool, event = kind, why = why(failure), "reported");
         }
-        Event::Invalid | Event::ValidateTimedOut | Event::RuntimeEnded => {
+        Event::Invalid | Event::ValidateTimedOut | Event::DestroyTimedOut | Event::RuntimeEnded => {
             debug!(target: TARGET, pool, event = kind, "reported");
         }
     }

@@ -1,6 +1,7 @@
 //! The real pools on a manual clock, with a factory whose calls end as the history says.
 
 use crate::refinement::history::{End, Limit, World};
+use crate::shared::task;
 use cabrank::ManualClock;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
@@ -11,8 +12,8 @@ use cabrank_spec::resource_pool::state;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// The error of a scripted failure.
@@ -237,9 +238,49 @@ macro_rules! on {
     };
 }
 
-/// A runtime whose tasks are the creations that the pool orders.
+/// A runtime that hands out the creations that the pool orders, and runs the destructions at once.
 #[derive(Clone, Default)]
 pub(crate) struct Orders(Arc<Mutex<Vec<BoxFuture<()>>>>);
+
+/// Returns the size of the task that destroys resources, which tells it from that of an order.
+fn size_of_destroyer() -> usize {
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    *SIZE.get_or_init(|| {
+        let (factory, sizes) = (Factory::default(), Sizes::default());
+        let pool = ResourcePool::builder(Async(Tasks(factory.clone())), 0);
+        let pool = pool.build_on(sizes.clone()).expect("a valid pool");
+        let adder = pool.clone();
+        let mut adds = task::Task::new(async move { adder.add_async().await });
+        let added = factory.ending(&[End::Well, End::Well], || adds.poll());
+        assert_eq!(added, Some(Ok(())));
+        drop(adds);
+        pool.clear();
+        let mut borrows = task::Task::new(async move { pool.borrow_async().await.map(drop) });
+        assert!(borrows.poll().is_none());
+        drop(borrows);
+        let sizes = sizes.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let [destroyer, order] = sizes[..] else { panic!("two tasks, not {sizes:?}") };
+        assert_ne!(order, destroyer, "they cannot be told apart");
+        destroyer
+    })
+}
+
+/// A runtime that notes the sizes of its tasks, and runs none.
+#[derive(Clone, Default)]
+struct Sizes(Arc<Mutex<Vec<usize>>>);
+
+impl Runtime for Sizes {
+    type Sleep = std::future::Pending<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        let mut sizes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.push(std::mem::size_of_val(&*task));
+        drop(sizes);
+        std::mem::forget(task);
+    }
+    fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
+        std::future::pending()
+    }
+}
 
 impl Orders {
     pub(crate) fn take(&self) -> Vec<BoxFuture<()>> {
@@ -249,7 +290,12 @@ impl Orders {
 
 impl Runtime for Orders {
     type Sleep = std::future::Pending<()>;
-    fn spawn(&self, task: BoxFuture<()>) {
+    fn spawn(&self, mut task: BoxFuture<()>) {
+        if std::mem::size_of_val(&*task) == size_of_destroyer() {
+            let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(polled.is_ready(), "a destruction awaits nothing here");
+            return;
+        }
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
     fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
