@@ -43,6 +43,49 @@ impl Runtime for Ends {
     }
 }
 
+/// The runtime dropped the maintenance's tasks, and takes others: what is returned then is evicted, however soon that is.
+#[test]
+fn the_next_runtime_evicts_what_is_returned_on_it() {
+    let runtime = Ends(Woken::eager(), Arc::default(), Arc::default());
+    let rig = rig_on(|b| b.max_idle_time(SECOND), runtime.clone());
+    drop(rig.lend());
+    assert_eq!(runtime.0.tasks(), 1, "it waits for the eviction");
+    let lent = rig.lend();
+    runtime.0.forget_all();
+    rig.clock.advance(SECOND / 4);
+    drop(lent);
+    assert_eq!(runtime.0.tasks(), 1);
+    assert!(locked(&rig.events).iter().all(|event| event != "MaintenanceNotStarted"));
+}
+
+/// A runtime that takes no task for long: the maintenance says so once, however it refuses.
+#[test]
+fn a_maintenance_that_does_not_start_says_so_once() {
+    for end in [End::Drops, End::Panics] {
+        let runtime = Ends(Woken::eager(), Arc::default(), Arc::default());
+        let rig = rig_on(|b| b.max_idle_time(SECOND), runtime.clone());
+        let lent = rig.lend();
+        let said = || {
+            let all = locked(&rig.events);
+            all.iter().filter(|event| event.starts_with("MaintenanceNotStarted")).count()
+        };
+        *locked(&runtime.1) = Some(end);
+        runtime.0.forget_all();
+        drop(lent);
+        for _ in 0..5 {
+            rig.clock.advance(SECOND);
+            drop(rig.lend());
+        }
+        assert_eq!(said(), 1, "{end:?}");
+        *locked(&runtime.1) = None;
+        drop(rig.lend());
+        *locked(&runtime.1) = Some(end);
+        runtime.0.forget_all();
+        drop(rig.lend());
+        assert_eq!(said(), 2, "{end:?}: it had started");
+    }
+}
+
 /// While a runtime takes no tasks, borrowers create for themselves, and ask it each time. Once it does, the pool creates.
 #[test]
 fn a_runtime_that_ends_may_come_back() {

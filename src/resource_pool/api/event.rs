@@ -46,8 +46,8 @@ pub enum Event<E> {
     DestroyTimedOut,
     /// The maintenance could not run, for this reason: no thread or task started, or the runtime's timer panicked.
     ///
-    /// A panicking timer is reported once for evictions and once for refills, until one of their timers works again.
-    /// The next due time tries again. A failure during this very report is not reported.
+    /// Reported once for evictions and once for refills, until they have started, or one of their timers has worked, again.
+    /// The next due work tries again.
     MaintenanceNotStarted(String),
     /// The runtime that the pool was built on has ended, or its timer panicked.
     ///

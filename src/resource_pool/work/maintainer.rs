@@ -9,8 +9,8 @@ pub(crate) struct Maintainer {
     /// Opens it. Returns whether it is open then.
     pub(crate) open: Box<dyn Fn() -> Result<bool, OpenError> + Send + Sync>,
     pub(crate) wake: Box<dyn Fn() + Send + Sync>,
-    /// The runtime dropped its task when it was opened last, and the listener was notified.
-    pub(crate) dropped: AtomicBool,
+    /// It did not start when it was opened last, and the listener was notified.
+    pub(crate) reported: AtomicBool,
 }
 
 /// One executor for each task.

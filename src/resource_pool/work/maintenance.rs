@@ -8,9 +8,8 @@
 //! when the options promise some. A creation or a test that hangs holds up the other tests and refills, a
 //! destruction that hangs the other evictions and reports. Neither holds up the other executor.
 //!
-//! If a thread or a task cannot be started, the listener is notified, and the next due work retries. Work that
-//! the listener itself makes due retries, too; that failure is not reported, because the listener would be called
-//! within itself. A panic of a runtime's timer is handled in the same way: the next due work wakes the executor. So is
+//! If a thread or a task cannot be started, the listener is notified, and the next due work retries. The listener is notified
+//! once, until one starts; and not within its own call, of work that the listener makes due. A panic of a runtime's timer is handled in the same way: the next due work wakes the executor. So is
 //! a timer that ends far too early, because the runtime's time is paused.
 //!
 //! If the runtime has ended, it drops each task at once. The listener is notified once, and each due work retries.
@@ -25,6 +24,7 @@ use crate::kernel::at_work::AtWork;
 use crate::kernel::clock::Time;
 use crate::kernel::runtime::{BoxFuture, Rang, Runtime, SafeRuntime};
 use crate::kernel::section::{Guarded, now};
+use crate::kernel::sync::has_failed;
 use crate::periodic_executor::{AsyncPeriodicExecutor, Flow, OpenError, PeriodicExecutor, Verdict};
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::Form;
@@ -68,30 +68,30 @@ impl<F: Form> Inner<F> {
     /// Opens and wakes the executor: work of the key is due.
     pub(crate) fn wake_maintenance(&self, task: MaintenanceTask, meta: &Meta<F>) {
         let Some(maintainer) = self.maintainer(task) else { return };
-        match (maintainer.open)() {
+        let why = match (maintainer.open)() {
             Ok(true) => {
-                maintainer.dropped.store(false, SeqCst);
-                (maintainer.wake)();
+                maintainer.reported.store(false, SeqCst);
+                return (maintainer.wake)();
             }
-            // The runtime has ended: a task that it takes is dropped at once. The next due work retries.
-            Ok(false) => {
-                let done = self.state.amend(|state| {
-                    state.alarms[task as usize].clear();
-                    state.is_done(task)
-                });
-                if !done && !maintainer.dropped.swap(true, SeqCst) {
-                    let why = "the runtime dropped the task: it may have ended".to_owned();
-                    self.report(meta, Event::MaintenanceNotStarted(why));
-                }
-            }
-            Err(error) => {
-                // The next due work retries. Not a section: its end would find the same work due and recurse.
-                self.state.amend(|state| state.alarms[task as usize].clear());
-                if let Some(_at_work) = AtWork::begin_once(self) {
-                    self.report(meta, Event::MaintenanceNotStarted(error.to_string()));
-                }
+            Ok(false) => "the runtime dropped the task: it may have ended".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if self.is_left(task) {
+            return;
+        }
+        if let Some(_at_work) = AtWork::begin_once(self) {
+            if !maintainer.reported.swap(true, SeqCst) {
+                self.report(meta, Event::MaintenanceNotStarted(why));
             }
         }
+    }
+    /// Lets the next due work open the executor, which no task runs. Returns whether a close left it no work.
+    fn is_left(&self, task: MaintenanceTask) -> bool {
+        // Not a section: its end would find the same work due, and recurse.
+        self.state.amend(|state| {
+            state.alarms[task as usize].clear();
+            state.is_done(task)
+        })
     }
     /// Wakes the executors of a closed pool, so that those without work stop.
     pub(crate) fn stop_maintenance(&self) {
@@ -155,7 +155,7 @@ impl<F: Form> Inner<F> {
             Maintainer {
                 open: Box::new(move || opens.open().map(|()| opens.is_open())),
                 wake: Box::new(move || executor.wake()),
-                dropped: AtomicBool::new(false),
+                reported: AtomicBool::new(false),
             }
         };
         self.maintenance.get_or_init(|| MaintenanceTask::ALL.map(maintainer));
@@ -178,7 +178,7 @@ impl<F: Form> Inner<F> {
             Maintainer {
                 open: Box::new(move || opens.open().map(|()| opens.is_open())),
                 wake: Box::new(move || executor.wake()),
-                dropped: AtomicBool::new(false),
+                reported: AtomicBool::new(false),
             }
         };
         self.maintenance.get_or_init(|| MaintenanceTask::ALL.map(maintainer));
@@ -198,6 +198,11 @@ struct Timed<R, F: Form> {
 impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
     type Sleep = BoxFuture<()>;
     fn spawn(&self, task: BoxFuture<()>) {
+        let mut left = Left(Some(self.clone()));
+        let task = Box::pin(async move {
+            task.await;
+            left.0 = None;
+        });
         // The executor contains its panic.
         self.runtime.uncontained().spawn(task);
     }
@@ -219,6 +224,19 @@ impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
                 Ok(Rang::InTime) => {}
             }
         })
+    }
+}
+
+/// A task of an executor, until it ends. If the runtime drops it before, the next due work opens the executor again: on another
+/// runtime, perhaps.
+struct Left<R, F: Form>(Option<Arc<Timed<R, F>>>);
+
+impl<R, F: Form> Drop for Left<R, F> {
+    fn drop(&mut self) {
+        let Some(timed) = self.0.take().filter(|_| !has_failed()) else { return };
+        if let Some(pool) = timed.pool.upgrade() {
+            pool.is_left(timed.task);
+        }
     }
 }
 
