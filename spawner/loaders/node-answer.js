@@ -8,7 +8,7 @@
 //     bytes ends the connection, for the next answer would complete it.
 //   - An answer that is complete has been ended, so that the next client does not wait for `end()`. Until then the last byte
 //     of a declared length is held back. A head without a body that leaves before `end()` says `Connection: close`.
-//   - An exception within a write ends the connection.
+//   - An exception within a write ends the connection. One of a callback of a write does not interrupt Node.
 //   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
 //     the application makes itself, or a request that it sends over the socket, ends the connection.
 
@@ -80,7 +80,20 @@ function isRefusal(error) {
   return error instanceof Error && typeof error.code === 'string' && error.code.startsWith('ERR_');
 }
 
+// Calls code of the application that runs within a loop of Node's stream. An exception there would keep the stream from its other
+// callbacks: the answer would never end for Node, while its client has it and the server sends the next request. So the exception
+// is thrown behind the loop, where Node's parser does not run either.
+function apart(called, receiver, ...args) {
+  try {
+    return called.apply(receiver, args);
+  } catch (error) {
+    setImmediate(() => { throw error; });
+    return undefined;
+  }
+}
+
 ServerResponse.prototype._writeRaw = function writeRaw(data, encoding, callback, size) {
+  if (typeof callback === 'function' && isKept(this)) callback = apart.bind(undefined, callback, undefined);
   if (this.finished && isKept(this)) { // the socket may carry the next answer
     if (typeof callback === 'function') process.nextTick(callback);
     return false;
@@ -244,4 +257,4 @@ ServerResponse.prototype._finish = function finish() {
   }
 };
 
-module.exports = { KEPT, LAST, ENDING, CLOSING, TORN, writing, close, closeSoon };
+module.exports = { KEPT, LAST, ENDING, CLOSING, TORN, writing, apart, close, closeSoon };

@@ -20,7 +20,7 @@
 const net = require('net');
 const { executionAsyncResource } = require('async_hooks');
 const { IncomingMessage, ServerResponse } = require('http');
-const { KEPT, LAST, ENDING, CLOSING, TORN, writing, close, closeSoon } = require('./node-answer.js');
+const { KEPT, LAST, ENDING, CLOSING, TORN, writing, apart, close, closeSoon } = require('./node-answer.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
 const TIMEOUT = Symbol('the timeout of the connection');
@@ -112,6 +112,7 @@ function guardInput(socket) {
   socket.emit = function emitOwnEvent(event, ...args) {
     // Node would fail at the next request after a 'close', and would answer it after an 'error'. It emits both after the end.
     const isEnd = (event === 'close' || event === 'error') && !this.destroyed && this[KEPT] === true;
+    if (event === 'drain') return apart(emit, this, event, ...args);
     if (!isEnd && (event !== 'data' || !isForged(this))) return emit.call(this, event, ...args);
     close(this, 'emitted an event of');
     return false;

@@ -392,7 +392,13 @@ class NodeEnds(NodeLoader):
           if (q.url === '/data') q.on('data', fail);
           if (q.url === '/readable') q.on('readable', fail);
           if (q.url === '/request') failing = q.socket;
-          if (q.url === '/write') s.write('', fail), s.write('x', fail), s.end();
+          if (q.url === '/write' || q.url === '/one') head({ 'Content-Length': 1 });
+          if (q.url === '/write') return s.write('', fail), s.write('x', fail), s.end();
+          if (q.url === '/one') return s.write('x', fail), s.end();
+          if (q.url === '/drain') {
+            head({ 'Content-Length': 3000001 }), s.write(Buffer.alloc(3000000, 'x'), fail);
+            return s.once('drain', () => { setImmediate(() => s.end('x', fail)); fail(); });
+          }
           if (q.url === '/timer') setTimeout(fail, 5);
           if (q.url === '/promise') setTimeout(() => Promise.reject(new Error('mine')), 5);
           if (q.url === '/begun') head({ 'Content-Length': 1 }), s.flushHeaders();
@@ -406,7 +412,7 @@ class NodeEnds(NodeLoader):
     def test_an_exception_within_the_parser_ends_the_connection(self):
         """It leaves Node's parser in its error state. The same holds for an answer whose end Node has not noted."""
         loader = self.app(self.SURVIVES)
-        for path, body in (("/data", b"body"), ("/throw", b"body"), ("/frozen", None), ("/first", None), ("/write", None)):
+        for path, body in (("/data", b"body"), ("/throw", b"body"), ("/frozen", None), ("/first", None)):
             with self.subTest(path):
                 conn, file = self.raw(loader)
                 self.send(conn, path, body)
@@ -445,6 +451,21 @@ class NodeEnds(NodeLoader):
                     self.assertIn("Connection: close", head)
                     self.assertNotIn("keep-alive", head)
                     self.assertEqual(file.read(), b"x")
+
+    def test_an_exception_of_a_callback_of_a_write_loses_no_request(self):
+        """The stream has other callbacks to run, and Node learns from one of them that the answer has ended."""
+        loader = self.app(self.SURVIVES)
+        for path, size in (("/write", 1), ("/one", 1), ("/drain", 3000001)):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                self.assertEqual(self.read(file, size), b"x" * size)
+                for _ in range(1 if path == "/one" else 2 if path == "/write" else 3):
+                    self.assertEqual(loader.lines.readline(), b"survived\n")
+                self.assertEqual(self.ask(self.http(loader)), (200, b"x"))  # some turns of the loop pass
+                self.send(conn, "/", body=b"a request that is not safe")
+                self.assertIn("Connection: close", self.head(file))
+                self.assertEqual(file.read(), b"x")
 
     def test_an_answer_whose_end_a_stack_overflow_has_stopped(self):
         """Its socket stays corked, or waits for a callback, and the next answer would wait with it."""
