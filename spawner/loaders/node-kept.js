@@ -11,8 +11,9 @@
 //   - Bytes that the application puts into the socket would be a request. They end the connection.
 //   - An application that reads the socket would read the next client's request. The connection ends with the present answer.
 //   - The application cannot pause the socket: `request.pause()` pauses its own request. When it ends the socket, the
-//     connection is closed at once, before another request comes.
+//     connection is closed at once, before another request comes. `request.destroy()` ends it until the answer has left.
 //   - Timeouts of a request end with its answer. A request begins with the timeout that the socket had as a new connection.
+//     An idle connection has none, and no other call or setting of the server closes it.
 //   - A cork that the application puts on the socket ends with the turn of the event loop, and the listeners of Node stay.
 //
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
@@ -65,6 +66,21 @@ IncomingMessage.prototype.setTimeout = function setTimeoutUntilAnswered(millisec
     if (!answer || answer.finished || (answer.req && answer.req !== this)) return this; // it is answered
   }
   return setTimeoutOfRequest.call(this, milliseconds, callback);
+};
+
+const destroyRequest = IncomingMessage.prototype._destroy;
+
+// A request that was answered may have a body that the application has not read. Node would end its socket.
+IncomingMessage.prototype._destroy = function destroyUntilAnswered(...args) {
+  const { socket } = this;
+  const isKept = Boolean(socket) && socket[KEPT] === true;
+  if (!isKept || !this.complete || (socket._httpMessage && socket._httpMessage.req === this)) return destroyRequest.apply(this, args);
+  this.socket = null;
+  try {
+    return destroyRequest.apply(this, args);
+  } finally {
+    this.socket = socket;
+  }
 };
 
 function endWithAnswer(socket) {
@@ -164,6 +180,32 @@ function guardListeners(socket) {
   };
 }
 
+// Guards the server of the application from a call that closes idle connections: cabrank may have sent a request to one. The end
+// of the server closes them, and cuts no answer that is on its way.
+function guardServer(server) {
+  const { close: closeServer, closeIdleConnections } = server;
+  if (typeof closeIdleConnections !== 'function') return; // before Node 18.2
+  let isClosing = false;
+  server.close = function closeAndNote(...args) {
+    isClosing = true;
+    try {
+      return closeServer.apply(this, args);
+    } finally {
+      isClosing = false;
+    }
+  };
+  server.closeIdleConnections = function closeIdleAtEnd() {
+    if (this.listening && !isClosing) return;
+    const sending = [...kept].filter(({ _httpMessage: answer }) => answer && answer.finished);
+    for (const socket of sending) socket._httpMessage.finished = false; // Node takes the others for idle
+    closeIdleConnections.call(this);
+    for (const socket of sending) {
+      socket._httpMessage.finished = true;
+      closeSoon(socket);
+    }
+  };
+}
+
 // Guards a connection to the server. Node has prepared the socket for HTTP, and the application may have wrapped its methods.
 function guard(socket, before) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
@@ -173,7 +215,7 @@ function guard(socket, before) {
   socket[TIMEOUT] = socket.timeout || 0;
   if (socket[TIMEOUT] > 0) socket.setTimeout(0);
   socket[LISTENERS] = socket.rawListeners('timeout');
-  const { write, end, pause } = socket;
+  const { write, end, pause, setTimeout: setTimeoutOfSocket } = socket;
   socket.write = function writeOfAnswer(data, encoding, callback) {
     if (writing.isAnswering || this[KEPT] !== true) return write.call(this, data, encoding, callback);
     close(this, 'wrote to');
@@ -195,6 +237,9 @@ function guard(socket, before) {
   // Node sets `_paused` before it pauses a socket. The application would stop the next request.
   socket.pause = function pauseOfNode() {
     return this._paused || this[KEPT] !== true ? pause.call(this) : this;
+  };
+  socket.setTimeout = function setTimeoutOfAnswer(milliseconds, callback) {
+    return this[KEPT] === true && !this._httpMessage && milliseconds !== 0 ? this : setTimeoutOfSocket.call(this, milliseconds, callback);
   };
   guardCork(socket);
   guardListeners(socket);
@@ -304,4 +349,4 @@ process.on('uncaughtExceptionMonitor', () => {
   }
 });
 
-module.exports = { begin, guard, release };
+module.exports = { begin, guard, guardServer, release };

@@ -45,7 +45,7 @@ const path = require('path');
 const { EventEmitter } = require('events');
 const { randomBytes } = require('crypto');
 const { inspect } = require('util');
-const { begin, guard, release } = require('./node-kept.js');
+const { begin, guard, guardServer, release } = require('./node-kept.js');
 
 const PROTOCOL_VERSION = '1.0';
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
@@ -231,11 +231,13 @@ function listenPrivately(server, port, callback) {
 }
 
 function install(server, callback) {
-  // cabrank keeps idle connections and decides when to close them. A server that closes one could do so while a request
-  // is on its way, which then fails. This is an accessor, because applications set the property, also after listen().
-  Object.defineProperty(server, 'keepAliveTimeout', { get: () => 0, set() {}, enumerable: true });
-  // This time counts from accept, so it would also close a connection that cabrank opened in advance.
-  server.headersTimeout = 0;
+  // cabrank keeps idle connections and decides when to close them. A server that closes or refuses one could do so while a request
+  // is on its way, which then fails. These are accessors, because applications set the properties, also after listen().
+  // The time of `headersTimeout` counts from accept, so it would also close a connection that cabrank opened in advance.
+  for (const name of ['keepAliveTimeout', 'headersTimeout', 'maxRequestsPerSocket', 'maxConnections']) {
+    Object.defineProperty(server, name, { get: () => 0, set() {}, enumerable: true });
+  }
+  guardServer(server);
   // cabrank limits slow uploads. A limit that the application has chosen stays.
   if (server.requestTimeout === SERVER_REQUEST_TIMEOUT) server.requestTimeout = 0;
   noteRequests(server);
@@ -274,6 +276,7 @@ function noteRequests(server) {
     } else if (event === 'connection') {
       const descriptor = first._handle ? first._handle.fd : -1;
       if (descriptor >= 0 && descriptor <= 2) return restoreStream(first, descriptor);
+      if (connections.has(first)) return true; // the application emits it again: Node would read the socket twice
       connections.add(first);
       Object.defineProperties(first, CLIENT);
       first.once('close', () => connections.delete(first));

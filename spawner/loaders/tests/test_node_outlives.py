@@ -648,6 +648,65 @@ class NodeOutlives(NodeLoader):
                 self.send(conn, "/", Connection="Upgrade", Upgrade="x")
                 self.assertEqual(file.read(), b"HTTP/1.1 101 Switching\r\n\r\n")
 
+    def test_no_call_or_setting_of_the_server_ends_a_connection(self):
+        """The server may have sent the next request at that moment."""
+        loader = self.app("""
+            const late = {
+              '/idle': ({ server }) => server.closeIdleConnections(),
+              '/requests': ({ server }) => { server.maxRequestsPerSocket = 1; },
+              '/connections': ({ server }) => { server.maxConnections = 1; },
+              '/times': ({ server }) => { server.keepAliveTimeout = server.headersTimeout = 1; },
+              '/again': (socket) => { socket.server.emit('connection', socket); },
+              '/timeout': (socket) => setTimeout(() => socket.setTimeout(1), 5),
+              '/destroy': (socket, q) => {  // its body is complete, and has not been read
+                q.on('data', () => q.pause());
+                setTimeout(() => { q.destroy(new Error('late')); process.stdout.write(`${q.complete} ${q.readableEnded}\\n`); }, 20);
+              },
+            };
+            require('http').createServer({ connectionsCheckingInterval: 20 }, (q, s) => {
+              if (q.url === '/long') return s.end(Buffer.alloc(3000000, 'x'));
+              if (late[q.url]) late[q.url](q.socket, q);
+              s.end('done');
+            }).listen(0);
+        """)
+        for what in ("/idle", "/requests", "/connections", "/times", "/again", "/timeout", "/destroy"):
+            with self.subTest(what):
+                used, fresh, long, own = (self.raw(loader) for _ in range(4))
+                self.send(used[0], "/")
+                self.assertEqual(self.read(used[1], 4), b"done")
+                self.send(long[0], "/long")
+                self.head(long[1])  # the rest waits in Node
+                self.send(own[0], what, b"x" * 70000 if what == "/destroy" else b"")
+                self.assertEqual(self.read(own[1], 4), b"done")
+                if what == "/destroy":
+                    self.assertEqual(loader.lines.readline(), b"true false\n")
+                time.sleep(0.1)
+                self.assertEqual(long[1].read(3000000), b"x" * 3000000)
+                for conn, file in (used, fresh, long, own, self.raw(loader)) * 2:
+                    self.send(conn, "/", b"a request that is not safe")
+                    self.assertEqual(self.read(file, 4), b"done")
+
+    def test_a_server_that_closes_cuts_no_answer(self):
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => {
+              if (q.url === '/long') return s.end(Buffer.alloc(3000000, 'x'));
+              if (q.url === '/close') server.close(() => console.log('closed'));
+              s.end('done');
+            }).listen(0);
+        """)
+        idle, long, own = (self.raw(loader) for _ in range(3))
+        self.send(idle[0], "/")
+        self.assertEqual(self.read(idle[1], 4), b"done")
+        self.send(long[0], "/long")
+        self.head(long[1])
+        self.send(own[0], "/close")
+        self.assertEqual(self.read(own[1], 4), b"done")
+        own[0].shutdown(2)
+        self.assertEqual(idle[1].read(), b"")
+        self.assertEqual(long[1].read(), b"x" * 3000000)
+        long[0].shutdown(2)
+        self.assertEqual(loader.lines.readline(), b"closed\n")
+
     def test_a_late_pause_or_end_of_the_socket(self):
         loader = self.app("""
             let kept;
