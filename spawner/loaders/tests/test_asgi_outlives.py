@@ -669,6 +669,34 @@ await answer(send, b"ok")
                     self.assertEqual(self.ask(self.http(loader), f"/{name}-{how}-fork"), (200, b"256"))
                     self.assertEqual(self.ask(self.http(loader), "/"), (200, b"ok"))
 
+    def test_an_exit_outside_of_a_request_ends_the_process(self):
+        """`asyncio` takes it out of its loop, and uvicorn ends, too. A request that exits fails alone."""
+        for how in ("task", "callback"):
+            with self.subTest(how):
+                loader = self.outliving("""
+if path == "/exit": sys.exit(3)
+if path == "/begun":
+    await send({"type": "http.response.start", "status": 200})
+    await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+    await asyncio.sleep(60)
+async def exits(): sys.exit(3)
+if path == "/task": kept[0] = asyncio.create_task(exits())
+if path == "/callback": asyncio.get_running_loop().call_soon(sys.exit, 3)
+await answer(send, b"ok")
+if path == "/after": sys.exit(3)
+""")
+                for path, expected in (("/exit", 500), ("/after", 200), ("/", 200)):
+                    self.assertEqual(self.ask(self.http(loader), path)[0], expected)
+                other = loader.connect()
+                self.addCleanup(other.close)
+                other.sendall(b"GET /begun HTTP/1.1\r\nHost: a\r\n\r\n")
+                answers = other.makefile("rb")
+                self.addCleanup(answers.close)
+                while answers.readline() != b"5\r\n": pass
+                self.assertEqual(self.ask(self.http(loader), f"/{how}"), (200, b"ok"))
+                self.assertEqual(answers.read(), b"begun\r\n")  # cut: it has no last chunk
+                self.check_exit(loader, 3)
+
     def test_errors_that_cannot_be_written(self):
         """The client gets its answer, and a circle of causes holds up no other request."""
         loader = self.outliving("""
