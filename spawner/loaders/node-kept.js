@@ -128,6 +128,9 @@ function guardInput(socket) {
   socket.emit = function emitOwnEvent(event, ...args) {
     // Node would fail at the next request after a 'close', and would answer it after an 'error'. It emits both after the end.
     const isEnd = (event === 'close' || event === 'error') && !this.destroyed && this[KEPT] === true;
+    // The application emits it: no end has come, and no timeout is set. Node would end the connection.
+    const isOwn = (event === 'end' && !this.readableEnded) || (event === 'timeout' && !(this._httpMessage && this.timeout));
+    if (isOwn && this[KEPT] === true) return false;
     if (event === 'drain') return apart(emit, this, event, ...args);
     if (!isEnd && (event !== 'data' || !isForged(this))) return emit.call(this, event, ...args);
     close(this, 'emitted an event of');

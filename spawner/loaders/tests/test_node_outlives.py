@@ -658,6 +658,8 @@ class NodeOutlives(NodeLoader):
               '/times': ({ server }) => { server.keepAliveTimeout = server.headersTimeout = 1; },
               '/again': (socket) => { socket.server.emit('connection', socket); },
               '/timeout': (socket) => setTimeout(() => socket.setTimeout(1), 5),
+              '/end': (socket) => setTimeout(() => socket.emit('end'), 5),
+              '/emit': (socket) => setTimeout(() => socket.emit('timeout'), 5),
               '/destroy': (socket, q) => {  // its body is complete, and has not been read
                 q.on('data', () => q.pause());
                 setTimeout(() => { q.destroy(new Error('late')); process.stdout.write(`${q.complete} ${q.readableEnded}\\n`); }, 20);
@@ -669,7 +671,7 @@ class NodeOutlives(NodeLoader):
               s.end('done');
             }).listen(0);
         """)
-        for what in ("/idle", "/requests", "/connections", "/times", "/again", "/timeout", "/destroy"):
+        for what in ("/idle", "/requests", "/connections", "/times", "/again", "/timeout", "/end", "/emit", "/destroy"):
             with self.subTest(what):
                 used, fresh, long, own = (self.raw(loader) for _ in range(4))
                 self.send(used[0], "/")
