@@ -350,6 +350,20 @@ process.on('uncaughtExceptionMonitor', () => {
       if (socket._handle) socket._handle.close();
     }
   }
+  if (process.listenerCount('uncaughtException') > 0) process.once('uncaughtException', runTicks); // behind those of the application
 });
+
+// Runs the callbacks of `process.nextTick` that an exception has left behind. Otherwise they would run within the next callback of
+// Node, which may be that of another client's parser. It would take an exception of theirs for its own, and answer 400.
+function runTicks() {
+  for (;;) {
+    try {
+      process._tickCallback();
+      return;
+    } catch (error) {
+      setImmediate(() => { throw error; });
+    }
+  }
+}
 
 module.exports = { begin, guard, guardServer, release };
