@@ -3,6 +3,7 @@
 //! A server that must end at once kills them. A server that shuts down gracefully waits for the last. If
 //! the server is killed, its [`reaper`](crate::reaper) does the rest.
 
+use crate::leftovers::Session;
 use crate::process_group::Leader;
 use crate::reaper::Reaper;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
@@ -61,6 +62,15 @@ impl Children {
         let mut sets = self.sets();
         sets.groups.insert(leader.pid(), Arc::clone(leader));
         sets.unreaped.insert(leader.pid());
+    }
+
+    /// Notes the session of a process that is ready, and so has begun its own.
+    pub(crate) fn ready(&self, child: &AppChild) {
+        // The process is not reaped, so the number is its own.
+        let process = procfs::process::Process::new(child.id().cast_signed());
+        if let Some(session) = process.ok().and_then(|process| Session::of(&process)) {
+            self.reaper.ready(child.id(), session);
+        }
     }
 
     /// Adds a process that a preloader has forked. It leads a group, and is a child of the server.

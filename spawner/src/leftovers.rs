@@ -1,17 +1,26 @@
 //! Kills the process groups that a dead server has left.
 //!
 //! The server no longer guards their numbers: init reaps a leader as soon as it ends, and another program may then get
-//! the number. A member that is older than the server's end shows that the group is the server's. The reaper
-//! stops that member first. So it cannot leave, and the number stays taken until the signal to the group is sent.
+//! the number. So the reaper looks for a member that shows that the group is the server's. It
+//! stops that member first. So the member cannot leave, and the number stays taken until the signal to the group is sent.
 //!
-//! A leader may have moved to another group. It is the server's if it is older than the server's end: the server had not
-//! reaped it by then, so its number was taken.
+//! - Each process that has become ready has a known [`Session`]. All members of a group are in one session, and the system
+//!   numbers sessions without reuse. So a member of the known session shows the group, whatever its age. The
+//!   members may all be younger than the server's end: a helper may leave its work to a child, and end.
+//! - Else a member that is older than the server's end shows the group. The server had not reaped the leader by then, so the
+//!   number was taken.
+//!
+//! A leader may have moved to another group. The same facts show that it is the server's.
 
 use crate::ended::has_ended;
 use crate::listening;
 use procfs::Current;
-use procfs::process::Process;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use procfs::process::{Process, Stat};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal,
+    test_kill_process_group,
+};
+use std::str::FromStr;
 
 /// The time since the start of the system, in the ticks of `/proc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,17 +35,71 @@ impl Ticks {
     }
 }
 
-/// Kills the group with this number, if one of its members is older than `end`, and its leader in any group.
-pub(crate) fn kill(group: u32, end: Ticks) {
+/// A session of processes, by a number that no other session has had since the start of the system.
+///
+/// It is the number of the kernel's scheduling group: `setsid` makes one, and each descendant stays in it until it calls
+/// `setsid` itself. Some kernels have no such groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Session(pub(crate) u64);
+
+impl Session {
+    /// Returns the session of a process.
+    pub(crate) fn of(process: &Process) -> Option<Session> {
+        process.autogroup().ok()?.strip_prefix("/autogroup-")?.split(' ').next()?.parse().ok()
+    }
+}
+
+impl FromStr for Session {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Session, ()> {
+        // 0 is the group of all sessions for which the kernel had no memory.
+        text.parse().ok().filter(|&number| number != 0).map(Session).ok_or(())
+    }
+}
+
+/// The fact that shows that a process belongs to a server that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sign {
+    /// It is in this session.
+    In(Session),
+    /// It began before the server's end.
+    Before(Ticks),
+}
+
+impl Sign {
+    fn is_of(self, process: &Process, facts: &Stat) -> bool {
+        match self {
+            Sign::In(session) => Session::of(process) == Some(session),
+            Sign::Before(end) => Ticks(facts.starttime) < end,
+        }
+    }
+}
+
+/// The number of looks at a group whose members end before the reaper can stop one.
+const LOOKS: usize = 50;
+/// The number of looks that must find no member in a row. A list of processes may lack one that was forked meanwhile.
+const EMPTY_LOOKS: usize = 3;
+
+/// Kills the group with this number, if one of its members has the sign, and its leader in any group.
+pub(crate) fn kill(group: u32, sign: Sign) {
     let Some(number) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return };
-    let members = listening::members(group).unwrap_or_default();
-    if members.iter().any(|member| stop(member, group, end)) {
-        let _ = kill_process_group(number, Signal::KILL);
+    let mut empty = 0;
+    for _ in 0..LOOKS {
+        let members = listening::members(group).unwrap_or_default();
+        if members.iter().any(|member| stop(member, group, sign)) {
+            let _ = kill_process_group(number, Signal::KILL);
+            break;
+        }
+        empty = if members.is_empty() { empty + 1 } else { 0 };
+        if empty == EMPTY_LOOKS || test_kill_process_group(number).is_err() {
+            break;
+        }
     }
     let Ok(leader) = Process::new(number.as_raw_pid()) else { return };
     let handle = pidfd_open(number, PidfdFlags::empty());
     // The look comes after the handle, which so belongs to the same process.
-    let is_own = leader.stat().is_ok_and(|facts| Ticks(facts.starttime) < end);
+    let is_own = leader.stat().is_ok_and(|facts| sign.is_of(&leader, &facts));
     if let Ok(handle) = handle
         && is_own
     {
@@ -44,14 +107,14 @@ pub(crate) fn kill(group: u32, end: Ticks) {
     }
 }
 
-/// Stops a process of the group that is older than `end`. Returns whether it is stopped.
-fn stop(process: &Process, group: u32, end: Ticks) -> bool {
+/// Stops a process of the group that has the sign. Returns whether it is stopped.
+fn stop(process: &Process, group: u32, sign: Sign) -> bool {
     // `Process` has its directory open. So these facts belong to the process of the handle, or are an error.
     let is_own = || {
         process.stat().is_ok_and(|facts| {
             !has_ended(&facts)
                 && u32::try_from(facts.pgrp) == Ok(group)
-                && Ticks(facts.starttime) < end
+                && sign.is_of(process, &facts)
         })
     };
     let handle =
@@ -86,14 +149,39 @@ mod tests {
     #[test]
     fn a_group_that_is_younger_than_the_servers_end_is_left_alone() {
         let (mut own, mut foreign) = (sleeper(), sleeper());
-        kill(own.id(), Ticks(begun(&own).0 + 1));
-        kill(foreign.id(), begun(&foreign));
+        kill(own.id(), Sign::Before(Ticks(begun(&own).0 + 1)));
+        kill(foreign.id(), Sign::Before(begun(&foreign)));
         assert_eq!(own.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
         assert_eq!(foreign.try_wait().unwrap(), None);
         let state = Process::new(foreign.id().cast_signed()).unwrap().stat().unwrap().state;
         assert_eq!(state, 'S');
         foreign.kill().unwrap();
         foreign.wait().unwrap();
+    }
+
+    #[test]
+    fn a_group_is_killed_by_its_session_and_by_no_other() {
+        let [mut own, mut other] =
+            [(); 2].map(|()| Command::new("setsid").args(["sleep", "600"]).spawn().unwrap());
+        let process = |child: &Child| Process::new(child.id().cast_signed()).unwrap();
+        for child in [&own, &other] {
+            eventually(|| process(child).stat().unwrap().session.cast_unsigned() == child.id());
+        }
+        let session = |child| Session::of(&process(child));
+        let sessions = session(&own).zip(session(&other));
+        if let Some((sign, foreign)) = sessions {
+            kill(own.id(), Sign::In(foreign));
+            assert_eq!(process(&own).stat().unwrap().state, 'S');
+            kill(own.id(), Sign::In(sign));
+            assert_eq!(own.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
+            assert_eq!(other.try_wait().unwrap(), None);
+        } else {
+            println!("skipped: this kernel does not number sessions");
+        }
+        for child in [&mut own, &mut other] {
+            let _ = child.kill();
+            child.wait().unwrap();
+        }
     }
 
     #[test]
@@ -104,9 +192,9 @@ mod tests {
         let mut child = command.args(["-c", &code]).process_group(0).spawn().unwrap();
         let facts = || Process::new(child.id().cast_signed()).unwrap().stat().unwrap();
         eventually(|| facts().pgrp.cast_unsigned() == other.id());
-        kill(child.id(), begun(&child));
+        kill(child.id(), Sign::Before(begun(&child)));
         let is_younger_alive = child.try_wait().unwrap().is_none();
-        kill(child.id(), Ticks(begun(&child).0 + 1));
+        kill(child.id(), Sign::Before(Ticks(begun(&child).0 + 1)));
         eventually(|| child.try_wait().unwrap().is_some());
         assert!(is_younger_alive && other.try_wait().unwrap().is_none());
         other.kill().unwrap();
@@ -122,7 +210,7 @@ mod tests {
         eventually(|| facts().pgrp.cast_unsigned() == leader.id());
         leader.kill().unwrap();
         leader.wait().unwrap();
-        kill(leader.id(), Ticks(begun(&child).0 + 1));
+        kill(leader.id(), Sign::Before(Ticks(begun(&child).0 + 1)));
         eventually(|| child.try_wait().unwrap().is_some());
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
     }

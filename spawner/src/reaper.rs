@@ -16,12 +16,12 @@
 //! parent-death signal nor the end of standard input reaches a helper that is busy or hangs.
 
 use crate::instance_dir::Instance;
-use crate::leftovers::{self, Ticks};
+use crate::leftovers::{self, Session, Sign, Ticks};
 use crate::prepare;
 use crate::removal::remove_tree;
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, PipeWriter, Write};
 use std::os::fd::OwnedFd;
@@ -44,6 +44,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Reaper(Arc<Mutex<State>>);
 
+/// The process groups, and the sessions of those whose leaders have become ready.
+type Groups = BTreeMap<u32, Option<Session>>;
+
 /// The knowledge of the reaper, for the next one.
 #[derive(Debug)]
 struct State {
@@ -51,7 +54,7 @@ struct State {
     process: OwnedFd,
     pipe: PipeWriter,
     dir: PathBuf,
-    groups: BTreeSet<u32>,
+    groups: Groups,
     /// The server stops: the directory is to be removed.
     is_removed: bool,
 }
@@ -65,7 +68,7 @@ impl Reaper {
             process,
             pipe,
             dir,
-            groups: BTreeSet::new(),
+            groups: Groups::new(),
             is_removed: false,
         }));
         let reaper = Reaper(Arc::clone(&state));
@@ -102,8 +105,9 @@ impl Reaper {
         *child = another;
         state = self.state();
         (state.process, state.pipe, state.dir) = (process, pipe, dir);
-        for &group in &state.groups {
+        for (&group, &session) in &state.groups {
             state.note(&Note::Begun(group));
+            session.inspect(|&session| state.note(&Note::Ready(group, session)));
         }
         if state.is_removed {
             state.note(&Note::Remove);
@@ -115,8 +119,15 @@ impl Reaper {
     /// Notes that a process group has begun.
     pub(crate) fn begun(&self, group: u32) {
         let mut state = self.state();
-        state.groups.insert(group);
+        state.groups.insert(group, None);
         state.note(&Note::Begun(group));
+    }
+
+    /// Notes the session of a process group.
+    pub(crate) fn ready(&self, group: u32, session: Session) {
+        let mut state = self.state();
+        state.groups.insert(group, Some(session));
+        state.note(&Note::Ready(group, session));
     }
 
     /// Notes that a process group has ended.
@@ -158,6 +169,8 @@ fn launch(dir: &Path) -> io::Result<(Child, OwnedFd, PipeWriter)> {
 #[derive(Debug, PartialEq, Eq)]
 enum Note<'a> {
     Begun(u32),
+    /// The group is in this session.
+    Ready(u32, Session),
     Ended(u32),
     /// The instance directory from now on.
     Dir(&'a Path),
@@ -169,6 +182,7 @@ impl Note<'_> {
     fn line(&self) -> Vec<u8> {
         match self {
             Note::Begun(group) => format!("+{group}\n").into_bytes(),
+            Note::Ready(group, Session(number)) => format!("@{group} {number}\n").into_bytes(),
             Note::Ended(group) => format!("-{group}\n").into_bytes(),
             // A rest of a line could name another directory.
             Note::Dir(dir) if dir.as_os_str().as_bytes().contains(&b'\n') => Vec::new(),
@@ -179,9 +193,14 @@ impl Note<'_> {
 
     fn parse(line: &[u8]) -> Option<Note<'_>> {
         let (sign, rest) = line.split_first()?;
-        let group = || str::from_utf8(rest).ok()?.parse().ok();
+        let text = || str::from_utf8(rest).ok();
+        let group = || text()?.parse().ok();
         match sign {
             b'+' => Some(Note::Begun(group()?)),
+            b'@' => {
+                let (group, session) = text()?.split_once(' ')?;
+                Some(Note::Ready(group.parse().ok()?, session.parse().ok()?))
+            }
             b'-' => Some(Note::Ended(group()?)),
             b'=' => Some(Note::Dir(Path::new(OsStr::from_bytes(rest)))),
             b'!' => rest.is_empty().then_some(Note::Remove),
@@ -216,7 +235,9 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> bool {
         removals.extend(thread::Builder::new().spawn(move || remove(&dir)));
     });
     if let Some(end) = Ticks::now() {
-        left.into_iter().for_each(|group| leftovers::kill(group, end));
+        for (group, session) in left {
+            leftovers::kill(group, session.map_or(Sign::Before(end), Sign::In));
+        }
     }
     for removal in removals {
         let _ = removal.join();
@@ -244,11 +265,12 @@ fn ignored_signals() -> io::Result<impl Drop> {
 /// Reads to the end of the pipe. Returns the groups that have not ended.
 ///
 /// `dir` becomes the last directory that was reported.
-fn outlast(pipe: impl BufRead, dir: &mut PathBuf, mut remove: impl FnMut(&Path)) -> BTreeSet<u32> {
-    let mut groups = BTreeSet::new();
+fn outlast(pipe: impl BufRead, dir: &mut PathBuf, mut remove: impl FnMut(&Path)) -> Groups {
+    let mut groups = Groups::new();
     for line in pipe.split(b'\n').map_while(Result::ok) {
         match Note::parse(&line) {
-            Some(Note::Begun(group)) => drop(groups.insert(group)),
+            Some(Note::Begun(group)) => drop(groups.insert(group, None)),
+            Some(Note::Ready(group, session)) => drop(groups.insert(group, Some(session))),
             Some(Note::Ended(group)) => drop(groups.remove(&group)),
             Some(Note::Dir(new)) => *dir = new.to_owned(),
             Some(Note::Remove) => remove(dir),
@@ -278,15 +300,22 @@ mod tests {
     fn groups_that_have_ended_are_left_alone() {
         let mut dir = PathBuf::from("/first");
         let mut removed = Vec::new();
-        let lines = &b"+5\n+6\n-5\nnoise\n+\n\n=/second\n!\n!x\n+7\n"[..];
+        let lines = &b"+5\n+6\n@5 3\n@6 4\n-5\nnoise\n+\n\n=/second\n!\n!x\n+7\n@7 0\n@7\n"[..];
         let left = outlast(lines, &mut dir, |dir| removed.push(dir.to_owned()));
-        assert_eq!((left, dir), (BTreeSet::from([6, 7]), "/second".into()));
+        let expected = Groups::from([(6, Some(Session(4))), (7, None)]);
+        assert_eq!((left, dir), (expected, "/second".into()));
         assert_eq!(removed, [Path::new("/second")]);
     }
 
     #[test]
     fn a_line_names_one_directory_or_is_left_out() {
-        for note in [Note::Begun(1), Note::Ended(2), Note::Dir(Path::new("/a b")), Note::Remove] {
+        for note in [
+            Note::Begun(1),
+            Note::Ready(1, Session(7)),
+            Note::Ended(2),
+            Note::Dir(Path::new("/a b")),
+            Note::Remove,
+        ] {
             let line = note.line();
             assert_eq!(Note::parse(line.strip_suffix(b"\n").unwrap()), Some(note));
         }

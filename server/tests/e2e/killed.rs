@@ -102,6 +102,45 @@ fn no_helper_survives_a_killed_server_by_the_end_of_its_main_thread() {
     nothing_is_left(&server, &[helper]);
 }
 
+/// When the leader ends, the helper leaves its work to a child. Then no member of the group is older than the server's end.
+#[test]
+fn no_helper_survives_a_killed_server_by_a_fork_at_the_end_of_its_leader() {
+    if !Path::new("/proc/self/autogroup").exists() {
+        println!("skipped: this kernel does not number sessions");
+        return;
+    }
+    let dir = wsgi(
+        "import subprocess\n\
+         helper = subprocess.Popen(['python3', 'helper.py'], stdout=subprocess.PIPE)\n\
+         helper.stdout.readline()",
+        "return answer('ok')",
+    );
+    // The kernel signals the end of the parent (PR_SET_PDEATHSIG).
+    let helper = "import ctypes, os, signal, time\n\
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n\
+        ctypes.CDLL(None).prctl(1, signal.SIGUSR1, 0, 0, 0)\n\
+        print(flush=True)\n\
+        signal.sigwait([signal.SIGUSR1])\n\
+        if os.fork(): os._exit(0)\n\
+        time.sleep(600)\n";
+    fs::write(dir.path().join("helper.py"), helper).unwrap();
+    let mut survivors = Vec::new();
+    for _ in 0..10 {
+        let mut server = Server::start(dir.path(), &["--min-instances", "4"]);
+        let leaders =
+            eventually("four processes", || Some(server.pids()).filter(|pids| pids.len() == 4));
+        server.signal(Signal::KILL);
+        server.ended();
+        // The reaper removes the directory after it has killed the groups.
+        nothing_is_left(&server, &leaders);
+        let all = processes::all().into_iter();
+        let members = all.filter(|(_, stat)| leaders.contains(&stat.pgrp.cast_unsigned()));
+        survivors.extend(members.map(|(pid, _)| pid).filter(|&pid| is_alive(pid)));
+    }
+    survivors.iter().for_each(|&pid| signal(pid, Signal::KILL));
+    assert!(survivors.is_empty(), "{survivors:?}");
+}
+
 #[test]
 fn a_process_that_boots_does_not_survive_a_killed_server() {
     let dir = wsgi("open('booting', 'w').close()\nwhile True: pass", "");

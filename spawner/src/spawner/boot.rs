@@ -122,6 +122,7 @@ impl Application {
         drop(original);
         let Serving { socket, held, idle_end, rest, password, ends_websockets } = serving;
         output.ready();
+        self.shared.children.ready(&child);
         self.last_failure().take();
         let defined = match &self.options.app.launch {
             Launch::Custom(custom) => custom.concurrency,
