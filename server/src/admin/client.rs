@@ -4,6 +4,7 @@ use crate::admin::report::Report;
 use crate::admin::{Reply, Request, render};
 use crate::configuration::cli::{InstanceArgs, ProcessArgs, StatusArgs};
 use crate::failure::Failure;
+use crate::observe::logging;
 use cabrank_spawner::{Running, Standing, running};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{self, Timeout};
@@ -84,12 +85,17 @@ fn unexpected(reply: Reply) -> Failure {
 
 fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
     let server = choose(running(crate::admin::NAME), which.instance.map(|pid| pid.0))?;
-    talk(&server, request).map_err(|e| {
+    let reply = talk(&server, request).map_err(|e| {
         Failure::other(format!(
             "the server {} does not answer: {e}. Try again, or look at its log.",
             name(&server)
         ))
-    })
+    })?;
+    if server.standing != Standing::Own {
+        // The text of the answer is the word of another user. It must not pass for that of a server of the caller.
+        logging::final_message(&format!("cabrank: the server {} answers:", name(&server)));
+    }
+    Ok(reply)
 }
 
 /// Returns the pid of a server, and its user if that is not the caller.

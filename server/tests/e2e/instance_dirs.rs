@@ -136,7 +136,7 @@ fn root_distrusts_an_answer_of_a_user_who_does_not_own_the_directory() {
 
 /// Another user makes a directory with the name of an instance, or takes one, and waits there for root's tools.
 const FOREIGN: &str = "import fcntl, os, socket, sys
-base, pid = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else str(os.getpid())
+reply, base, pid = [*sys.argv[1:], str(os.getpid())][:3]
 os.setgroups([])
 os.setgid(1)
 os.setuid(1)
@@ -150,7 +150,7 @@ print(flush=True)
 while True:
     connection = listener.accept()[0]
     connection.recv(4096)
-    connection.sendall(b'{\"done\":\"an answer of daemon\"}\\n')
+    connection.sendall(reply.encode() + b'\\n')
     connection.close()
 ";
 
@@ -159,8 +159,12 @@ struct Foreign(std::process::Child);
 
 impl Foreign {
     fn start(base: &Path, pid: Option<u32>) -> Foreign {
+        Foreign::start_answering(base, pid, r#"{"done":"an answer of daemon"}"#)
+    }
+
+    fn start_answering(base: &Path, pid: Option<u32>, reply: &str) -> Foreign {
         let mut python = std::process::Command::new("/usr/bin/python3");
-        python.args(["-c", FOREIGN]).arg(base).args(pid.map(|pid| pid.to_string()));
+        python.args(["-c", FOREIGN, reply]).arg(base).args(pid.map(|pid| pid.to_string()));
         let mut child = Foreign(python.stdout(std::process::Stdio::piped()).spawn().unwrap());
         child.0.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         child
@@ -209,8 +213,63 @@ fn the_tools_of_root_take_no_foreign_directory_for_a_server_of_root() {
     let (code, text) = tool(&["stop", "--instance", &pid]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("of the user daemon does not answer: another process"), "{text}");
-    assert_eq!(tool(&["stop", "--instance", &other_pid.to_string()]).1, "an answer of daemon\n");
+    // The answer is the word of another user, whom standard error names.
+    let out = run(&base, &["stop", "--instance", &other_pid.to_string()]);
+    let [answer, owner] = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!(answer, "an answer of daemon\n");
+    assert_eq!(owner, format!("cabrank: the server {other_pid} of the user daemon answers:\n"));
     drop((same_pid, other));
+}
+
+/// Each tool prints one owner, and no control character. A report stays valid JSON, and a refusal is an answer, too.
+#[test]
+fn each_tool_of_root_names_the_owner_of_a_server_of_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root sees the servers of other users");
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    fs::set_permissions(base.path(), PermissionsExt::from_mode(0o1777)).unwrap();
+    let report = r#"{"status":{"version":"\u001b[2J","date":"","instance":1,"address":"127.0.0.1:1","app_type":"",
+        "environment":"","uptime":0,"memory":null,"max_pool_size":1,"processes":0,"active":0,"spawning":0,"draining":0,
+        "requests_in_queue":0,"groups":[{"name":"\u009b2J\r","app_root":"","environment":"","min_instances":0,
+        "requests_in_queue":0,"spawning":false,"restarting":false,"back_off":null,"last_error":"\u001b\n","processes":[]}]}}"#;
+    let replies = [
+        &report.replace('\n', ""),
+        r#"{"done":"\u001bdone"}"#,
+        r#"{"refused":"\u001bno"}"#,
+        r#"{"\u001b":0}"#,
+    ];
+    for reply in replies {
+        let other = Foreign::start_answering(base.path(), None, reply);
+        let pid = other.0.id().to_string();
+        for words in [
+            &["status"][..],
+            &["status", "--json"],
+            &["stop"],
+            &["restart"],
+            &["detach", "1"],
+            &["disable", "1"],
+            &["enable", "1"],
+        ] {
+            let out = run(base.path(), &[words, &["--instance", &pid]].concat());
+            let [stdout, stderr] =
+                [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap());
+            let owner = format!("{pid} of the user daemon ");
+            assert_eq!(stderr.matches(&owner).count(), 1, "{words:?}, {reply}: {stdout}{stderr}");
+            let is_bad = |c: char| c.is_control() && c != '\n';
+            assert!(
+                !stdout.contains(is_bad) && !stderr.contains(is_bad),
+                "{words:?}, {reply}: {stdout:?}{stderr:?}"
+            );
+            if words.len() == 2 && words[1] == "--json" && out.status.success() {
+                assert_eq!(
+                    serde_json::from_str::<serde_json::Value>(&stdout).unwrap()["instance"],
+                    1
+                );
+            }
+        }
+    }
 }
 
 /// Another user may move a directory of root's to such a name if it may write to it, or if its parent is the user's.
