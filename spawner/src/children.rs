@@ -12,6 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// The process groups that have been started and not reaped.
@@ -64,13 +65,26 @@ impl Children {
         sets.unreaped.insert(leader.pid());
     }
 
-    /// Notes the session of a process that is ready, and so has begun its own.
-    pub(crate) fn ready(&self, child: &AppChild) {
-        // The process is not reaped, so the number is its own.
-        let process = procfs::process::Process::new(child.id().cast_signed());
-        if let Some(session) = process.ok().and_then(|process| Session::of(&process)) {
-            self.reaper.ready(child.id(), session);
+    /// Waits until a process that was started has begun its session, and notes it. That is its first step.
+    pub(crate) fn await_session(&self, child: &AppChild) {
+        const LONGEST: Duration = Duration::from_secs(1);
+        let end = Instant::now() + LONGEST;
+        while !self.note_session(child) && !child.leader().has_ended() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// Notes the session of a process. Returns whether the process leads one.
+    pub(crate) fn note_session(&self, child: &AppChild) -> bool {
+        // The process is not reaped, so the number is its own.
+        let Ok(process) = procfs::process::Process::new(child.id().cast_signed()) else {
+            return false;
+        };
+        let leads = process.stat().is_ok_and(|facts| facts.session == process.pid);
+        if leads && let Some(session) = Session::of(&process) {
+            self.reaper.is_in(child.id(), session);
+        }
+        leads
     }
 
     /// Adds a process that a preloader has forked. It leads a group, and is a child of the server.
@@ -94,7 +108,9 @@ impl Children {
         self.add(&leader);
         drop(birth);
         self.reaper.begun(pid);
-        Ok(AppChild(leader))
+        let child = AppChild(leader);
+        self.note_session(&child);
+        Ok(child)
     }
 
     /// Kills the rest of a process's group, waits for its end, and reaps it.

@@ -4,10 +4,10 @@
 //! the number. So the reaper looks for a member that shows that the group is the server's. It
 //! stops that member first. So the member cannot leave, and the number stays taken until the signal to the group is sent.
 //!
-//! - Each process that has become ready has a known [`Session`]. All members of a group are in one session, and the system
-//!   numbers sessions without reuse. So a member of the known session shows the group, whatever its age. The
+//! - The server notes the [`Session`] of each process soon after its start. All members of a group are in one session, and the
+//!   system numbers sessions without reuse. So a member of the known session shows the group, whatever its age. The
 //!   members may all be younger than the server's end: a helper may leave its work to a child, and end.
-//! - Else a member that is older than the server's end shows the group. The server had not reaped the leader by then, so the
+//! - Without a known session, a member that is older than the server's end shows the group. The server had not reaped the leader by then, so the
 //!   number was taken.
 //!
 //! A leader may have moved to another group. The same facts show that it is the server's.
@@ -74,6 +74,14 @@ impl Sign {
             Sign::Before(end) => Ticks(facts.starttime) < end,
         }
     }
+
+    /// Returns whether the process certainly lacks the sign. A process that has just ended may have it or not.
+    fn is_missing_in(self, process: &Process, facts: &Stat) -> bool {
+        match self {
+            Sign::In(session) => Session::of(process).is_some_and(|other| other != session),
+            Sign::Before(end) => Ticks(facts.starttime) >= end,
+        }
+    }
 }
 
 /// The number of looks at a group whose members end before the reaper can stop one.
@@ -91,8 +99,13 @@ pub(crate) fn kill(group: u32, sign: Sign) {
             let _ = kill_process_group(number, Signal::KILL);
             break;
         }
+        let is_foreign =
+            |member: &Process| member.stat().is_ok_and(|facts| sign.is_missing_in(member, &facts));
         empty = if members.is_empty() { empty + 1 } else { 0 };
-        if empty == EMPTY_LOOKS || test_kill_process_group(number).is_err() {
+        if empty == EMPTY_LOOKS
+            || members.iter().any(is_foreign)
+            || test_kill_process_group(number).is_err()
+        {
             break;
         }
     }

@@ -178,7 +178,6 @@ impl Preloader {
     ) -> io::Result<Self> {
         let leader = Arc::clone(child.leader());
         let exit = Exit::of(&child)?;
-        children.ready(&child);
         let leave = Arc::new(Notify::new());
         let has_ended = Arc::new(AtomicBool::new(false));
         runtime.spawn(hold(child, exit, Arc::clone(&leave), Arc::clone(&has_ended), children));

@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Reaper(Arc<Mutex<State>>);
 
-/// The process groups, and the sessions of those whose leaders have become ready.
+/// The process groups, and their sessions as far as they are known.
 type Groups = BTreeMap<u32, Option<Session>>;
 
 /// The knowledge of the reaper, for the next one.
@@ -107,7 +107,7 @@ impl Reaper {
         (state.process, state.pipe, state.dir) = (process, pipe, dir);
         for (&group, &session) in &state.groups {
             state.note(&Note::Begun(group));
-            session.inspect(|&session| state.note(&Note::Ready(group, session)));
+            session.inspect(|&session| state.note(&Note::In(group, session)));
         }
         if state.is_removed {
             state.note(&Note::Remove);
@@ -124,10 +124,10 @@ impl Reaper {
     }
 
     /// Notes the session of a process group.
-    pub(crate) fn ready(&self, group: u32, session: Session) {
+    pub(crate) fn is_in(&self, group: u32, session: Session) {
         let mut state = self.state();
         state.groups.insert(group, Some(session));
-        state.note(&Note::Ready(group, session));
+        state.note(&Note::In(group, session));
     }
 
     /// Notes that a process group has ended.
@@ -170,7 +170,7 @@ fn launch(dir: &Path) -> io::Result<(Child, OwnedFd, PipeWriter)> {
 enum Note<'a> {
     Begun(u32),
     /// The group is in this session.
-    Ready(u32, Session),
+    In(u32, Session),
     Ended(u32),
     /// The instance directory from now on.
     Dir(&'a Path),
@@ -182,7 +182,7 @@ impl Note<'_> {
     fn line(&self) -> Vec<u8> {
         match self {
             Note::Begun(group) => format!("+{group}\n").into_bytes(),
-            Note::Ready(group, Session(number)) => format!("@{group} {number}\n").into_bytes(),
+            Note::In(group, Session(number)) => format!("@{group} {number}\n").into_bytes(),
             Note::Ended(group) => format!("-{group}\n").into_bytes(),
             // A rest of a line could name another directory.
             Note::Dir(dir) if dir.as_os_str().as_bytes().contains(&b'\n') => Vec::new(),
@@ -199,7 +199,7 @@ impl Note<'_> {
             b'+' => Some(Note::Begun(group()?)),
             b'@' => {
                 let (group, session) = text()?.split_once(' ')?;
-                Some(Note::Ready(group.parse().ok()?, session.parse().ok()?))
+                Some(Note::In(group.parse().ok()?, session.parse().ok()?))
             }
             b'-' => Some(Note::Ended(group()?)),
             b'=' => Some(Note::Dir(Path::new(OsStr::from_bytes(rest)))),
@@ -270,7 +270,7 @@ fn outlast(pipe: impl BufRead, dir: &mut PathBuf, mut remove: impl FnMut(&Path))
     for line in pipe.split(b'\n').map_while(Result::ok) {
         match Note::parse(&line) {
             Some(Note::Begun(group)) => drop(groups.insert(group, None)),
-            Some(Note::Ready(group, session)) => drop(groups.insert(group, Some(session))),
+            Some(Note::In(group, session)) => drop(groups.insert(group, Some(session))),
             Some(Note::Ended(group)) => drop(groups.remove(&group)),
             Some(Note::Dir(new)) => *dir = new.to_owned(),
             Some(Note::Remove) => remove(dir),
@@ -311,7 +311,7 @@ mod tests {
     fn a_line_names_one_directory_or_is_left_out() {
         for note in [
             Note::Begun(1),
-            Note::Ready(1, Session(7)),
+            Note::In(1, Session(7)),
             Note::Ended(2),
             Note::Dir(Path::new("/a b")),
             Note::Remove,

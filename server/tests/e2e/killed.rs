@@ -102,33 +102,31 @@ fn no_helper_survives_a_killed_server_by_the_end_of_its_main_thread() {
     nothing_is_left(&server, &[helper]);
 }
 
-/// When the leader ends, the helper leaves its work to a child. Then no member of the group is older than the server's end.
-#[test]
-fn no_helper_survives_a_killed_server_by_a_fork_at_the_end_of_its_leader() {
+/// When the leader ends, the helper leaves its work to a child. The kernel signals that end (PR_SET_PDEATHSIG).
+const DODGES: &str = "import ctypes, os, signal, time\n\
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n\
+    ctypes.CDLL(None).prctl(1, signal.SIGUSR1, 0, 0, 0)\n\
+    print(flush=True)\n\
+    signal.sigwait([signal.SIGUSR1])\n\
+    if os.fork(): os._exit(0)\n\
+    time.sleep(600)\n";
+
+const STARTS_IT: &str = "import subprocess\n\
+    helper = subprocess.Popen(['python3', 'helper.py'], stdout=subprocess.PIPE)\n\
+    helper.stdout.readline()\n";
+
+/// Kills the server after `start` has returned the leaders of its groups. No process of the groups may survive, although none is
+/// older than the server's end.
+fn no_heir_survives(text: &str, mut start: impl FnMut(&Path) -> (Server, Vec<u32>)) {
     if !Path::new("/proc/self/autogroup").exists() {
         println!("skipped: this kernel does not number sessions");
         return;
     }
-    let dir = wsgi(
-        "import subprocess\n\
-         helper = subprocess.Popen(['python3', 'helper.py'], stdout=subprocess.PIPE)\n\
-         helper.stdout.readline()",
-        "return answer('ok')",
-    );
-    // The kernel signals the end of the parent (PR_SET_PDEATHSIG).
-    let helper = "import ctypes, os, signal, time\n\
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n\
-        ctypes.CDLL(None).prctl(1, signal.SIGUSR1, 0, 0, 0)\n\
-        print(flush=True)\n\
-        signal.sigwait([signal.SIGUSR1])\n\
-        if os.fork(): os._exit(0)\n\
-        time.sleep(600)\n";
-    fs::write(dir.path().join("helper.py"), helper).unwrap();
     let mut survivors = Vec::new();
     for _ in 0..10 {
-        let mut server = Server::start(dir.path(), &["--min-instances", "4"]);
-        let leaders =
-            eventually("four processes", || Some(server.pids()).filter(|pids| pids.len() == 4));
+        let dir = wsgi(&[STARTS_IT, text].concat(), "return answer('ok')");
+        fs::write(dir.path().join("helper.py"), DODGES).unwrap();
+        let (mut server, leaders) = start(dir.path());
         server.signal(Signal::KILL);
         server.ended();
         // The reaper removes the directory after it has killed the groups.
@@ -139,6 +137,28 @@ fn no_helper_survives_a_killed_server_by_a_fork_at_the_end_of_its_leader() {
     }
     survivors.iter().for_each(|&pid| signal(pid, Signal::KILL));
     assert!(survivors.is_empty(), "{survivors:?}");
+}
+
+#[test]
+fn no_helper_survives_a_killed_server_by_a_fork_at_the_end_of_its_leader() {
+    no_heir_survives("", |dir| {
+        let server = Server::start(dir, &["--min-instances", "4"]);
+        let four = || Some(server.pids()).filter(|pids| pids.len() == 4);
+        let leaders = eventually("four processes", four);
+        (server, leaders)
+    });
+}
+
+#[test]
+fn no_helper_of_a_process_that_boots_survives_a_killed_server_by_a_fork() {
+    // The first process becomes ready, and the others do not.
+    let hangs = "try: os.mkdir('first')\nexcept FileExistsError: os.mkdir(f'boots.{os.getpid()}'); time.sleep(600)";
+    no_heir_survives(hangs, |dir| {
+        let server = Server::start(dir, &["--min-instances", "2"]);
+        let boots = |pid: &u32| dir.join(format!("boots.{pid}")).exists();
+        let leader = eventually("a booting process", || server.children().into_iter().find(boots));
+        (server, vec![leader])
+    });
 }
 
 #[test]

@@ -112,6 +112,7 @@ impl Application {
     /// Starts a process, and forwards what it writes to pipes.
     pub(super) fn launch(&self, command: Command) -> Result<Starting, BootError> {
         let (child, pipes) = self.shared.forker.spawn(command).map_err(broken)?;
+        self.shared.children.await_session(&child);
         let pipes = [
             ("stdout", pipes.stdout.map(OwnedFd::from)),
             ("stderr", pipes.stderr.map(OwnedFd::from)),

@@ -122,7 +122,8 @@ impl Application {
         drop(original);
         let Serving { socket, held, idle_end, rest, password, ends_websockets } = serving;
         output.ready();
-        self.shared.children.ready(&child);
+        // A preloader of another author may have named it too soon.
+        self.shared.children.note_session(&child);
         self.last_failure().take();
         let defined = match &self.options.app.launch {
             Launch::Custom(custom) => custom.concurrency,
