@@ -17,8 +17,10 @@ fn main() {}
 mod unix {
     use cabrank::execution::interlock::AcquireError;
     use cabrank::periodic_executor::{Joined, OpenError, Phase, Registry, ShutdownAtExit};
-    use cabrank::{Interlock, ManualClock, PeriodicExecutor};
+    use cabrank::resource_pool::{AddError, BorrowError, Borrowed, ResourceFactory};
+    use cabrank::{Interlock, ManualClock, PeriodicExecutor, ResourcePool};
     use std::cell::RefCell;
+    use std::convert::Infallible;
     use std::future::{Future, pending};
     use std::panic::AssertUnwindSafe;
     use std::pin::{Pin, pin};
@@ -96,6 +98,7 @@ mod unix {
         assert!(poll(second.as_mut()).is_pending());
         clock.advance(LONG / 2);
         before_long(|| poll(first.as_mut()).is_ready());
+        let (pool, lent, calls_of_pool) = a_pool();
         match fork::fork().expect("a child") {
             fork::Fork::Child => {
                 let in_child = AssertUnwindSafe(|| {
@@ -103,6 +106,7 @@ mod unix {
                     assert_eq!(leaving.join_timeout(LONG), Ok(Joined::Finished));
                     child(&open, &busy, &built);
                     child_of_an_interlock(&interlock);
+                    child_of_a_pool(pool, lent, &calls_of_pool);
                 });
                 let checked = std::panic::catch_unwind(in_child);
                 std::process::exit(i32::from(checked.is_err()));
@@ -112,7 +116,10 @@ mod unix {
                 assert!(fork::WIFEXITED(status) && fork::WEXITSTATUS(status) == 0, "{status:#x}");
             }
         }
-        // The parent's executors go on as before.
+        // The parent's pool and executors go on as before.
+        assert_eq!((pool.num_active(), pool.num_idle()), (3, 1));
+        drop(lent);
+        assert_eq!((pool.num_active(), calls_of_pool.load(SeqCst)), (0, 3));
         may_leave.wait();
         assert_eq!(leaving.join(), Ok(Joined::Finished));
         open.wake();
@@ -120,6 +127,68 @@ mod unix {
         inside.wait();
         assert_eq!(busy.join(), Ok(Joined::Finished));
         assert_eq!(Registry::of_the_process().len(), 1);
+    }
+
+    /// A factory that counts the calls that speak to the other side, apart from creations.
+    struct Talks(Arc<AtomicUsize>);
+
+    impl ResourceFactory for Talks {
+        type Resource = Spoken;
+        type Metadata = ();
+        type Error = Infallible;
+        fn create(&self, (): &()) -> Result<Spoken, Infallible> {
+            Ok(Spoken(self.0.clone()))
+        }
+        fn passivate(&self, (): &(), _: &mut Spoken) -> Result<(), Infallible> {
+            self.0.fetch_add(1, SeqCst);
+            Ok(())
+        }
+    }
+
+    /// Its drop says farewell.
+    struct Spoken(Arc<AtomicUsize>);
+    impl Drop for Spoken {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    type Lent = [Borrowed<'static, Talks>; 3];
+
+    /// Returns a pool with idle and lent resources.
+    fn a_pool() -> (ResourcePool<Talks>, Lent, Arc<AtomicUsize>) {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let pool = ResourcePool::builder(Talks(calls.clone()), ()).max_idle_time(LONG);
+        let pool = pool.build().expect("valid");
+        pool.prefill(2).expect("there is room");
+        let lent = [(); 3].map(|()| Borrowed::into_owned(pool.borrow().expect("one")));
+        pool.add().expect("there is room");
+        calls.store(0, SeqCst);
+        (pool, lent, calls)
+    }
+
+    /// The child speaks over no connection of its parent's, and has pools of its own.
+    fn child_of_a_pool(pool: ResourcePool<Talks>, lent: Lent, calls: &AtomicUsize) {
+        assert!(matches!(pool.borrow(), Err(BorrowError::Forked)));
+        assert!(matches!(pool.try_borrow(), Err(BorrowError::Forked)));
+        let borrowed = poll(pin!(async { pool.borrow_async().await.map(drop) }));
+        assert_eq!(borrowed, Poll::Ready(Err(BorrowError::Forked)));
+        assert_eq!(pool.add(), Err(AddError::Forked));
+        let [dropped, invalidated, put_back] = lent;
+        drop(dropped);
+        Borrowed::invalidate(invalidated);
+        assert!(poll(pin!(Borrowed::put_back(put_back))).is_ready());
+        pool.clear();
+        pool.maintain();
+        pool.close();
+        assert!(pool.wait_closed(LONG));
+        assert!(poll(pin!(pool.wait_closed_async())).is_ready());
+        drop(pool);
+        assert_eq!(calls.load(SeqCst), 0, "it spoke over a connection of its parent's");
+        let (own, lent, calls) = a_pool();
+        drop(lent);
+        own.close();
+        assert!(own.wait_closed(LONG) && calls.load(SeqCst) > 0);
     }
 
     /// In the child, a wait with a limit does not rely on the timer's thread.

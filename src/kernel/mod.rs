@@ -8,6 +8,7 @@
 //! - [`at_work`]: the mark of a thread at work, on a stack of the thread ([`thread_stack`]).
 //! - [`runtime`]: a user's runtime made safe, and without its type ([`any_runtime`]).
 //! - [`user_code`]: calls, values and panics of the user's.
+//! - [`origin`]: whether a process is a forked child.
 //! - [`handle`]: handles that close their owner when the last one is dropped.
 //! - [`clock`]: time, and the clock that a test advances.
 //! - [`sync`]: one vocabulary for the operating system's scheduler and for those of the models.
@@ -19,6 +20,7 @@ pub(crate) mod clock;
 pub(crate) mod collections;
 pub(crate) mod effects;
 pub(crate) mod handle;
+pub(crate) mod origin;
 pub(crate) mod runtime;
 pub(crate) mod section;
 #[cfg(test)]

@@ -87,6 +87,12 @@
 //! Without a runtime, the caller that lets a resource leave calls `destroy`: the borrower that returns it, the caller of
 //! `close`, or the maintenance.
 //!
+//! # Forked children
+//! A forked child shares its parent's resources, and must not speak over them. There the pool of the parent lends nothing
+//! ([`BorrowError::Forked`]), and neither tests, passivates nor destroys: what is lent, idle, closed or dropped is
+//! forgotten. The child builds a pool of its own. A call that looks into the parent's pool, such as `num_idle`, may hang if
+//! another thread held its lock at the fork. Each borrow and return reads one number to notice a fork.
+//!
 //! # Panics
 //! The pool catches panics of the factory, of the listener and of a waker's `wake`. They become errors or reports. A
 //! panic of a key's `Hash`, `Eq` or `Clone`, or of a waker's `clone`, unwinds from the call that was given it. The pool
@@ -99,7 +105,7 @@
 //! | metric | kind | other labels |
 //! |---|---|---|
 //! | `cabrank.resource_pool.borrow.duration` | histogram: from the call to the loan | |
-//! | `cabrank.resource_pool.borrow.failures` | counter | `reason`: `closed`, `exhausted`, `would_block`, `timed_out`, `create`, `activate`, `invalid` |
+//! | `cabrank.resource_pool.borrow.failures` | counter | `reason`: `closed`, `exhausted`, `would_block`, `timed_out`, `forked`, `create`, `activate`, `invalid` |
 //! | `cabrank.resource_pool.loan.duration` | histogram: from the loan to the return | |
 //! | `cabrank.resource_pool.create.duration` | histogram: creations that ended | `outcome`: `created`, `error`, `panicked`, `timed_out` |
 //! | `cabrank.resource_pool.destroyed` | counter: calls of `destroy` | |

@@ -12,6 +12,7 @@ use crate::kernel::collections::indexed_heap::IndexedHeap;
 use crate::kernel::collections::list::List;
 use crate::kernel::collections::touched::TouchedArena;
 use crate::kernel::collections::wait_queue::{Queue, Waiters};
+use crate::kernel::origin::Origin;
 use crate::kernel::runtime::{Runtime, SafeRuntime};
 use crate::kernel::section::{Guarded, Lock};
 use crate::kernel::user_code::UserValue;
@@ -116,6 +117,7 @@ impl<F: Form, P> Builder<F, P> {
             hasher: foldhash::fast::RandomState::default(),
             maintenance: OnceLock::new(),
             runtime: OnceLock::new(),
+            origin: Origin::here(),
             me: me.clone(),
         });
         let tick: Weak<dyn ClockListener> = Arc::downgrade(&inner) as Weak<dyn ClockListener>;

@@ -8,6 +8,8 @@ use crate::resource_pool::state::refusal::{NotAdded, Refusal};
 use std::error::Error;
 use std::fmt;
 
+const FORKED: &str = "the pool belongs to the parent of this forked process";
+
 /// Why a call of the factory failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -62,6 +64,7 @@ impl<E> From<Denied<E>> for BorrowError<E> {
     fn from(denied: Denied<E>) -> Self {
         match denied {
             Denied::Refused(Refusal::Closed) => BorrowError::Closed,
+            Denied::Refused(Refusal::Forked) => BorrowError::Forked,
             Denied::Refused(Refusal::Exhausted) => BorrowError::Exhausted,
             Denied::Refused(Refusal::WouldBlock) => BorrowError::WouldBlock,
             Denied::Refused(Refusal::TooLate) => BorrowError::TimedOut,
@@ -91,6 +94,8 @@ impl<E> From<Denied<E>> for BorrowError<E> {
 pub enum BorrowError<E> {
     /// The pool is closed.
     Closed,
+    /// This process was forked from that of the pool: see [forked children](super::super#forked-children).
+    Forked,
     /// A limit is reached, in a pool built with [`WhenExhausted::Fail`](crate::resource_pool::WhenExhausted::Fail).
     ///
     /// Either `max_active` resources are lent; or no resource is idle and `max_total` or `max_total_per_key` exist,
@@ -112,6 +117,7 @@ impl<E: fmt::Display> fmt::Display for BorrowError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BorrowError::Closed => f.write_str("the pool is closed"),
+            BorrowError::Forked => f.write_str(FORKED),
             BorrowError::Exhausted => f.write_str("the pool is exhausted"),
             BorrowError::WouldBlock => f.write_str("no resource can be lent without waiting"),
             BorrowError::TimedOut => f.write_str("no resource could be lent in time"),
@@ -151,6 +157,8 @@ impl<E: Error + 'static> Error for BorrowError<E> {
 pub enum AddError<E> {
     /// The pool is closed, or was closed during the creation.
     Closed,
+    /// This process was forked from that of the pool: see [forked children](super::super#forked-children).
+    Forked,
     /// `max_idle`, `max_total` or `max_total_per_key` is reached.
     ///
     /// Expired resources count until they are evicted.
@@ -176,6 +184,7 @@ impl<E: fmt::Display> fmt::Display for AddError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AddError::Closed => f.write_str("the pool is closed"),
+            AddError::Forked => f.write_str(FORKED),
             AddError::Full => f.write_str("the pool has no room for another idle resource"),
             AddError::Create(failure) => write!(f, "no resource could be created: {failure}"),
             AddError::Passivate(failure) => {

@@ -160,15 +160,19 @@ impl<F: Form, K> Pool<F, K> {
     pub fn is_closed(&self) -> bool {
         self.inner().state.look(|state| state.closed)
     }
-    /// Waits until no resource of a closed pool is left. Returns false if one is left after `timeout`.
+    /// Waits until no resource of a closed pool is left. Returns false if one is left after `timeout`. In a forked child it
+    /// returns true at once.
     pub fn wait_closed(&self, timeout: Duration) -> bool {
         let patience = Patience::Thread(self.inner().clock().deadline(timeout));
-        now(self.inner().turn(WaitForEnd::new(patience), patience)).is_ok()
+        self.inner().origin.is_forked()
+            || now(self.inner().turn(WaitForEnd::new(patience), patience)).is_ok()
     }
     /// Waits until no resource of a closed pool is left. Cancel-safe.
     pub async fn wait_closed_async(&self) {
-        let turn = self.inner().turn(WaitForEnd::new(Patience::Task), Patience::Task);
-        let _ = turn.await;
+        if !self.inner().origin.is_forked() {
+            let turn = self.inner().turn(WaitForEnd::new(Patience::Task), Patience::Task);
+            let _ = turn.await;
+        }
     }
 
     /// Returns how many resources are lent, or reserved for a borrower.

@@ -6,6 +6,8 @@
 #[repr(usize)]
 pub(crate) enum Refusal {
     Closed,
+    /// The pool is that of a parent process.
+    Forked,
     Exhausted,
     WouldBlock,
     /// The timeout has passed.

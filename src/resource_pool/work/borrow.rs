@@ -63,6 +63,9 @@ impl<F: Form> Inner<F> {
         patience: &Patience,
         caller: &'static Location<'static>,
     ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
+        if self.origin.is_forked() {
+            return Err(Denied::Refused(Refusal::Forked));
+        }
         let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
         loop {
             let mut reserved = match step {
@@ -222,6 +225,9 @@ impl<F: Form> Inner<F> {
     /// A guard is dropped. Where the factory's futures have to be awaited, the next borrower awaits them.
     #[inline]
     pub(crate) fn give_back(&self, mut loan: Box<Loan<F>>) {
+        if self.origin.is_forked() {
+            return std::mem::forget(loan);
+        }
         self.observed.returned(&mut loan.began);
         loan.unclean = true;
         match F::BLOCKS {
@@ -233,6 +239,9 @@ impl<F: Form> Inner<F> {
     /// Takes a resource back, after its test and its passivation.
     #[inline]
     pub(crate) async fn put_back(&self, mut loan: Box<Loan<F>>) {
+        if self.origin.is_forked() {
+            return std::mem::forget(loan);
+        }
         self.observed.returned(&mut loan.began);
         // The time that the factory takes is not the borrower's.
         if self.options.abandoned_after.is_some() {
@@ -252,6 +261,9 @@ impl<F: Form> Inner<F> {
     }
 
     pub(crate) fn invalidate(&self, mut loan: Box<Loan<F>>) {
+        if self.origin.is_forked() {
+            return std::mem::forget(loan);
+        }
         self.observed.returned(&mut loan.began);
         self.critical(|state, fx| state.invalidate(loan.slot, Content::Ready(loan), fx));
     }

@@ -111,7 +111,8 @@ impl<F: Form> Drop for Place<'_, F> {
 impl<F: Form> Inner<F> {
     /// Destroys the resource in a task, or here in a pool without a runtime.
     pub(crate) fn destroy_apart(&self, dead: Dead<F>) {
-        let Some(runtime) = self.runtime.get() else { return self.destroy(dead) };
+        let runtime = self.runtime.get().filter(|_| !self.origin.is_forked());
+        let Some(runtime) = runtime else { return self.destroy(dead) };
         if self.dying.add(dead) {
             let pool = self.me.upgrade().expect("its caller has the pool");
             runtime.spawn(Box::pin(Destroyer { pool, has_ended: false }.run()));
@@ -126,6 +127,9 @@ impl<F: Form> Inner<F> {
         }
     }
     pub(crate) fn dispose(&self, meta: &Meta<F>, resource: F::Resource) {
+        if self.origin.is_forked() {
+            return std::mem::forget(resource);
+        }
         if let Err(message) = contain(|| self.factory.destroy(meta, resource)) {
             self.report(meta, Event::DestroyPanicked(message));
         }
@@ -140,7 +144,7 @@ impl<F: Form> Inner<F> {
         }
     }
     pub(crate) async fn dispose_in_time(&self, meta: &Meta<F>, resource: F::Resource) {
-        if self.runtime.get().is_none() {
+        if self.runtime.get().is_none() || self.origin.is_forked() {
             return self.dispose(meta, resource);
         }
         let call = self.factory.destroy_async(meta, resource);

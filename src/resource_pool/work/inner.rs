@@ -6,6 +6,7 @@ use super::observed::Observed;
 use crate::kernel::any_runtime::AnyRuntime;
 use crate::kernel::clock::{Clock, ClockListener};
 use crate::kernel::handle::Close;
+use crate::kernel::origin::Origin;
 #[cfg(any(test, debug_assertions))]
 use crate::kernel::section::Invariant;
 use crate::kernel::section::{Guarded, Lock};
@@ -35,6 +36,8 @@ pub(crate) struct Inner<F: Form> {
     pub(crate) maintenance: OnceLock<Maintenance>,
     /// The runtime that the pool was built with.
     pub(crate) runtime: OnceLock<AnyRuntime>,
+    /// A forked child has the pool's memory, and shares its resources with the parent.
+    pub(crate) origin: Origin,
     /// For a loan that outlives the reference it was borrowed by.
     pub(crate) me: Weak<Self>,
 }
@@ -96,7 +99,10 @@ impl<F: Form> Inner<F> {
 
 impl<F: Form> Close for Inner<F> {
     fn close(this: &Arc<Self>) {
-        this.critical(|state, fx| state.close(fx));
+        // In a forked child another thread may have held the lock.
+        if !this.origin.is_forked() {
+            this.critical(|state, fx| state.close(fx));
+        }
     }
 }
 

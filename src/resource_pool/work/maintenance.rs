@@ -48,6 +48,9 @@ impl<F: Form> Inner<F> {
     }
 
     async fn perform(&self, task: MaintenanceTask) {
+        if self.origin.is_forked() {
+            return;
+        }
         match task {
             MaintenanceTask::Evict => {
                 let mut pass = None;
@@ -201,7 +204,7 @@ impl<R: Runtime, F: Form> Runtime for Arc<Timed<R, F>> {
         let mut left = Left(Some(self.clone()));
         let task = Box::pin(async move {
             task.await;
-            left.0 = None;
+            drop(left.0.take());
         });
         // The executor contains its panic.
         self.runtime.uncontained().spawn(task);

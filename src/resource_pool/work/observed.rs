@@ -54,6 +54,7 @@ impl Observed {
             BorrowError::Closed => "closed",
             BorrowError::Exhausted => "exhausted",
             BorrowError::WouldBlock => "would_block",
+            BorrowError::Forked => "forked",
             BorrowError::TimedOut => "timed_out",
             BorrowError::Create(_) => "create",
             BorrowError::Activate(_) => "activate",

@@ -66,7 +66,7 @@ impl<'p, F: Form> Refilling<'p, F> {
                 drop(self);
                 return pool.report(&meta, Event::PassivateFailed(failure));
             }
-            AddError::Closed | AddError::Full => return,
+            AddError::Closed | AddError::Forked | AddError::Full => return,
         };
         if let Some(resource) = self.resource.take() {
             self.pool.dispose_in_time(&self.meta, resource).await;
@@ -164,6 +164,9 @@ impl<F: Form> Inner<F> {
 
     /// Creates a resource for the idle list.
     pub(crate) async fn add(&self, key: impl Select<F>) -> Result<(), AddError<F::Error>> {
+        if self.origin.is_forked() {
+            return Err(AddError::Forked);
+        }
         let begun = key.select(self, |state, key, _| state.begin_add(key));
         match self.finish(self.begin_fill(begun?, Reason::Add)).await {
             Ok(Arrival::InTime | Arrival::Expired) => Ok(()),
