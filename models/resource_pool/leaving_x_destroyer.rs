@@ -1,6 +1,6 @@
 //! A resource leaves a pool with a runtime, while the destroyer's task ends.
 //!
-//! Guards `Dying` (`destroying.rs`): without it a resource that leaves at that moment is never destroyed, and keeps its place.
+//! Guards `Dying` (`dying.rs`) and the drop of `Destroyer` (`destroying.rs`): without it a resource that leaves at that moment is never destroyed, and keeps its place.
 //!
 //! Asserted: each resource is destroyed, exactly once, and a close then ends.
 

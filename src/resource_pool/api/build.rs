@@ -19,7 +19,7 @@ use crate::kernel::user_code::UserValue;
 use crate::resource_pool::state::names::Shared;
 use crate::resource_pool::state::slot::Sub;
 use crate::resource_pool::state::state::{CLASSES, State};
-use crate::resource_pool::work::destroying::Dying;
+use crate::resource_pool::work::dying::Dying;
 use crate::resource_pool::work::inner::Inner;
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;

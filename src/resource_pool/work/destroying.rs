@@ -8,7 +8,7 @@
 use super::inner::Inner;
 use super::time_limits::limited;
 use crate::kernel::section::Guarded;
-use crate::kernel::sync::{Mutex, has_failed};
+use crate::kernel::sync::has_failed;
 use crate::kernel::user_code::contain;
 use crate::resource_pool::api::error::Failure;
 use crate::resource_pool::api::event::Event;
@@ -16,7 +16,6 @@ use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::effects::Dead;
 use crate::resource_pool::state::names::{Meta, SlotKey};
 use crate::resource_pool::state::slot::Content;
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
@@ -26,37 +25,6 @@ use std::time::Duration;
 ///
 /// A timer, and not a wake-up of itself: a runtime may look at its other timers and sockets only when no task is ready.
 const TURN: Duration = Duration::from_millis(1);
-
-/// What the destroyer has not begun. `None`: there is no destroyer.
-pub(crate) struct Dying<F: Form>(Mutex<Option<VecDeque<Dead<F>>>>);
-
-impl<F: Form> Default for Dying<F> {
-    fn default() -> Self {
-        Dying(Mutex::new(None))
-    }
-}
-
-impl<F: Form> Dying<F> {
-    /// Returns whether the caller has to begin the destroyer.
-    fn add(&self, dead: Dead<F>) -> bool {
-        let mut queue = self.0.lock();
-        let begins = queue.is_none();
-        queue.get_or_insert_default().push_back(dead);
-        begins
-    }
-    fn has_more(&self) -> bool {
-        self.0.lock().as_ref().is_some_and(|queue| !queue.is_empty())
-    }
-    /// Returns what is destroyed next. `None` ends the destroyer: the next `add` begins another.
-    fn next(&self) -> Option<Dead<F>> {
-        let mut queue = self.0.lock();
-        let next = queue.as_mut().and_then(VecDeque::pop_front);
-        if next.is_none() {
-            *queue = None;
-        }
-        next
-    }
-}
 
 /// The task that begins the destructions.
 struct Destroyer<F: Form> {

@@ -1,6 +1,6 @@
 //! The part that all handles of one pool share: its state, and the user's values that serve it.
 
-use super::destroying::Dying;
+use super::dying::Dying;
 use super::maintainer::Maintenance;
 use super::observed::Observed;
 use crate::kernel::any_runtime::AnyRuntime;

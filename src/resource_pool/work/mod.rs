@@ -2,7 +2,8 @@
 
 mod borrow;
 mod creation;
-pub(crate) mod destroying;
+mod destroying;
+pub(crate) mod dying;
 pub(crate) mod home;
 pub(crate) mod inner;
 pub(crate) mod looking_up;
