@@ -99,7 +99,10 @@ impl<F: Form> Inner<F> {
             }
             match self.activate_and_validate(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
-                Err(event) => step = self.another(reserved, *event, patience).await,
+                Err(event) => {
+                    // Boxed, because each borrow would otherwise have room for it.
+                    step = Box::pin(self.another(reserved, *event, patience)).await;
+                }
             }
         }
     }
