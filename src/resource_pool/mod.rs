@@ -81,10 +81,11 @@
 //! # Destructions
 //! In a pool with a runtime, tasks of that runtime destroy, so that a return or a close waits for nothing. They await
 //! [`destroy_async`](AsyncResourceFactory::destroy_async), each at most for [`destroy_timeout`](Builder::destroy_timeout).
-//! A borrower whose resource fails its test keeps the place, and awaits the destruction itself. One task begins the others, and yields between those that block. A resource counts until its destruction ends, and
-//! [`wait_closed`](Pool::wait_closed) waits for that.
+//! One task begins them, and yields between those that block. A resource counts until its destruction ends, and
+//! [`wait_closed`](Pool::wait_closed) waits for that. A borrower whose resource fails its test keeps the place, and awaits the
+//! destruction itself.
 //!
-//! Without a runtime, the caller that lets a resource leave calls `destroy`: the borrower that returns it, the caller of
+//! Without a runtime, or after its end, the caller that lets a resource leave calls `destroy`: the borrower that returns it, the caller of
 //! `close`, or the maintenance.
 //!
 //! # Forked children
@@ -108,7 +109,7 @@
 //! | `cabrank.resource_pool.borrow.failures` | counter | `reason`: `closed`, `exhausted`, `would_block`, `timed_out`, `forked`, `create`, `activate`, `invalid` |
 //! | `cabrank.resource_pool.loan.duration` | histogram: from the loan to the return | |
 //! | `cabrank.resource_pool.create.duration` | histogram: creations that ended | `outcome`: `created`, `error`, `panicked`, `timed_out` |
-//! | `cabrank.resource_pool.destroyed` | counter: calls of `destroy` | |
+//! | `cabrank.resource_pool.destroyed` | counter: destructions that ended | |
 //! | `cabrank.resource_pool.events` | counter: [events](Event) | `event`: the variant, such as `create_failed` |
 //! | `cabrank.resource_pool.active`, `.idle`, `.total`, `.waiting` | gauges, set by `Pool::record_gauges` | |
 //!

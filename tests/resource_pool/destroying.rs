@@ -3,7 +3,7 @@
 use crate::common::locked;
 use crate::creations::{Hand, number};
 use crate::orders::keyed;
-use crate::runtimes::MOMENT;
+use crate::runtimes::{HOUR, MOMENT};
 use crate::shared::task::{Task, block_on};
 use crate::shared::{SECOND, end_the_run_when_the_library_panics};
 use crate::steps::{Building, Rig, Step, begin_borrow, rig_on};
@@ -114,6 +114,17 @@ fn a_destruction_takes_five_seconds_at_most() {
     assert_eq!(rig.pool.num_total(), 0);
 }
 
+/// The least and the largest time.
+#[test]
+fn the_time_of_a_destruction_ends_or_does_not() {
+    for (time, left) in [(Duration::from_nanos(1), 0), (Duration::MAX, 1)] {
+        let (rig, hand) = idle(1, |b| b.destroy_timeout(time));
+        rig.pool.clear();
+        hand.0.pass(HOUR);
+        assert_eq!((rig.pool.num_total(), rig.steps.alive()), (left, left), "{time:?}");
+    }
+}
+
 /// A panic ends one destruction, and the next begins.
 #[test]
 fn a_destruction_that_panics_is_reported() {
@@ -137,7 +148,7 @@ fn the_end_of_a_close_waits_for_destructions() {
     assert_eq!(end.poll(), Some(()));
 }
 
-/// A runtime that ends drops what is in progress. What it had not begun is destroyed by the blocking call.
+/// A runtime that ends drops what is in progress. The blocking call destroys the resources that it had not begun with.
 #[test]
 fn what_a_runtime_leaves_is_destroyed_at_its_end() {
     let (rig, hand) = idle(2, |b| b);
@@ -159,6 +170,19 @@ fn what_a_runtime_leaves_is_destroyed_at_its_end() {
         ("destroy 1 destroy 2 destroy 3".to_owned(), 0)
     );
     assert_eq!(rig.counts(), (0, 0, 0));
+}
+
+/// Once the runtime has ended, there is no limit, so nothing is awaited: the borrower calls the blocking one.
+#[test]
+fn nothing_is_awaited_after_the_end_of_the_runtime() {
+    let (rig, hand) = idle(1, |b| b.test_on_borrow(true));
+    hand.shut_down();
+    drop((rig.lend(), rig.lend()));
+    assert_eq!(*locked(&rig.events), ["RuntimeEnded"]);
+    rig.steps.on("validate", Step::Fails);
+    assert_eq!((rig.lend().number, rig.steps.alive()), (3, 1));
+    rig.pool.clear();
+    assert_eq!((rig.pool.num_total(), rig.steps.alive()), (0, 0));
 }
 
 type Log = Arc<Mutex<Vec<&'static str>>>;

@@ -107,7 +107,7 @@ pub trait ResourceFactory: Send + Sync + 'static {
 /// Until then the idle resource is as its borrower left it. `validate` (for `test_while_idle`), `destroy` and the
 /// predicate of [`retain`](crate::resource_pool::Pool::retain) may see it active.
 ///
-/// A pool with a runtime awaits [`destroy_async`](Self::destroy_async), in a task of its own.
+/// A pool with a runtime awaits [`destroy_async`](Self::destroy_async) in place of `destroy`.
 pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// The type of resource that is lent.
     type Resource: Send + 'static;

@@ -7,6 +7,7 @@
 
 use super::inner::Inner;
 use super::time_limits::limited;
+use crate::kernel::any_runtime::AnyRuntime;
 use crate::kernel::section::Guarded;
 use crate::kernel::sync::has_failed;
 use crate::kernel::user_code::contain;
@@ -77,10 +78,15 @@ impl<F: Form> Drop for Place<'_, F> {
 }
 
 impl<F: Form> Inner<F> {
-    /// Destroys the resource in a task, or here in a pool without a runtime.
+    /// Returns the runtime, if its tasks can destroy. After its end no limit would end an asynchronous call.
+    fn runtime_to_destroy(&self) -> Option<&AnyRuntime> {
+        let runtime = self.runtime.get().filter(|runtime| !runtime.has_ended());
+        runtime.filter(|_| !self.origin.is_forked())
+    }
+
+    /// Destroys the resource in a task, or here if there can be none.
     pub(crate) fn destroy_apart(&self, dead: Dead<F>) {
-        let runtime = self.runtime.get().filter(|_| !self.origin.is_forked());
-        let Some(runtime) = runtime else { return self.destroy(dead) };
+        let Some(runtime) = self.runtime_to_destroy() else { return self.destroy(dead) };
         if self.dying.add(dead) {
             let pool = self.me.upgrade().expect("its caller has the pool");
             runtime.spawn(Box::pin(Destroyer { pool, has_ended: false }.run()));
@@ -112,7 +118,7 @@ impl<F: Form> Inner<F> {
         }
     }
     pub(crate) async fn dispose_in_time(&self, meta: &Meta<F>, resource: F::Resource) {
-        if self.runtime.get().is_none() || self.origin.is_forked() {
+        if self.runtime_to_destroy().is_none() {
             return self.dispose(meta, resource);
         }
         let call = self.factory.destroy_async(meta, resource);
