@@ -19,7 +19,9 @@ use crate::resource_pool::state::names::SlotKey;
 use crate::resource_pool::state::refusal::Refusal;
 use crate::resource_pool::state::slot::Content;
 use crate::resource_pool::state::state::{Step, ToCreate};
+use std::future::Future;
 use std::panic::Location;
+use std::pin::Pin;
 use std::time::Duration;
 
 impl<F: Form> Inner<F> {
@@ -99,10 +101,7 @@ impl<F: Form> Inner<F> {
             }
             match self.activate_and_validate(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
-                Err(event) => {
-                    // Boxed, because each borrow would otherwise have room for it.
-                    step = Box::pin(self.another(reserved, *event, patience)).await;
-                }
+                Err(event) => step = self.another(reserved, *event, patience).await,
             }
         }
     }
@@ -132,21 +131,26 @@ impl<F: Form> Inner<F> {
     }
 
     /// Reports that a resource could not be lent, destroys it, and gets another one if time is left.
+    ///
+    /// Boxed, and a function of its own: each borrow would otherwise have room for it, and the caller would not be inlined.
     #[cold]
-    async fn another(
-        &self,
-        mut reserved: ReservedLoan<'_, F>,
+    #[inline(never)]
+    fn another<'p>(
+        &'p self,
+        mut reserved: ReservedLoan<'p, F>,
         event: Event<F::Error>,
-        patience: &Patience,
-    ) -> Step<F> {
-        self.report(&reserved.loan_mut().meta, event);
-        let ticket = reserved.loan_mut().ticket;
-        let place = reserved.discard().await;
-        if self.clock().has_passed(patience.deadline()) {
-            return Step::Refused(Refusal::TooLate);
-        }
-        let slot = place.into_slot();
-        self.critical(|state, fx| state.another(slot, ticket, patience.is_thread(), fx))
+        patience: &'p Patience,
+    ) -> Pin<Box<dyn Future<Output = Step<F>> + Send + 'p>> {
+        Box::pin(async move {
+            self.report(&reserved.loan_mut().meta, event);
+            let ticket = reserved.loan_mut().ticket;
+            let place = reserved.discard().await;
+            if self.clock().has_passed(patience.deadline()) {
+                return Step::Refused(Refusal::TooLate);
+            }
+            let slot = place.into_slot();
+            self.critical(|state, fx| state.another(slot, ticket, patience.is_thread(), fx))
+        })
     }
 
     /// Tests and activates a resource that was created for its borrower.
@@ -234,18 +238,24 @@ impl<F: Form> Inner<F> {
         self.observed.returned(&mut loan.began);
         loan.unclean = true;
         match F::BLOCKS {
-            true => now(self.put_back(loan)),
+            true => now(self.take_back(loan)),
             false => self.become_idle(loan),
         }
     }
 
-    /// Takes a resource back, after its test and its passivation.
+    /// A guard is put back.
     #[inline]
     pub(crate) async fn put_back(&self, mut loan: Box<Loan<F>>) {
         if self.origin.is_forked() {
             return std::mem::forget(loan);
         }
         self.observed.returned(&mut loan.began);
+        self.take_back(loan).await;
+    }
+
+    /// Takes a resource back, after its test and its passivation.
+    #[inline]
+    async fn take_back(&self, loan: Box<Loan<F>>) {
         // The time that the factory takes is not the borrower's.
         if self.options.abandoned_after.is_some() {
             self.critical(|state, _| state.end_borrowers_time(loan.slot));
