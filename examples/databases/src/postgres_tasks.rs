@@ -22,6 +22,13 @@ impl AsyncResourceFactory for Connections {
         Ok(client)
     }
 
+    /// Ends a query that its borrower gave up. Otherwise the server goes on with it, and keeps the connection until its end.
+    async fn destroy_async(&self, _: &Config, client: Client) {
+        if !client.is_closed() {
+            let _ = client.cancel_token().cancel_query(NoTls).await;
+        }
+    }
+
     async fn validate(&self, _: &Config, client: &mut Client) -> bool {
         // An empty query is the shortest round trip.
         !client.is_closed() && client.simple_query("").await.is_ok()
