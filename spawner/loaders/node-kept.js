@@ -356,6 +356,7 @@ process.on('uncaughtExceptionMonitor', () => {
 // Runs the callbacks of `process.nextTick` that an exception has left behind. Otherwise they would run within the next callback of
 // Node, which may be that of another client's parser. It would take an exception of theirs for its own, and answer 400.
 function runTicks() {
+  if (typeof process._tickCallback !== 'function') return; // it is not documented, and another version may not have it
   for (;;) {
     try {
       process._tickCallback();
