@@ -185,11 +185,12 @@ type Set = fn(Building) -> Building;
 /// Only a runtime can interrupt a call.
 #[test]
 fn time_limits_need_a_runtime() {
-    let limits: [(&str, Set); 4] = [
+    let limits: [(&str, Set); 5] = [
         ("create_timeout", |b| b.create_timeout(LIMIT)),
         ("validate_timeout", |b| b.validate_timeout(LIMIT)),
         ("activate_timeout", |b| b.activate_timeout(LIMIT)),
         ("passivate_timeout", |b| b.passivate_timeout(LIMIT)),
+        ("destroy_timeout", |b| b.destroy_timeout(LIMIT)),
     ];
     for (name, limit) in limits {
         let builder = || limit(ResourcePool::builder(Async(Steps::default()), "m"));

@@ -5,7 +5,7 @@ use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::effects::Dead;
 use std::collections::VecDeque;
 
-/// What the destroyer has not begun. `None`: there is no destroyer.
+/// The resources whose destruction has not begun. `None`: there is no destroyer.
 pub(crate) struct Dying<F: Form>(Mutex<Option<VecDeque<Dead<F>>>>);
 
 impl<F: Form> Default for Dying<F> {

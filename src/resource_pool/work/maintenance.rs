@@ -9,8 +9,9 @@
 //! destruction that hangs the other evictions and reports. Neither holds up the other executor.
 //!
 //! If a thread or a task cannot be started, the listener is notified, and the next due work retries. The listener is notified
-//! once, until one starts; and not within its own call, of work that the listener makes due. A panic of a runtime's timer is handled in the same way: the next due work wakes the executor. So is
-//! a timer that ends far too early, because the runtime's time is paused.
+//! once, until one starts; and not within its own call, of work that the listener makes due. A panic of a runtime's timer
+//! is handled in the same way: the next due work wakes the executor. So is a timer that ends far too early, because the
+//! runtime's time is paused.
 //!
 //! If the runtime has ended, it drops each task at once. The listener is notified once, and each due work retries.
 //! Until then, borrowers still discard what has expired.
