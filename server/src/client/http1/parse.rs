@@ -115,10 +115,9 @@ fn read_framing(head: &mut Head) -> Result<bool, BadRequest> {
             Name::ContentLength => {
                 let given = fields::length(value)
                     .ok_or(BadRequest::new(400, "Content-Length is not a number"))?;
-                if length.is_some_and(|length| length != given) {
-                    return Err(BadRequest::new(400, "there are two different Content-Lengths"));
+                if length.replace(given).is_some() {
+                    return Err(BadRequest::new(400, "there are two Content-Lengths"));
                 }
-                length = Some(given);
             }
             Name::TransferEncoding => {
                 for coding in value.split(|b| *b == b',') {
@@ -199,8 +198,7 @@ fn read_target(head: &mut Head, target: Span) -> Result<(), BadRequest> {
         let rest = after_scheme(&given[..end]);
         let rest = rest.ok_or(BadRequest::new(400, "the request's target is malformed"))?;
         let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        let host = authority.rsplit(|b| *b == b'@').next().unwrap_or_default();
+        let (host, rest) = rest.split_at(end);
         if !names_a_host(host) {
             return Err(BadRequest::new(400, "the host in the request's target is malformed"));
         }

@@ -34,7 +34,7 @@ const GOOD: &[&str] = &[
     "GET / HTTP/1.1\r\nHost: a\n\r\n",
     "PUT /a?b=c HTTP/1.1\r\nhost:a:80\r\nContent-Length:3\r\nEmpty:\r\nX: \t y \t \r\n\r\n",
     "POST / HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: Chunked\r\nExpect: 100-continue\r\n\r\n",
-    "GET http://me@example.org:81?x HTTP/1.1\r\nHost: b\r\nConnection: close, X\r\nX: 1\r\n\r\n",
+    "GET http://example.org:81?x HTTP/1.1\r\nHost: b\r\nConnection: close, X\r\nX: 1\r\n\r\n",
     "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n",
 ];
 
@@ -141,6 +141,7 @@ fn bad_requests_are_refused() {
         ("GET http:/a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET http:///a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET http://me@/a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        ("GET http://me:pw@b/a HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET http://a\\b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         ("GET http://a:b/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         // Hosts.
@@ -191,7 +192,7 @@ fn the_host_of_the_target_overrides_the_field() {
         ("GET / HTTP/1.1\r\nHost:\r\n\r\n", ""),
         ("GET / HTTP/1.0\r\n\r\n", ""),
         ("GET http://b:81/ HTTP/1.1\r\nHost: a\r\n\r\n", "b:81"),
-        ("GET http://me:pw@b HTTP/1.1\r\nHost:\r\n\r\n", "b"),
+        ("GET http://b HTTP/1.1\r\nHost:\r\n\r\n", "b"),
         ("GET http://[::1]:8/ HTTP/1.0\r\n\r\n", "[::1]:8"),
     ] {
         let head = good(input);
@@ -207,7 +208,6 @@ fn bodies_are_framed_by_length_or_chunks() {
         ("", None),
         ("Content-Length: 0\r\n", Length(0)),
         ("Content-Length: 007\r\n", Length(7)),
-        ("Content-Length: 3\r\nContent-Length: 3\r\n", Length(3)),
         ("transfer-encoding: CHUNKED\r\n", Chunked),
         ("Transfer-Encoding: \t chunked \t\r\n", Chunked),
     ] {

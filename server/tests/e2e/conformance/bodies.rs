@@ -73,6 +73,13 @@ pub(super) fn sections() -> Vec<Section> {
                 bad("CR alone behind the size", "3\rabc\r\n0\r\n\r\n"),
                 bad("LF alone behind the size", "3\nabc\r\n0\r\n\r\n"),
                 bad("LF alone behind an extension", "3;a\nabc\r\n0\r\n\r\n"),
+                bad("a trailer without a colon", "0\r\nX\r\n\r\n"),
+                bad("a trailer without a name", "0\r\n: a\r\n\r\n"),
+                bad("a space before a trailer's colon", "0\r\nX : a\r\n\r\n"),
+                bad(
+                    "a request within the trailers",
+                    "0\r\nGET /hidden HTTP/1.1\r\nHost: test\r\n\r\n",
+                ),
                 refused(
                     "an extension without end",
                     chunked(&format!("3;{long}")),

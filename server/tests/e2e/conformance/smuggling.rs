@@ -32,6 +32,7 @@ pub(super) fn sections() -> Vec<Section> {
             options: &[],
             cases: vec![
                 bad("two different lengths", "Content-Length: 3\r\nContent-Length: 4", "abc"),
+                bad("the same length twice", "Content-Length: 3\r\nContent-Length: 3", "abc"),
                 bad("two lengths in one field", "Content-Length: 3, 4", "abc"),
                 bad("a plus sign", "Content-Length: +3", "abc"),
                 bad("a minus sign", "Content-Length: -3", "abc"),
