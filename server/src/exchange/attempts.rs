@@ -119,7 +119,7 @@ impl Tries {
     /// living process has closed the connection, it may have done so before the request came.
     fn may_retry(&mut self, reached: Reached, is_safe: bool) -> bool {
         match reached {
-            Reached::Nonsense => false,
+            Reached::Interim | Reached::Nonsense => false,
             Reached::TheApp => {
                 self.reached += 1;
                 is_safe && self.reached == 1
@@ -140,7 +140,8 @@ async fn give_back(processes: &Processes, hold: Hold, reached: Reached) -> bool 
     let process = Arc::clone(&hold.process);
     let is_gone = reached == Reached::Nowhere || process.is_dying().await;
     if is_gone {
-        if reached == Reached::TheApp || process.has_answered() {
+        let may_be_cause = !matches!(reached, Reached::Nowhere | Reached::NotTheApp);
+        if may_be_cause || process.has_answered() {
             // A request may be the cause: this one, or an answered one. The pool does not back off then, as it does
             // after `fail`.
             processes.detach(process.endpoint.identifier);

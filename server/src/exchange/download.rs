@@ -36,6 +36,8 @@ pub(crate) enum Heard {
 pub(crate) enum Failure {
     /// The bytes are no answer.
     Nonsense(String),
+    /// The connection refuses the request.
+    Refused,
     /// The connection has failed.
     Broken(io::Error),
     /// The connection has ended too early. `is_perhaps_whole`: it is the end of the answer if the process lives.
@@ -75,6 +77,7 @@ impl Download {
             Found::Data => Ok(Heard::More),
             Found::Interim => Ok(Heard::Interim),
             Found::Head => Ok(Heard::Head),
+            Found::Refusal => Err(Failure::Refused),
             Found::NeedsMore if self.after > 0 => Ok(Heard::More),
             Found::NeedsMore => read(cx, attempt, from_app),
         }

@@ -11,6 +11,11 @@ use cabrank_spawner::connections::Lent;
 use cabrank_spawner::stream::AppStream;
 use std::io::Write;
 
+/// The byte NAK in place of an answer: the loader ends the connection, and the application does not see the request.
+///
+/// No response of Node begins with it, and a loader lets the application write nothing else.
+const REFUSAL: u8 = 0x15;
+
 /// A borrowed connection.
 #[derive(Debug)]
 pub(crate) struct Http {
@@ -49,6 +54,9 @@ impl Http {
     ) -> Result<Step, String> {
         match &mut self.body {
             Some(body) => step_of_body(body, input),
+            None if input.first() == Some(&REFUSAL) && !self.lent.is_foreign() => {
+                Ok(Step { skip: input.len(), what: Found::Refusal, ..Step::needs_more() })
+            }
             None => {
                 let parsed = reply.parse_http(input, to).map_err(malformed)?;
                 let Some(skip) = parsed else { return Ok(Step::needs_more()) };

@@ -35,8 +35,8 @@ pub(crate) struct Lane {
     wire: Wire,
     /// The coding of the request's body, as the head has announced it. The body itself may have got a length since.
     framing: RequestFraming,
-    /// Whether any byte of the request was sent.
-    has_written: bool,
+    /// How far the request has come, as long as it has no answer.
+    reached: Reached,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Lane {
             Protocol::KeptSession => Wire::Kept(Kept::new(borrow().await?)),
             Protocol::HttpSession => Wire::Http(Http::new(borrow().await?)),
         };
-        Ok(Lane { wire, framing, has_written: false })
+        Ok(Lane { wire, framing, reached: Reached::NotTheApp })
     }
 
     /// Returns the connection.
@@ -125,7 +125,9 @@ impl Lane {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(self.stream()).poll_write(cx, bytes);
-        self.has_written |= matches!(written, Poll::Ready(Ok(_)));
+        if matches!(written, Poll::Ready(Ok(_))) && self.reached == Reached::NotTheApp {
+            self.reached = Reached::TheApp;
+        }
         written
     }
 
@@ -140,12 +142,12 @@ impl Lane {
 
     /// Returns whether any byte of the request was sent.
     pub(crate) fn has_written(&self) -> bool {
-        self.has_written
+        self.reached != Reached::NotTheApp
     }
 
     /// Returns how far a request without an answer has come.
     pub(crate) fn reached(&self) -> Reached {
-        if self.has_written { Reached::TheApp } else { Reached::NotTheApp }
+        self.reached
     }
 
     /// Decodes the next part of the answer.
@@ -158,7 +160,13 @@ impl Lane {
         reply: &mut ReplyHead,
         to: AnswerTo,
     ) -> Result<Step, String> {
-        each!(&mut self.wire, wire => wire.step(input, reply, to))
+        let step = each!(&mut self.wire, wire => wire.step(input, reply, to))?;
+        match step.what {
+            Found::Interim => self.reached = Reached::Interim,
+            Found::Refusal if self.reached == Reached::TheApp => self.reached = Reached::NotTheApp,
+            _ => {}
+        }
+        Ok(step)
     }
 
     /// Returns whether the head of the answer has not arrived yet.
@@ -205,7 +213,7 @@ impl Lane {
     /// requests at once.
     pub(crate) fn abandon(&self, is_limited: bool) -> Abandon {
         match self.wire {
-            _ if !self.has_written => Abandon::AtOnce,
+            _ if !self.has_written() => Abandon::AtOnce,
             Wire::Kept(_) => Abandon::AtItsEnd,
             Wire::Http(_) if !is_limited => Abandon::AtOnce,
             Wire::Session(_) | Wire::Http(_) => Abandon::AfterFirstByte,

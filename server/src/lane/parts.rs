@@ -23,6 +23,8 @@ pub(crate) enum Reached {
     NotTheApp,
     /// The application may have seen the request, but sent no byte of an answer.
     TheApp,
+    /// The application has sent an interim answer, which the client may have got.
+    Interim,
     /// The application has sent bytes that are no answer. Another attempt would not help.
     Nonsense,
 }
@@ -50,6 +52,8 @@ pub(crate) enum Found {
     Head,
     /// Bytes of the body, or its end.
     Data,
+    /// The connection refuses the request, which the application does not see.
+    Refusal,
 }
 
 /// The meaning that the end of a process's connection has for the answer that it carries.

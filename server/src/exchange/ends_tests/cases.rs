@@ -36,6 +36,45 @@ async fn a_safe_request_is_repeated_once() {
     }
 }
 
+/// The application has not seen a request that its connection refuses, so another attempt is safe for each method.
+#[tokio::test(start_paused = true)]
+async fn a_refused_request_is_repeated() {
+    for method in ["GET", "POST"] {
+        let mut scene = Scene::new(HttpSession, 1, 2);
+        let request =
+            format!("{method} /mark HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+        scene.client.write_all(request.as_bytes()).await.unwrap();
+        let mut refuses = scene.request(0, b"body").await;
+        refuses.write_all(b"\x15").await.unwrap();
+        drop(refuses);
+        let mut app = scene.request(1, b"body").await;
+        app.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes").await.unwrap();
+        read_until(&mut scene.client, b"\r\n\r\nyes").await;
+        assert!(eventually(|| scene.notes.read() == ["ended", "ended"]).await);
+    }
+}
+
+/// Its client has got the interim answer of one process, and would get the answer of another one, which did the work again.
+#[tokio::test(start_paused = true)]
+async fn a_safe_request_is_not_repeated_after_an_interim_answer() {
+    let early = "103 Early Hints\r\nLink: </a>\r\n\r\n";
+    let kept = [&b"I\0\0"[..], &[early.len() as u8 + 8], b"Status: ", early.as_bytes()].concat();
+    let http = format!("HTTP/1.1 {early}").into_bytes();
+    for (lane, interim, last) in
+        [(KeptSession, &kept, &b""[..]), (HttpSession, &http, b""), (HttpSession, &http, b"\x15")]
+    {
+        let mut scene = Scene::new(lane, 1, 2);
+        scene.client.write_all(b"GET /mark HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut app = scene.request(0, b"/mark").await;
+        app.write_all(interim).await.unwrap();
+        read_until(&mut scene.client, b"HTTP/1.1 103").await;
+        app.write_all(last).await.unwrap();
+        drop(app);
+        read_until(&mut scene.client, b"HTTP/1.1 502").await;
+        assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+    }
+}
+
 /// After an upgrade both sides speak past the server, which goes on until both have ended.
 #[tokio::test(start_paused = true)]
 async fn an_upgraded_connection_passes_bytes_both_ways() {

@@ -100,6 +100,9 @@ impl Exchange<'_, '_> {
                 ("the application closed the connection without an answer".into(), false)
             }
             Failure::Closed { .. } => ("the application closed the connection".into(), false),
+            Failure::Refused => {
+                ("the connection ends before the application takes it".into(), false)
+            }
             Failure::Broken(e) => (e.to_string(), false),
             Failure::Nonsense(why) => (why, true),
         };
