@@ -13,6 +13,7 @@
 //     the application makes itself, or a request that it sends over the socket, ends the connection.
 
 const { OutgoingMessage, ServerResponse } = require('http');
+const { noteWhole } = require('./node-refusal.js');
 
 const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
@@ -252,7 +253,9 @@ ServerResponse.prototype._finish = function finish() {
   } finally { // a listener of 'prefinish' may throw
     if (socket && socket[KEPT] === true) {
       const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
-      if (socket[LAST] || isShort || lacksBody(this)) closeSoon(socket);
+      const isWhole = !isShort && !lacksBody(this);
+      if (isWhole && !this._last) noteWhole(socket);
+      if (socket[LAST] || !isWhole) closeSoon(socket);
     }
   }
 };

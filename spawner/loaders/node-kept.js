@@ -22,6 +22,7 @@ const net = require('net');
 const { executionAsyncResource } = require('async_hooks');
 const { IncomingMessage, ServerResponse } = require('http');
 const { KEPT, LAST, ENDING, CLOSING, TORN, writing, apart, close, closeSoon } = require('./node-answer.js');
+const refusal = require('./node-refusal.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
 const TIMEOUT = Symbol('the timeout of the connection');
@@ -214,6 +215,7 @@ function guard(socket, before) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
   socket[KEPT] = true;
   kept.add(socket);
+  refusal.watch(socket);
   socket.once('close', () => kept.delete(socket));
   socket[TIMEOUT] = socket.timeout || 0;
   if (socket[TIMEOUT] > 0) socket.setTimeout(0);
@@ -266,7 +268,8 @@ function guardParser(socket) {
   if (!parser || typeof parser.onIncoming !== 'function') return;
   const { onIncoming } = parser;
   parser.onIncoming = function beginRequest(...args) {
-    if (socket[KEPT] === true && (socket[TORN] || !begins(socket))) {
+    if (socket[KEPT] === true && (socket[CLOSING] || socket[TORN] || !begins(socket) || !refusal.mayBegin(socket))) {
+      refusal.refuse(socket, true);
       socket.destroy();
       return 0;
     }
@@ -290,6 +293,7 @@ function isGenuine(event, subject, socket) {
 function release(event, subject, socket) {
   if (OWN.has(event) && socket && socket[KEPT] === true && isGenuine(event, subject, socket)) {
     socket[KEPT] = false;
+    refusal.release(socket);
     if (socket[TIMEOUT] > 0) socket.setTimeout(socket[TIMEOUT]); // as Node leaves it
     if (event === 'clientError') endAfterWrite(socket);
   }
@@ -347,6 +351,8 @@ process.on('uncaughtExceptionMonitor', () => {
       else if (socket._httpMessage) endWithAnswer(socket);
       else closeSoon(socket);
     } catch { // the application has frozen the socket, which cannot note its end either
+      refusal.refuse(socket);
+      kept.delete(socket);
       if (socket._handle) socket._handle.close();
     }
   }
@@ -366,5 +372,7 @@ function runTicks() {
     }
   }
 }
+
+process.on('exit', () => kept.forEach((socket) => refusal.refuse(socket)));
 
 module.exports = { begin, guard, guardServer, release };

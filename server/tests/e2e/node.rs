@@ -175,6 +175,25 @@ fn the_script_start_names_the_startup_file_which_may_be_a_module() {
     assert_eq!(Server::start(dir.path(), &[]).get("/"), "from a module");
 }
 
+/// The request is on its way when the application destroys its connection, and is not safe to repeat unless the loader says so.
+#[test]
+fn a_request_that_meets_the_end_of_its_connection_is_sent_again() {
+    let dir = node(
+        "http.createServer((q, s) => {\n\
+           s.end(q.method);\n\
+           if (q.method === 'POST') return;\n\
+           for (const until = Date.now() + 100; Date.now() < until;);\n\
+           q.socket.destroy(); }).listen(0);",
+    );
+    let server = Server::start(dir.path(), &["--threads", "1", "--max-pool-size", "1"]);
+    let mut client = server.client();
+    for _ in 0..3 {
+        assert_eq!(client.request("GET", "/", &[], b"").unwrap().text(), "GET");
+        let reply = client.request("POST", "/", &[], b"body").unwrap();
+        assert_eq!((reply.status, reply.text().as_str()), (200, "POST"));
+    }
+}
+
 #[test]
 fn a_socket_whose_upgrade_was_refused_carries_no_further_request() {
     // Node has detached its parser from the socket: further bytes would reach the handler below.

@@ -40,10 +40,11 @@ class Exchange:
         self.file = self.conn.makefile("rb")
 
     def idle_bytes(self):
-        """Return what has come while the connection was idle, or None if it has ended."""
+        """Return what has come while the connection was idle, or None if it has ended. The end of Node's refuses a request."""
         self.conn.setblocking(False)
         try:
-            return self.conn.recv(1000) or None
+            early = self.conn.recv(1000)
+            return None if early in (b"", b"\x15") else early
         except BlockingIOError:
             return b""
         except OSError:

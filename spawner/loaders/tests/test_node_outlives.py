@@ -205,7 +205,7 @@ class NodeOutlives(NodeLoader):
                     self.assertEqual(loader.lines.readline(), b"late\n")
                     self.assertEqual(self.rest(conn, file, "/next", b"x"), b"")
                 else:
-                    self.assertEqual(file.read(), b"")  # at once
+                    self.assertEqual(self.last(file), b"")  # at once
         self.assertEqual(self.ask(self.http(loader), "/last"), (200, b"ok"))
         self.assertEqual(loader.lines.readline(), b"/last undefined\n")
 
@@ -258,7 +258,7 @@ class NodeOutlives(NodeLoader):
                 self.send(conn, path)
                 self.assertEqual(self.read(file, 9), b"undefined")
                 self.send(conn, "/get")
-                self.assertEqual(file.read(), b"", "the request begins on another connection")
+                self.assertEqual(self.last(file), b"", "the request begins on another connection")
 
     def test_a_request_that_is_emitted_again_is_not_the_latest(self):
         loader = self.app("""
@@ -328,7 +328,7 @@ class NodeOutlives(NodeLoader):
         self.read(file, len("[true]"))
         try:
             self.send(conn, "/next")
-            self.assertEqual(file.read(), b"")
+            self.assertEqual(self.last(file), b"")
         except ConnectionError:
             pass
         conn, file = self.raw(loader)
@@ -408,7 +408,7 @@ class NodeOutlives(NodeLoader):
         for path in ("/now", "/end"):
             conn, file = self.raw(loader)
             self.send(conn, path)
-            self.assertEqual(file.read(), b"")
+            self.assertEqual(self.last(file), b"")
         for path in (None, "/wait"):  # an idle connection, and one that carries the next request
             conn, file = self.raw(loader)
             self.send(conn, "/keep")
@@ -417,7 +417,7 @@ class NodeOutlives(NodeLoader):
                 self.send(conn, path)
                 self.assertEqual(loader.lines.readline(), b"waits\n")
             self.assertEqual(self.ask(self.http(loader), "/use"), (200, b"used"))
-            self.assertEqual(file.read(), b"")
+            self.assertEqual(self.last(file), b"")
         self.assertEqual(self.ask(self.http(loader), "/ok"), (200, b"ok"))
         self.assertIn("wrote to the socket", loader.read_stderr())
 
@@ -588,7 +588,7 @@ class NodeOutlives(NodeLoader):
                         self.send(conn, path)
                         self.assertEqual(loader.lines.readline(), b"waits\n")
                     self.assertEqual(self.ask(self.http(loader), use), (200, b"used"))
-                    self.assertEqual(file.read(), b"")
+                    self.assertEqual(self.last(file), b"")
 
     def test_a_timeout_ends_with_its_request(self):
         loader = self.app("""
@@ -704,8 +704,8 @@ class NodeOutlives(NodeLoader):
         self.send(own[0], "/close")
         self.assertEqual(self.read(own[1], 4), b"done")
         own[0].shutdown(2)
-        self.assertEqual(idle[1].read(), b"")
-        self.assertEqual(long[1].read(), b"x" * 3000000)
+        self.assertEqual(self.last(idle[1]), b"")
+        self.assertEqual(self.last(long[1]), b"x" * 3000000)
         long[0].shutdown(2)
         self.assertEqual(loader.lines.readline(), b"closed\n")
 
