@@ -18,6 +18,7 @@ mod crowd;
 mod detach_x_waiter;
 mod evictor_x_borrow;
 mod failed_refill_x_maintenance;
+mod fill_x_addition;
 mod filling_x_borrow;
 mod grant_x_clear_all;
 mod invalidate_x_waiter;

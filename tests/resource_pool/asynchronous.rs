@@ -274,7 +274,7 @@ fn prefill_stops_at_the_first_failure() {
     };
     assert_eq!((prefill(2).finish(), rig.counts()), (Ok(()), (0, 2, 2)));
     assert_eq!((prefill(0).finish(), rig.counts()), (Ok(()), (0, 2, 2)));
-    assert_eq!(prefill(2).finish(), Err(AddError::Full));
+    assert_eq!(prefill(4).finish(), Err(AddError::Full));
     assert_eq!((rig.counts(), rig.steps.alive()), ((0, 3, 3), 3));
     rig.pool.clear();
     rig.steps.on("create", Step::Held);

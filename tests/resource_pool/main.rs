@@ -20,6 +20,7 @@ mod ends;
 mod executions;
 mod failing;
 mod failures;
+mod filling;
 mod grants;
 mod guards;
 mod histories;

@@ -66,6 +66,7 @@ impl<F: Form, P> Builder<F, P> {
             keys_created: 0,
             waiters: Waiters::default(),
             closing: Queue::default(),
+            filling: Queue::default(),
             line: IndexedHeap::default(),
             to_order: IndexedHeap::default(),
             waiting: 0,

@@ -6,6 +6,7 @@ use super::error::{AddError, BorrowError};
 use super::factory::{Form, ResourceFactory};
 use super::guard::Borrowed;
 use super::pool::KeyedResourcePool;
+use crate::kernel::clock::Deadline;
 use crate::kernel::section::{Patience, now};
 use crate::resource_pool::state::options::number;
 use std::future::Future;
@@ -84,7 +85,10 @@ where
         self.inner().add(key).await
     }
 
-    /// Creates `number` idle resources of the key, one after the other.
+    /// Creates idle resources of the key, one after the other, until `number` are idle.
+    ///
+    /// Resources that the maintenance, or another caller, is creating count: the call waits for them. So it also waits until a
+    /// pool with `min_idle` is warm. Called by a creation of its own pool, it may wait for itself.
     ///
     /// # Errors
     /// Returns the first error of [`add_async`](Self::add_async). The resources added before stay.
@@ -95,10 +99,7 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub async fn prefill_async(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
-        for _ in 0..number {
-            self.add_async(key).await?;
-        }
-        Ok(())
+        self.inner().prefill(key, number, Patience::Task).await
     }
 
     /// Destroys the idle resources of the key.
@@ -233,7 +234,10 @@ where
         now(self.add_async(key))
     }
 
-    /// Creates `number` idle resources of the key.
+    /// Creates idle resources of the key, until `number` are idle.
+    ///
+    /// Resources that the maintenance, or another caller, is creating count: the call waits for them. So it also waits until a
+    /// pool with `min_idle` is warm. Called by a creation of its own pool, it may wait for itself.
     ///
     /// # Errors
     /// Returns the first error of [`add`](Self::add). The resources added before stay.
@@ -241,6 +245,6 @@ where
     /// # Panics
     /// Panics if the key's hash, comparison or clone does.
     pub fn prefill(&self, key: &K, number: usize) -> Result<(), AddError<F::Error>> {
-        now(self.prefill_async(key, number))
+        now(self.inner().prefill(key, number, Patience::Thread(Deadline::Never)))
     }
 }

@@ -5,6 +5,7 @@ use super::error::{AddError, BorrowError};
 use super::factory::{Form, ResourceFactory};
 use super::guard::Borrowed;
 use super::pool::ResourcePool;
+use crate::kernel::clock::Deadline;
 use crate::kernel::section::{Patience, now};
 use crate::resource_pool::work::looking_up::TheKey;
 use std::future::Future;
@@ -64,7 +65,10 @@ impl<F: Form> ResourcePool<F> {
         self.inner().add(TheKey).await
     }
 
-    /// Creates `number` idle resources, one after the other.
+    /// Creates idle resources, one after the other, until `number` are idle.
+    ///
+    /// Resources that the maintenance, or another caller, is creating count: the call waits for them. So it also waits until a
+    /// pool with `min_idle` is warm. Called by a creation of its own pool, it may wait for itself.
     ///
     /// # Errors
     /// Returns the first error of [`add_async`](Self::add_async). The resources added before stay.
@@ -72,10 +76,7 @@ impl<F: Form> ResourcePool<F> {
     /// # Cancel safety
     /// As [`add_async`](Self::add_async). The resources added before stay.
     pub async fn prefill_async(&self, number: usize) -> Result<(), AddError<F::Error>> {
-        for _ in 0..number {
-            self.add_async().await?;
-        }
-        Ok(())
+        self.inner().prefill(TheKey, number, Patience::Task).await
     }
 }
 
@@ -179,7 +180,10 @@ impl<F: ResourceFactory> ResourcePool<F> {
         now(self.add_async())
     }
 
-    /// Creates `number` idle resources.
+    /// Creates idle resources, until `number` are idle.
+    ///
+    /// Resources that the maintenance, or another caller, is creating count: the call waits for them. So it also waits until a
+    /// pool with `min_idle` is warm. Called by a creation of its own pool, it may wait for itself.
     ///
     /// ```
     #[doc = include_str!("example.txt")]
@@ -192,6 +196,6 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// # Errors
     /// Returns the first error of [`add`](Self::add). The resources added before stay.
     pub fn prefill(&self, number: usize) -> Result<(), AddError<F::Error>> {
-        now(self.prefill_async(number))
+        now(self.inner().prefill(TheKey, number, Patience::Thread(Deadline::Never)))
     }
 }

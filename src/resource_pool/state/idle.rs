@@ -280,6 +280,7 @@ impl<F: Form> State<F> {
         self.keeps_up = true;
         fx.push(Effect::StopMaintenance);
         self.for_all_keys(|state, key| state.close_key(key, fx));
+        self.let_fillers_look(fx);
         self.notify_if_finished(fx);
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod began;
 mod copying;
 mod due;
 pub(crate) mod effects;
+pub(crate) mod filling;
 mod grants;
 mod idle;
 mod in_test;

@@ -174,7 +174,7 @@ impl<F: Form> State<F> {
     }
 
     /// Notes that the creation takes long, so it may hang.
-    pub(crate) fn note_overdue(&mut self, slot: SlotKey) {
+    pub(crate) fn note_overdue(&mut self, slot: SlotKey, fx: &mut Effects<F>) {
         let Slot { key, order, ordered_at, .. } = self.slots[slot];
         if order != Order::InTime {
             // It was dropped meanwhile.
@@ -195,6 +195,7 @@ impl<F: Form> State<F> {
         sub.overdue.push_before(&mut self.slots, slot, next);
         self.creating -= 1;
         self.overdue += 1;
+        self.let_fillers_look(fx);
     }
 
     /// Has a creation dropped by its task. Its place counts until then.
@@ -203,8 +204,9 @@ impl<F: Form> State<F> {
         self.end_life(slot);
         let entry = &mut self.slots[slot];
         (entry.state, entry.order) = (SlotState::Leaving, Order::Dropped);
-        let sub = self.subs.touch(entry.key);
-        sub.adding -= 1;
+        let key = entry.key;
+        self.end_addition(key, fx);
+        let sub = self.subs.touch(key);
         sub.leaving += 1;
         sub.dropping += 1;
         self.leaving += 1;

@@ -202,7 +202,7 @@ impl<F: Form> State<F> {
         }
         let ordered = self.slots[slot].order != Order::None;
         self.end_order(slot);
-        self.subs.touch(key).adding -= 1;
+        self.end_addition(key, fx);
         if let Content::Nothing = content {
             self.remove(slot);
             return Arrival::Expired;
@@ -218,6 +218,12 @@ impl<F: Form> State<F> {
             self.came = Some(slot);
         }
         arrival
+    }
+
+    /// Counts one creation for the idle list less.
+    pub(crate) fn end_addition(&mut self, key: SubKey, fx: &mut Effects<F>) {
+        self.subs.touch(key).adding -= 1;
+        self.let_fillers_look(fx);
     }
 
     fn drop_late(&mut self, slot: SlotKey, content: Content<F>, fx: &mut Effects<F>) {

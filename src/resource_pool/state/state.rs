@@ -93,6 +93,8 @@ pub(crate) struct State<F: Form> {
     pub(crate) waiters: Waiters<Outcome<F>>,
     /// Callers that wait for the end of a closed pool.
     pub(crate) closing: Queue,
+    /// The callers that wait for the end of a creation (`filling.rs`).
+    pub(crate) filling: Queue,
     /// The keys with a waiter that can be lent to, by the ticket of the oldest.
     pub(crate) line: IndexedHeap<u64, InLine>,
     /// The keys that lack a creation of the pool's, by the ticket of the oldest waiter without one.

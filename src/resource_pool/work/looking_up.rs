@@ -76,6 +76,7 @@ pub(crate) trait Select<F: Form> {
 }
 
 /// Selects the one key of a pool without keys.
+#[derive(Clone, Copy)]
 pub(crate) struct TheKey;
 
 impl<F: Form> Select<F> for TheKey {

@@ -80,7 +80,7 @@ impl<F: Form> Inner<F> {
                 overdue = None;
                 // Where the runtime dropped its timer, it may be overdue as well.
                 if end != TimerEnd::Panicked {
-                    self.critical(|state, _| state.note_overdue(slot));
+                    self.critical(|state, fx| state.note_overdue(slot, fx));
                 }
             }
             if let Some(wait) = wait.take() {

@@ -5,11 +5,12 @@ use super::creation::InCreation;
 use super::inner::Inner;
 use super::looking_up::Select;
 use super::time_limits::limited;
-use crate::kernel::section::Guarded;
+use crate::kernel::section::{Guarded, Patience};
 use crate::kernel::sync::has_failed;
 use crate::resource_pool::api::error::{AddError, BorrowError};
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::Form;
+use crate::resource_pool::state::filling::NextFill;
 use crate::resource_pool::state::loan::Loan;
 use crate::resource_pool::state::names::{Meta, SlotKey};
 use crate::resource_pool::state::refill::{Arrival, NextRefill, Vacancy};
@@ -168,7 +169,31 @@ impl<F: Form> Inner<F> {
             return Err(AddError::Forked);
         }
         let begun = key.select(self, |state, key, _| state.begin_add(key));
-        match self.finish(self.begin_fill(begun?, Reason::Add)).await {
+        self.add_to(begun?).await
+    }
+
+    /// Fills the idle list of a key up to this number.
+    pub(crate) async fn prefill(
+        &self,
+        key: impl Select<F> + Copy,
+        number: usize,
+        patience: Patience,
+    ) -> Result<(), AddError<F::Error>> {
+        if self.origin.is_forked() {
+            return Err(AddError::Forked);
+        }
+        let is_thread = patience.is_thread();
+        loop {
+            match key.select(self, |state, key, _| state.next_fill(key, number, is_thread))? {
+                NextFill::Done => return Ok(()),
+                NextFill::This(vacancy) => self.add_to(vacancy).await?,
+                NextFill::Wait(wait) => drop(self.turn(wait, patience).await),
+            }
+        }
+    }
+
+    async fn add_to(&self, vacancy: Vacancy<F>) -> Result<(), AddError<F::Error>> {
+        match self.finish(self.begin_fill(vacancy, Reason::Add)).await {
             Ok(Arrival::InTime | Arrival::Expired) => Ok(()),
             Ok(Arrival::Closed) => Err(AddError::Closed),
             Err(failed) => Err(failed.error),
