@@ -453,10 +453,12 @@ def live(channel, work):
             sys.exit(128 + signal.SIGTERM)
         if channel.control is not None:
             raise  # after `Ready`
-        channel.say(f"!> Error\n!> \n{describe(error)}")
-        flush()
-        channel.remove_sockets()
-        os._exit(1)  # without waiting for threads of the application
+        try:
+            channel.say(f"!> Error\n!> \n{describe(error)}")
+            flush()
+            channel.remove_sockets()
+        finally:
+            os._exit(1)  # without waiting for the application's threads and handlers, also if the server is gone
     finally:
         if channel.is_own_process():
             channel.remove_sockets()

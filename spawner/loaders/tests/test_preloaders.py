@@ -158,6 +158,26 @@ class WsgiPreloader(Preloaders, WsgiLoader):
         """)
         self.assertIn("ticker. Start them in a function for cabrank.on_start.", preloader.read_stderr())
 
+    def test_a_process_whose_server_has_ended_runs_no_handler_of_its_end(self):
+        """It may last for ever, and no one is left who would end it."""
+        preloader = self.app("""
+            import atexit, time
+            atexit.register(time.sleep, 3600)
+            def application(environ, start_response): pass
+        """)
+        for _ in range(5):
+            channel = preloader.connect()
+            channel.sendall(b"spawn\na: b\n\n")
+            with channel.makefile("rb") as lines:
+                self.assertEqual(lines.readline(), b"OK\n")
+                pid = int(lines.readline())
+            channel.close()
+            try:
+                self.eventually(lambda: not os.path.exists(f"/proc/{pid}/stat") or " Z " in open(f"/proc/{pid}/stat").read())
+            finally:
+                if os.path.exists(f"/proc/{pid}"):
+                    os.kill(pid, 9)
+
     def test_connections_of_django_are_closed_before_the_fork(self):
         preloader = self.app("""
             import os, sys, types
