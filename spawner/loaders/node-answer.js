@@ -163,7 +163,7 @@ function bytesOf(chunk, encoding) {
 // complete with its head. The server would send a request to a connection that ends without a word.
 function isLast(message) {
   if (!isKept(message)) return false;
-  if (message.socket && message.socket[LAST] === true) return true;
+  if (message._last || (message.socket && message.socket[LAST] === true)) return true; // Node reads `close` in more than the server
   return writing.ending !== message && (!message._hasBody || declaredOf(message) === 0);
 }
 

@@ -260,6 +260,7 @@ function guard(socket, before) {
   }
   note(socket, before);
   guardParser(socket);
+  if (socket.parser && socket.parser._consumed !== true) socket[ENDING] = true; // a listener of 'connection' reads it: see `isForged`
 }
 
 // Lets nothing that an earlier request has left reach the code that runs for the next one.
@@ -356,7 +357,8 @@ process.on('uncaughtExceptionMonitor', () => {
       if (socket._handle) socket._handle.close();
     }
   }
-  if (process.listenerCount('uncaughtException') > 0) process.once('uncaughtException', runTicks); // behind those of the application
+  if (process.hasUncaughtExceptionCaptureCallback()) runTicks(); // no event follows
+  else if (process.listenerCount('uncaughtException') > 0) process.once('uncaughtException', runTicks); // behind those of the application
 });
 
 // Runs the callbacks of `process.nextTick` that an exception has left behind. Otherwise they would run within the next callback of

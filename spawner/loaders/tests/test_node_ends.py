@@ -495,6 +495,64 @@ class NodeEnds(NodeLoader):
             self.assertIn("HTTP/1.1 200", self.head(file))
             self.assertEqual(file.read(1), b"8")
 
+    def test_callbacks_that_a_captured_exception_has_left_behind(self):
+        """A capture callback, which `domain` sets, takes the place of the listeners of `uncaughtException`."""
+        for capture in ("process.setUncaughtExceptionCaptureCallback(() => {});",
+                        "const own = require('domain').create(); own.on('error', () => {}); own.enter();"):
+            with self.subTest(capture):
+                loader = self.app(capture + """
+                    const fail = () => { throw new Error('mine'); };
+                    require('http').createServer((q, s) => {
+                      if (q.url === '/block') {
+                        console.log('blocks');
+                        for (const until = Date.now() + 200; Date.now() < until;);
+                      }
+                      if (q.url === '/ticks') for (let count = 0; count < 20; count++) process.nextTick(fail);
+                      let size = 0;
+                      q.on('data', (data) => { size += data.length; }).on('end', () => s.end(String(size)));
+                    }).listen(0);
+                """)
+                others = [self.raw(loader) for _ in range(5)]
+                for conn, _ in others:
+                    conn.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\nbody")
+                own, block = self.raw(loader), self.raw(loader)
+                self.send(block[0], "/block")
+                self.assertEqual(loader.lines.readline(), b"blocks\n")
+                self.send(own[0], "/ticks")  # one turn of the loop reads this and all bodies
+                for conn, _ in others:
+                    conn.sendall(b"rest")
+                for _, file in others:
+                    self.assertIn("HTTP/1.1 200", self.head(file))
+                    self.assertEqual(file.read(1), b"8")
+
+    def test_a_connection_that_the_application_reads_from_its_beginning_carries_one_request(self):
+        """Its bytes come by the stream, where those that the application puts there look the same."""
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => s.end(q.url));
+            server.on('connection', (socket) => socket.on('data', () => {}));
+            server.listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/one")
+        self.assertIn("Connection: close", self.head(file))
+        self.assertEqual(file.read(), b"/one")
+
+    def test_an_answer_that_node_takes_for_the_last_says_so(self):
+        """Node reads `close` in more values than the server does."""
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/removed') { s.shouldKeepAlive = false; s.removeHeader('Connection'); }
+              else s.setHeader('Connection', decodeURIComponent(q.url.slice(1)));
+              s.end('x');
+            }).listen(0);
+        """)
+        for path in ("/x-close", "/close;q=1", "/close", "/removed"):
+            with self.subTest(path):
+                conn, file = self.raw(loader)
+                self.send(conn, path)
+                self.assertIn("\r\nConnection: close\r\n", self.head(file))
+                self.assertEqual(file.read(), b"x")
+
     def test_an_answer_whose_end_a_stack_overflow_has_stopped(self):
         """Its socket stays corked, or waits for a callback, and the next answer would wait with it."""
         loader = self.app("""
