@@ -6,6 +6,7 @@
 use crate::leftovers::Session;
 use crate::process_group::Leader;
 use crate::reaper::Reaper;
+use procfs::FromRead;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -101,8 +102,7 @@ impl Children {
         let raw = Pid::from_raw(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
         waitid(WaitId::Pid(raw), look)?;
         // It could also be the reaper, or a process of another application.
-        let status = procfs::process::Process::new(raw.as_raw_pid()).and_then(|p| p.status());
-        if status.map_err(io::Error::other)?.euid != uid || self.sets().unreaped.contains(&pid) {
+        if status_of(raw)?.euid != uid || self.sets().unreaped.contains(&pid) {
             return Err(io::Error::other("it is no new process of the application"));
         }
         self.add(&leader);
@@ -176,6 +176,13 @@ impl AppChild {
     pub(crate) fn leader(&self) -> &Arc<Leader> {
         &self.0
     }
+}
+
+/// Returns the status of a process. Its name, which the application chooses, need not be UTF-8.
+fn status_of(pid: Pid) -> io::Result<procfs::process::Status> {
+    let bytes = std::fs::read(format!("/proc/{pid}/status"))?;
+    let status = procfs::process::Status::from_read(String::from_utf8_lossy(&bytes).as_bytes());
+    status.map_err(io::Error::other)
 }
 
 /// The process that started another one.

@@ -160,6 +160,19 @@ fn a_preloader_that_is_killed_is_replaced_without_a_failed_request(language: &La
     });
 }
 
+/// The system cuts a name at 15 bytes, also within a character.
+#[test]
+fn the_name_of_a_process_need_not_be_utf_8() {
+    let app = "import os, time\nopen('/proc/self/comm', 'wb').write(b'caf\\xc3')\nloaded = os.getpid()\n\
+               def application(environ, start_response):\n    start_response('200 OK', [])\n    \
+               return [f'{loaded} {os.getpid()}'.encode()]\n";
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("passenger_wsgi.py"), app).unwrap();
+    let server = Server::start(dir.path(), &["--spawn-method", "smart"]);
+    let (preloader, process) = pids(&server);
+    assert_ne!(preloader, process);
+}
+
 fn a_preloader_that_hangs_is_killed_and_replaced(language: &Language) {
     let dir = language.loaded_by();
     let server = Server::start(dir.path(), &["--spawn-method", "smart", "--max-pool-size", "1"]);
