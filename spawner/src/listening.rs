@@ -56,9 +56,10 @@ pub(crate) fn reachable(local: SocketAddr) -> Option<SocketAddr> {
     let at = |ip: IpAddr| SocketAddr::new(ip, local.port());
     match local.ip().to_canonical() {
         IpAddr::V4(ip) if ip.is_unspecified() => Some(at(Ipv4Addr::LOCALHOST.into())),
-        // Most of these sockets take IPv4, too, and a container may have no IPv6 address.
+        // A container may have no IPv6 address, and most of these sockets take IPv4, too. Where one does not, the port of
+        // IPv4 may be another user's, so IPv6 comes first.
         IpAddr::V6(ip) if ip.is_unspecified() => {
-            let loopback = [at(Ipv4Addr::LOCALHOST.into()), at(Ipv6Addr::LOCALHOST.into())];
+            let loopback = [at(Ipv6Addr::LOCALHOST.into()), at(Ipv4Addr::LOCALHOST.into())];
             let connects =
                 |to: &SocketAddr| TcpStream::connect_timeout(to, Duration::from_secs(1)).is_ok();
             loopback.into_iter().find(connects)
@@ -125,7 +126,10 @@ impl Sockets {
 mod tests {
     use super::*;
     use crate::ended::tests::{eventually, without_main_thread};
+    use rustix::net::sockopt::set_ipv6_v6only;
+    use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
     use std::net::TcpListener;
+    use std::os::fd::OwnedFd;
 
     #[test]
     fn a_listener_belongs_to_the_group_that_holds_it() {
@@ -166,9 +170,26 @@ mod tests {
         assert_eq!(reached("10.0.0.1:80").unwrap(), "10.0.0.1:80");
         assert_eq!(reached("[::ffff:127.0.0.1]:80").unwrap(), "127.0.0.1:80");
         let listener = TcpListener::bind("[::]:0");
+        if let Some((at, other)) = of_ipv6_alone() {
+            assert_eq!(reachable(at).unwrap().to_string(), format!("[::1]:{}", at.port()));
+            drop(other);
+        }
         if let Ok(listener) = listener {
             let at = reachable(listener.local_addr().unwrap()).unwrap();
             assert!(at.ip().is_loopback());
         }
+    }
+
+    /// Returns the address of a listener of IPv6 alone, with this listener and that of another program at its port of IPv4. Without an
+    /// address of IPv6, there are none.
+    fn of_ipv6_alone() -> Option<(SocketAddr, (OwnedFd, TcpListener))> {
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), other.local_addr().unwrap().port());
+        let own = socket(AddressFamily::INET6, SocketType::STREAM, None).ok()?;
+        set_ipv6_v6only(&own, true).unwrap();
+        bind(&own, &at).ok()?;
+        listen(&own, 1).unwrap();
+        TcpStream::connect((Ipv6Addr::LOCALHOST, at.port())).ok()?;
+        Some((at, (own, other)))
     }
 }
