@@ -64,7 +64,7 @@ fn two_fills_share_their_creations() {
     assert_eq!((rig.counts(), rig.steps.begun()), ((0, 2, 2), 2));
 }
 
-/// What it waited for does not come, so it creates one itself.
+/// The creation that it waits for yields no resource, so it creates one itself.
 #[test]
 fn a_fill_looks_again_when_a_creation_ends_without_a_resource() {
     let rig = rig(|b| b.max_total(1));

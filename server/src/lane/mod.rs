@@ -140,7 +140,7 @@ impl Lane {
         }
     }
 
-    /// Returns whether any byte of the request was sent.
+    /// Returns whether any byte of the request was sent, and may have reached the application.
     pub(crate) fn has_written(&self) -> bool {
         self.reached != Reached::NotTheApp
     }
