@@ -22,6 +22,7 @@ const net = require('net');
 const { executionAsyncResource } = require('async_hooks');
 const { IncomingMessage, ServerResponse } = require('http');
 const { KEPT, LAST, ENDING, CLOSING, TORN, writing, apart, close, closeSoon } = require('./node-answer.js');
+const { noteAnswered } = require('./node-late.js');
 const refusal = require('./node-refusal.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
@@ -40,6 +41,7 @@ ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
   detachSocket.call(this, socket);
   if (socket[KEPT] !== true) return;
   settle(socket, 0);
+  if (this.req) noteAnswered(socket, this.req); // old versions have none
   ended(socket, this);
 };
 

@@ -30,7 +30,7 @@
 // --drain-timeout (--shutdown-timeout at a stop; then SIGQUIT, SIGTERM and SIGKILL) bounds it. Without any handler the process exits at once.
 //
 // `socket.remoteAddress` is the client's address, which the server appends to X-Forwarded-For. Several clients share a
-// socket, so it belongs to the socket's latest request. `socket.remotePort` is 0, because the server does not pass it on.
+// socket, so it belongs to the socket's latest request. An earlier request keeps its own (node-late.js). `socket.remotePort` is 0, because the server does not pass it on.
 //
 // SIGQUIT writes the requests in progress and what the process waits for to standard error. While the main thread is busy
 // no signal handler runs. If the handshake has `max_request_time` (in ms), a worker thread watches the main thread, and
@@ -39,13 +39,13 @@
 const fs = require('fs');
 const http = require('http');
 const Module = require('module');
-const net = require('net');
 const os = require('os');
 const path = require('path');
 const { EventEmitter } = require('events');
 const { randomBytes } = require('crypto');
 const { inspect } = require('util');
 const { begin, guard, guardServer, release } = require('./node-kept.js');
+const { CLIENT, LATEST, noteLatest } = require('./node-late.js');
 
 const PROTOCOL_VERSION = '1.0';
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
@@ -254,7 +254,6 @@ function install(server, callback) {
 
 // --- Requests in progress ------------------------------------------------------------------------------------------------
 
-const LATEST = Symbol('latest request');
 const SINCE = Symbol('time of the latest request');
 const NOTED = Symbol('a request that was emitted before');
 const connections = new Set();
@@ -270,7 +269,7 @@ function noteRequests(server) {
       // The application may emit a request again, when the socket carries another client's.
       if (first[NOTED] !== true) {
         first[NOTED] = true;
-        first.socket[LATEST] = first;
+        noteLatest(first.socket, first);
         first.socket[SINCE] = Date.now();
       }
     } else if (event === 'connection') {
@@ -301,18 +300,6 @@ function restoreStream(socket, descriptor) {
   socket.destroy();
   return true;
 }
-
-function clientOf(request) {
-  const addresses = request && request.headers['x-forwarded-for'];
-  return addresses === undefined ? undefined : addresses.slice(addresses.lastIndexOf(',') + 1).trim();
-}
-
-// The properties of a socket to the server. A request that does not read them pays nothing.
-const CLIENT = {
-  remoteAddress: { get() { return clientOf(this[LATEST]); } },
-  remoteFamily: { get() { return ({ 4: 'IPv4', 6: 'IPv6' })[net.isIP(clientOf(this[LATEST]) || '')]; } },
-  remotePort: { value: 0 },
-};
 
 // Not process.report: its reports have the environment, which holds secrets.
 process.on('SIGQUIT', () => {

@@ -276,6 +276,48 @@ class NodeOutlives(NodeLoader):
             conn.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {address}\r\n\r\n".encode())
             self.assertEqual(self.read(file, 9), body)
 
+    def test_a_late_end_of_the_socket_of_an_earlier_request(self):
+        """Express destroys the socket of a request whose answer has left, when it learns of an error."""
+        loader = self.app("""
+            const http = require('http');
+            const net = require('net');
+            const held = [];
+            const ends = {
+              destroy: (q) => q.socket.destroy(), error: (q) => q.socket.destroy(new Error('late')), soon: (q) => q.socket.destroySoon(),
+              end: (q) => q.socket.end(), write: (q) => q.socket.write('x'), last: (q) => q.socket.end('x'),
+              reset: (q) => (q.socket.resetAndDestroy || q.socket.destroy).call(q.socket), connection: (q) => q.connection.destroy(),
+              client: (q) => q.client.destroy(), request: (q) => q.destroy(), pause: (q) => q.socket.pause(),
+              timeout: (q) => q.socket.setTimeout(1), data: (q) => q.socket.on('data', () => {}), property: (q) => { q.socket.user = 'x'; },
+              methods: (q) => { q.socket.write = q.socket.end = () => {}; q.socket.removeAllListeners(); },
+              response: (q) => { const s = new http.ServerResponse(q); s.assignSocket(q.socket); s.end('forged'); },
+              ask: (q) => http.request({ createConnection: () => q.socket, method: 'POST' }).on('error', () => {}).end('forged'),
+              continue: (q, _, s) => { s.writeContinue(() => {}); s.write('x', () => {}); s.end('x'); s.setTimeout(1); q.setTimeout(1); },
+              upgrade: (q, server) => server.emit('upgrade', q, q.socket, Buffer.alloc(0)),
+              address: (q) => {
+                q.socket.once('close', () => {});
+                if (!(q.socket instanceof net.Socket) || !q.socket.destroyed || q.socket !== q.connection) throw new Error('no socket');
+                if (q.socket.remoteAddress !== '192.0.2.1' || q.socket.remoteFamily !== 'IPv4') throw new Error(q.socket.remoteAddress);
+              },
+            };
+            const server = http.createServer((q, s) => {
+              if (q.url === '/first') { held.push(q, s); s.on('error', () => {}); q.on('data', () => {}); s.on('finish', () => held.push(q.socket)); return s.end('first'); }
+              const [earlier, answer, socket] = held.splice(0);
+              if (socket !== q.socket) return s.end('other');
+              ends[q.url.slice(1)](earlier, server, answer);
+              setTimeout(() => s.end(q.socket.user === undefined && q.socket.remoteAddress === '192.0.2.2' ? 'whole' : 'wrong'), 10);
+            });
+            server.on('upgrade', () => {}).listen(0);
+        """)
+        names = "destroy error soon end write last reset connection client request pause timeout data property methods upgrade address response ask continue".split()
+        for method in ("GET", "POST"):
+            conn, file = self.raw(loader)
+            for name in names:
+                with self.subTest(name, method=method):
+                    for path, address, body in (("/first", "192.0.2.1", b"first"), (f"/{name}", "192.0.2.2", b"whole")):
+                        rest = "Content-Length: 2\r\n\r\nab" if method == "POST" else "\r\n"
+                        conn.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {address}\r\n{rest}".encode())
+                        self.assertEqual(self.read(file, 5), body)
+
     def test_a_tracer_sets_the_store_of_each_request(self):
         loader = self.app("""
             const { AsyncLocalStorage } = require('async_hooks');
@@ -340,10 +382,10 @@ class NodeOutlives(NodeLoader):
             const forged = 'HTTP/1.1 200 OK\\r\\nContent-Length: 6\\r\\n\\r\\nforged';
             let kept;
             const server = require('http').createServer((q, s) => {
-              if (q.url === '/keep') { kept = q; return s.end('kept'); }
+              if (q.url === '/keep') { kept = q; kept.own = q.socket; return s.end('kept'); }
               if (q.url === '/next') {
-                server.emit(q.headers['x-event'], q.headers['x-event'] === 'clientError' ? new Error() : kept, kept.socket, Buffer.alloc(0));
-                kept.socket.write(forged);
+                server.emit(q.headers['x-event'], q.headers['x-event'] === 'clientError' ? new Error() : kept, kept.own, Buffer.alloc(0));
+                kept.own.write(forged);
                 setTimeout(() => s.end('next'), 20);
               }
             });
@@ -561,9 +603,9 @@ class NodeOutlives(NodeLoader):
             const http = require('http');
             let kept;
             http.createServer((q, s) => {
-              if (q.url === '/keep') { kept = q; return s.end('kept'); }
+              if (q.url === '/keep') { kept = q; kept.own = q.socket; return s.end('kept'); }
               if (q.url === '/wait') return console.log('waits');
-              const { socket } = kept;
+              const socket = kept.own;
               if (q.url === '/response' || q.url === '/taken') {
                 const other = new http.ServerResponse(q.url === '/taken' ? q : kept);
                 socket._httpMessage = null;
