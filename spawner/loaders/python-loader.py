@@ -37,10 +37,25 @@ BACKLOG = 1024
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("application", "app")
 # The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
-SERVERS = {
+PARTS = {
     "wsgi": ("python-own", "wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
     "asgi": ("python-own", "asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
 }
+
+
+def read_parts():
+    """Return the text of each of these files, before the application is loaded.
+
+    Another user may take the place of a directory that has vanished meanwhile.
+    """
+    texts = {}
+    for name in {name for names in PARTS.values() for name in names}:
+        with open(os.path.join(HERE, f"{name}.py"), "rb") as file:
+            texts[name] = file.read()
+    return texts
+
+
+texts_of_parts = read_parts()
 
 
 class LoadError(Exception):
@@ -435,11 +450,19 @@ def load(channel):
     if app_type == "asgi" and channel.threads > 1:
         raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
                         "threads. Remove --app-threads.")
-    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the loader's directory is the server's
-    for name in SERVERS[app_type]:
-        server = run_file(f"cabrank.{name.replace('-', '_')}", os.path.join(HERE, f"{name}.py"))
-    sys.dont_write_bytecode = bytecode
+    for name in PARTS[app_type]:
+        server = run_part(name)
+    texts_of_parts.clear()
     return application, server
+
+
+def run_part(name):
+    """Run a file of the server as a module, which those that follow may import."""
+    module = types.ModuleType(f"cabrank.{name.replace('-', '_')}")
+    module.__file__ = os.path.join(HERE, f"{name}.py")
+    sys.modules[module.__name__] = module
+    exec(compile(texts_of_parts[name], module.__file__, "exec"), module.__dict__)
+    return module
 
 
 def live(channel, work):

@@ -84,7 +84,6 @@ module Cabrank
 
     # `rack.hijack`: gives the application a socket. It writes a whole HTTP/1.1 answer there.
     def call
-      require_relative "rack-hijack"
       exclusively do
         @is_hijacked = true # before the look at `@is_answering`
         if @has_ended || (@is_answering && @hijack.nil?)
@@ -425,7 +424,6 @@ module Cabrank
     # The body is closed before another thread may hand the connection back: an error of `close` would otherwise end the answer
     # to the next request.
     def stream(body)
-      require_relative "rack-hijack"
       send_head
       @stream = Stream.new(@server, self, @connection, @env["rack.input"])
       begin
@@ -443,7 +441,6 @@ module Cabrank
     end
 
     def partially_hijacked(hijacker, body)
-      require_relative "rack-hijack"
       send_head
       exclusively do
         @is_hijacked = true

@@ -5,7 +5,9 @@
 # `socket` is the only library here. Most others are gems as well, and a version that is loaded before the application's
 # Gemfile is read could be the wrong one.
 require "socket"
+# All files of the loader, before any code of the application: another user may take the place of a directory that has vanished.
 require_relative "rack-fork"
+require_relative "rack-server"
 
 # The interface between an application and its server, by the name that applications know.
 module PhusionPassenger
@@ -136,7 +138,7 @@ module Cabrank
       end
 
       set_up_gems(root)
-      require "stringio"
+      Cabrank.load_stringio
       require_rack(root)
       result = Rack::Builder.respond_to?(:load_file) ? Rack::Builder.load_file(file) : Rack::Builder.parse_file(file)
       application = result.is_a?(Array) ? result.first : result # Rack 2 returns options, too
@@ -176,7 +178,6 @@ module Cabrank
 
     # Sends that the application is ready, and serves it.
     def serve(application, forked:)
-      require_relative "rack-server"
       Terse.cover
       directory = sockets_directory
       paths = %w[rack kept].map { |name| socket_path(directory, name) }

@@ -226,6 +226,4 @@ module Cabrank
       @server.take_back(@connection, is_complete)
     end
   end
-
-  Terse.cover
 end

@@ -29,7 +29,6 @@ module Cabrank
         @prctl = PRCTL[RbConfig::CONFIG["host_cpu"]] or
           raise Unservable, "A forked process could outlive the server on #{RbConfig::CONFIG["host_cpu"]}."
         application = Cabrank.contain { load_application }
-        require_relative "rack-server"
         listen
         begin
           serve_commands(application)

@@ -2,8 +2,6 @@
 
 # The request as the application sees it: `env` and `rack.input`.
 
-require "stringio"
-
 module Cabrank
   # The server, or the client behind it, is gone: the answer has no reader, or the rest of the body no writer.
   class ClientGone < IOError; end
@@ -104,9 +102,11 @@ module Cabrank
     def external_encoding = Encoding::BINARY
   end
 
-  # `rack.input` of a body that came with its head.
-  class WholeInput < StringIO
-    def read_some = read(1 << 20)
+  # Loads `stringio`, after the gems of the application were set up: one of them may be another version of it.
+  # `WholeInput` is the `rack.input` of a body that came with its head.
+  def self.load_stringio
+    require "stringio"
+    const_set(:WholeInput, Class.new(StringIO) { def read_some = read(1 << 20) })
   end
 
   # `rack.input` of a body that comes in parts. A subclass has `more`, which returns the next part, or nil at the end.

@@ -4,6 +4,7 @@
 
 require_relative "rack-fork"
 require_relative "rack-answer"
+require_relative "rack-hijack"
 require_relative "rack-input"
 
 module Cabrank

@@ -31,13 +31,18 @@ pub(crate) struct Identity {
 }
 
 impl Backends {
-    /// Opens the directory, which is the server's own or `user`'s. The server owns the directory that contains it.
-    pub(crate) fn open(path: PathBuf, user: Option<&User>) -> io::Result<Backends> {
+    /// Opens the directory, which is the server's own or `user`'s. The server owns `place`, which contains it.
+    pub(crate) fn open(
+        place: impl AsFd,
+        path: PathBuf,
+        user: Option<&User>,
+    ) -> io::Result<Backends> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         // A look first: on a file system that is frozen each attempt to write hangs.
-        let made = match open_dir(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => make_dir(&path),
+        let made = match open_dir_at(&place, name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => make_dir_at(&place, name),
             opened => {
-                return Ok(Backends { path, dir: opened?.into(), user: user.cloned() });
+                return Ok(Backends { dir: opened?.into(), user: user.cloned(), path });
             }
         };
         let dir = match made {
@@ -48,7 +53,7 @@ impl Backends {
                 }
                 dir
             }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => open_dir(&path)?,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => open_dir_at(&place, name)?,
             Err(e) => return Err(e),
         };
         Ok(Backends { path, dir: dir.into(), user: user.cloned() })
@@ -108,11 +113,16 @@ pub(crate) fn identity(file: impl AsFd) -> Option<Identity> {
 
 /// Creates a directory that only its owner may enter, whatever the umask, and opens it.
 pub(crate) fn make_dir(path: &Path) -> io::Result<OwnedFd> {
-    rustix::fs::mkdir(path, Mode::RWXU)?;
-    let dir = open_dir(path)?;
+    make_dir_at(CWD, path.as_os_str())
+}
+
+/// As [`make_dir`], below an open directory.
+pub(crate) fn make_dir_at(place: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+    rustix::fs::mkdirat(&place, name, Mode::RWXU)?;
+    let dir = open_dir_at(&place, name)?;
     let own = rustix::process::geteuid().as_raw();
     if rustix::fs::fstat(&dir)?.st_uid != own {
-        return Err(io::Error::other(format!("another user has replaced {}", path.display())));
+        return Err(io::Error::other(format!("another user has replaced {}", name.display())));
     }
     rustix::fs::fchmod(&dir, Mode::RWXU)?;
     Ok(dir)
@@ -135,6 +145,10 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{MetadataExt, symlink};
 
+    fn backends_in(base: &Path) -> Backends {
+        Backends::open(open_dir(base).unwrap(), base.join("backends"), None).unwrap()
+    }
+
     fn identity_of(path: &Path) -> Identity {
         let facts = path.symlink_metadata().unwrap();
         Identity { device: facts.dev(), inode: facts.ino() }
@@ -143,7 +157,7 @@ mod tests {
     #[test]
     fn a_file_is_removed_only_if_it_is_the_same() {
         let base = tempfile::tempdir().unwrap();
-        let backends = Backends::open(base.path().join("backends"), None).unwrap();
+        let backends = backends_in(base.path());
         let path = backends.path().join("a");
         fs::write(&path, "").unwrap();
         let first = identity_of(&path);
@@ -158,7 +172,7 @@ mod tests {
     #[test]
     fn a_directory_that_became_a_link_leads_nowhere() {
         let base = tempfile::tempdir().unwrap();
-        let backends = Backends::open(base.path().join("backends"), None).unwrap();
+        let backends = backends_in(base.path());
         let precious = base.path().join("precious");
         fs::create_dir(&precious).unwrap();
         fs::write(precious.join("a"), "").unwrap();
@@ -172,7 +186,7 @@ mod tests {
     #[test]
     fn only_a_single_name_below_the_directory_is_in_it() {
         let base = tempfile::tempdir().unwrap();
-        let backends = Backends::open(base.path().join("backends"), None).unwrap();
+        let backends = backends_in(base.path());
         let link = base.path().join("link");
         symlink(base.path(), &link).unwrap();
         let name = |path: PathBuf| backends.name_in(&path).map(|name| name.to_owned());

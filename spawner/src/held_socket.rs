@@ -103,7 +103,8 @@ mod tests {
     /// Returns a directory with a directory of sockets, and the socket `socket` in it.
     fn socket() -> (tempfile::TempDir, Backends, PathBuf, UnixListener) {
         let dir = tempfile::tempdir().unwrap();
-        let backends = Backends::open(dir.path().join("backends"), None).unwrap();
+        let place = crate::backends::open_dir(dir.path()).unwrap();
+        let backends = Backends::open(place, dir.path().join("backends"), None).unwrap();
         let path = backends.path().join("socket");
         let listener = UnixListener::bind(&path).unwrap();
         (dir, backends, path, listener)

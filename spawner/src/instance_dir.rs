@@ -12,6 +12,10 @@
 //! the server holds their sockets. If it cannot create another directory, it
 //! says so every minute and tries again; only new processes and the tools have to wait.
 //!
+//! Another user may take the name of the former directory. So the server reaches each file by the open directory,
+//! and takes a socket at the former path for one of that directory, which is gone. Loaders read their own files before
+//! they load the application.
+//!
 //! # Another user
 //! With `--user`, application processes must reach their loader and their sockets. The directories then
 //! let every user through but list nothing. `backends` belongs to that user, and lets no other user through.
@@ -28,26 +32,34 @@ mod stale;
 pub(crate) use base::{all_bases, safe};
 pub(crate) use found::{Base, Found};
 
-use crate::backends::{Backends, make_dir};
+use crate::backends::{Backends, make_dir, make_dir_at, open_dir_at};
 use crate::error::Error;
 use crate::random;
 use crate::removal::remove_tree;
 use crate::user::User;
 use base::bases;
-use layout::{RANDOM, generation, lock};
-use rustix::fs::Mode;
-use std::fs::{OpenOptions, Permissions};
+use layout::{GENERATION, RANDOM, generation, lock};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// The length of `/generation-0/backends/` and a socket's name (loader, pid, random characters).
 const LONGEST_BELOW: usize = 23 + 24;
 /// The size of a Unix socket's address, with its final NUL.
 const SUN_PATH: usize = 108;
+/// The directory of the bodies and answers that do not fit into memory.
+const BUFFERED: &str = "buffered";
+/// The number of vanished directories whose sockets are recognised. Each holds a descriptor.
+const FORMER: usize = 16;
+/// Flags that create a file, and open no file and no link that is there.
+const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::CLOEXEC);
 
 /// The directory of this server. Dropping it removes the directory.
 #[derive(Debug)]
@@ -73,9 +85,9 @@ pub struct Shared {
 #[derive(Debug)]
 struct Current {
     path: PathBuf,
-    /// The directory of the bodies and answers that do not fit into memory.
-    buffered: Arc<Path>,
     backends: Backends,
+    /// Those of directories that have vanished, the latest last. Another user may have made such a directory again.
+    former: VecDeque<Backends>,
     /// The open directory, which holds the lock until the program ends. No other server takes the directory for stale.
     lock: Arc<OwnedFd>,
 }
@@ -190,9 +202,27 @@ impl Shared {
     pub fn path(&self) -> PathBuf {
         self.current().path.clone()
     }
-    /// Returns the directory of the bodies and answers that do not fit into memory.
-    pub fn buffered(&self) -> Arc<Path> {
-        Arc::clone(&self.current().buffered)
+    /// Returns the path of the directory of [`buffer`](Self::buffer)'s files.
+    pub fn buffered(&self) -> PathBuf {
+        self.path().join(BUFFERED)
+    }
+    /// Creates a file for bytes that do not fit into memory. It has no name, so that it ends with the server. The function blocks.
+    ///
+    /// # Errors
+    /// The file cannot be created, for example because the directory has vanished.
+    pub fn buffer(&self) -> io::Result<File> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = self.open_part(BUFFERED)?;
+        let flags = OFlags::RDWR | NEW;
+        let file = rustix::fs::openat(&dir, &*name, flags, Mode::RUSR | Mode::WUSR)?;
+        rustix::fs::unlinkat(&dir, name, AtFlags::empty())?;
+        Ok(file.into())
+    }
+    /// Opens a part of the directory, and creates it if it is missing.
+    fn open_part(&self, name: &str) -> io::Result<OwnedFd> {
+        let lock = Arc::clone(&self.current().lock);
+        part_of(&lock, name, None)
     }
     /// Returns the directory that the handshake calls `generation_dir`.
     pub fn generation(&self) -> PathBuf {
@@ -202,6 +232,12 @@ impl Shared {
     pub(crate) fn backends(&self) -> Backends {
         self.current().backends.clone()
     }
+    /// Returns the directory of sockets in which a process has put this one, if it is one of the server's, or the present one.
+    pub(crate) fn backends_of(&self, socket: &Path) -> Backends {
+        let current = self.current();
+        let former = current.former.iter().find(|former| socket.parent() == Some(former.path()));
+        former.unwrap_or(&current.backends).clone()
+    }
     /// Writes a file into the directory, unless it is there. The function blocks.
     ///
     /// The file appears with its whole text. Another process may be starting, and a disk may be full, so a file
@@ -210,16 +246,16 @@ impl Shared {
     /// # Errors
     /// The file cannot be written.
     pub fn install(&self, name: &str, text: &str) -> io::Result<()> {
-        let dir = self.path();
-        let path = dir.join(name);
-        if path.try_exists()? {
-            return Ok(());
+        let dir = Arc::clone(&self.current().lock);
+        match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => {}
+            there => return Ok(there.map(drop)?),
         }
-        let unfinished = dir.join(format!("{name}.{}", random::characters(RANDOM)));
-        let written =
-            write_new(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+        let unfinished = format!("{name}.{}", random::characters(RANDOM));
+        let written = write_new(&dir, &unfinished, text)
+            .and_then(|()| Ok(rustix::fs::renameat(&dir, &*unfinished, &dir, name)?));
         if written.is_err() {
-            let _ = std::fs::remove_file(&unfinished);
+            let _ = rustix::fs::unlinkat(&dir, unfinished, AtFlags::empty());
         }
         written
     }
@@ -269,7 +305,7 @@ impl Shared {
             return Ok(Restored::Removed);
         }
         if is_at(&lock, &path) {
-            let backends = furnish(&path, self.user.as_ref())?;
+            let backends = furnish(&lock, &path, self.user.as_ref())?;
             // The old descriptor is closed without the lock.
             let _old = std::mem::replace(&mut self.current().backends, backends);
             return Ok(Restored::Intact);
@@ -286,13 +322,17 @@ impl Shared {
                 break;
             }
         }
-        let vanished = std::mem::replace(&mut *self.current(), result?);
+        let mut new = result?;
+        let mut current = self.current();
+        let mut former = std::mem::take(&mut current.former);
+        former.push_back(current.backends.clone());
+        let dropped = if former.len() > FORMER { former.pop_front() } else { None };
+        new.former = former;
+        let vanished = std::mem::replace(&mut *current, new);
+        drop(current);
+        drop(dropped); // closed without the lock
         Ok(Restored::Instead(vanished.path))
     }
-}
-
-fn buffered(dir: &Path) -> PathBuf {
-    dir.join("buffered")
 }
 
 /// Fails if the umask takes rights away from the owner of a new file, which only root has nevertheless.
@@ -321,43 +361,49 @@ fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current
             made => break made.map(|()| path)?,
         }
     };
-    let parts = lock(&path).and_then(|lock| Ok((lock, furnish(&path, user)?)));
-    let (lock, backends) = parts.inspect_err(|_| {
+    let parts = lock(&path).and_then(|lock| Ok((furnish(&lock, &path, user)?, lock)));
+    let (backends, lock) = parts.inspect_err(|_| {
         let _ = remove_tree(&path);
     })?;
-    let buffered = buffered(&path).into();
-    Ok(Current { path, buffered, backends, lock: Arc::new(lock) })
+    Ok(Current { path, backends, former: VecDeque::new(), lock: Arc::new(lock) })
 }
 
-/// Creates the parts of an instance directory that do not exist. Returns the directory of sockets.
-fn furnish(path: &Path, user: Option<&User>) -> io::Result<Backends> {
-    let generation = generation(path);
-    for (dir, user) in [(&generation, user), (&buffered(path), None)] {
-        // A look first: on a file system that is frozen each attempt to write hangs, and no signal ends it.
-        if dir.symlink_metadata().is_ok() {
-            continue;
-        }
-        match make(dir, user) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
+/// Creates the parts of an open instance directory that do not exist. Returns the directory of sockets.
+fn furnish(dir: &OwnedFd, path: &Path, user: Option<&User>) -> io::Result<Backends> {
+    part_of(dir, BUFFERED, None)?;
+    let generation_dir = part_of(dir, GENERATION, user)?;
+    Backends::open(generation_dir, generation(path).join("backends"), user)
+}
+
+/// Opens a part of an open directory. Creates it if it is missing: then `user` may enter it.
+fn part_of(dir: &OwnedFd, name: &str, user: Option<&User>) -> io::Result<OwnedFd> {
+    // A look first: on a file system that is frozen each attempt to write hangs, and no signal ends it.
+    match open_dir_at(dir, name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        opened => return opened,
     }
-    Backends::open(generation.join("backends"), user)
+    match make_dir_at(dir, name.as_ref()) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => open_dir_at(dir, name),
+        made => let_enter(made?, user),
+    }
 }
 
 /// Creates a directory that other users can never list, and that `user` may enter.
 fn make(path: &Path, user: Option<&User>) -> io::Result<()> {
-    let dir = make_dir(path)?;
+    let_enter(make_dir(path)?, user).map(drop)
+}
+
+fn let_enter(dir: OwnedFd, user: Option<&User>) -> io::Result<OwnedFd> {
     if user.is_some() {
         rustix::fs::fchmod(&dir, Mode::from_raw_mode(0o711))?;
     }
-    Ok(())
+    Ok(dir)
 }
 
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.set_permissions(Permissions::from_mode(0o644))?;
-    file.write_all(text.as_bytes())
+fn write_new(dir: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
+    let file = rustix::fs::openat(dir, name, OFlags::WRONLY | NEW, Mode::RUSR | Mode::WUSR)?;
+    rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
+    File::from(file).write_all(text.as_bytes())
 }
 
 /// Returns whether `path` leads to the open directory.
@@ -369,6 +415,7 @@ fn is_at(dir: &OwnedFd, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_directory_is_private_and_removed_with_its_owner() {
@@ -442,6 +489,44 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_is_private_and_has_no_name() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
+        let buffered = dir.shared().buffered();
+        for _ in 0..2 {
+            let file = dir.shared().buffer().unwrap();
+            let mode = |of: std::fs::Metadata| of.permissions().mode() & 0o777;
+            assert_eq!(mode(file.metadata().unwrap()), 0o600);
+            assert_eq!(mode(buffered.metadata().unwrap()), 0o700);
+            // Empty, so that it can be removed. The next buffer makes it again.
+            std::fs::remove_dir(&buffered).unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_or_found_where_a_vanished_directory_was() {
+        let base = tempfile::tempdir().unwrap();
+        let dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
+        let shared = dir.shared();
+        let (first, old) = (shared.path(), shared.backends().path().to_owned());
+        std::fs::remove_dir_all(&first).unwrap();
+        std::fs::create_dir_all(&old).unwrap(); // another user's
+        std::fs::create_dir(first.join(BUFFERED)).unwrap();
+        let names = |path: &Path| std::fs::read_dir(path).unwrap().count();
+        assert!(shared.install("loader", "").is_err());
+        assert!(shared.buffer().is_err());
+        assert_eq!((names(&first), names(&first.join(BUFFERED))), (2, 0));
+        let socket = old.join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for _ in 0..2 {
+            let backends = shared.backends_of(&socket);
+            assert!(backends.open_path(backends.name_in(&socket).unwrap()).is_err());
+            shared.restore().unwrap();
+        }
+        shared.buffer().unwrap();
+    }
+
+    #[test]
     fn names_differ_between_servers_of_one_pid() {
         let base = tempfile::tempdir().unwrap();
         let [one, other] =
@@ -472,7 +557,7 @@ mod tests {
             std::fs::write(second.join("admin"), "").unwrap();
             assert!(!removal.is_finished());
             // Requests read the place meanwhile.
-            assert_eq!(*shared.buffered(), second.join("buffered"));
+            assert_eq!(shared.buffered(), second.join(BUFFERED));
             drop(upkeep);
         });
         assert_eq!(shared.restore().unwrap(), Restored::Removed);

@@ -2,10 +2,7 @@
 
 use crate::configuration::ServerLimits;
 use crate::observe::rare::Rare;
-use crate::request::spool::SpoolLimits;
-use cabrank_spawner::instance_dir::Instance;
-use std::path::Path;
-use std::sync::Arc;
+use crate::request::spool::{Directory, SpoolLimits};
 
 /// The number of bytes of an answer, or of a body on its way to the application, that wait in memory.
 pub(crate) const IN_MEMORY: usize = 64 * 1024;
@@ -19,25 +16,6 @@ pub(crate) struct Buffers {
     answer_in_file: u64,
     /// The line that says that the disk is full.
     full: Rare,
-}
-
-/// The directory of files.
-#[derive(Debug)]
-pub(crate) enum Directory {
-    /// A part of the instance directory, which may move.
-    Instance(Instance),
-    #[cfg(test)]
-    Fixed(Arc<Path>),
-}
-
-impl Directory {
-    fn path(&self) -> Arc<Path> {
-        match self {
-            Directory::Instance(instance) => instance.buffered(),
-            #[cfg(test)]
-            Directory::Fixed(path) => Arc::clone(path),
-        }
-    }
 }
 
 impl Buffers {
@@ -60,21 +38,21 @@ impl Buffers {
         self.full.log(|left_out| {
             tracing::error!(
                 "{what} cannot be buffered in {}: {e} ({left_out} more since the last such line)",
-                self.directory.path().display()
+                self.directory
             );
         });
     }
 
     fn limits(&self, memory: usize, file: u64) -> SpoolLimits {
-        SpoolLimits { memory, file, directory: self.directory.path() }
+        SpoolLimits { memory, file, directory: self.directory.clone() }
     }
 
-    /// Returns the bounds of a request's body. It takes a lock of the whole process.
+    /// Returns the bounds of a request's body.
     pub(crate) fn request(&self) -> SpoolLimits {
         self.limits(self.request_in_memory, self.request_in_file)
     }
 
-    /// Returns the bounds of an answer, beyond what waits in memory anyway. It takes a lock of the whole process.
+    /// Returns the bounds of an answer, beyond what waits in memory anyway.
     pub(crate) fn answer(&self) -> SpoolLimits {
         self.limits(IN_MEMORY, self.answer_in_file)
     }

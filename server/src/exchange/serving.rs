@@ -38,9 +38,9 @@ impl Serving {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::buffers::Directory;
     use crate::exchange::played::{LIMITS, Played};
     use crate::exchange::processes::Processes;
+    use crate::request::spool::Directory;
     use std::path::Path;
     use tokio::runtime::Handle;
 

@@ -176,7 +176,7 @@ fn malformed(bad: BadChunk) -> BadRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    /// The place of the file is behind a lock of the whole process.
+    /// The place of the file is counted for all threads.
     #[test]
     fn a_request_without_a_body_asks_for_no_place_of_its_file() {
         for framing in [RequestFraming::None, RequestFraming::Length(0)] {

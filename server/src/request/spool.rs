@@ -14,13 +14,12 @@
 //! A step has `memory` bytes, within [`MIN_STEP`] and [`MAX_STEP`], and owns the buffer that it moves. So the
 //! memory of a queue is at most thrice that, and a queue that fits in `front` costs one buffer.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use cabrank_spawner::instance_dir::Instance;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::task::JoinHandle;
 
@@ -35,8 +34,38 @@ pub(crate) struct SpoolLimits {
     pub(crate) memory: usize,
     /// The largest number of bytes beyond that; 0: the queue never uses a file.
     pub(crate) file: u64,
-    /// The directory of the file, created if it is missing. The file is unlinked as soon as it is open.
-    pub(crate) directory: Arc<Path>,
+    /// The place of the file.
+    pub(crate) directory: Directory,
+}
+
+/// The directory of files.
+#[derive(Clone, Debug)]
+pub(crate) enum Directory {
+    /// A part of the instance directory, which may move.
+    Instance(Instance),
+    #[cfg(test)]
+    Fixed(Arc<std::path::Path>),
+}
+
+impl Directory {
+    /// Creates a file that has no name. The function blocks.
+    fn file(&self) -> io::Result<File> {
+        match self {
+            Directory::Instance(instance) => instance.buffer(),
+            #[cfg(test)]
+            Directory::Fixed(path) => tempfile::tempfile_in(path),
+        }
+    }
+}
+
+impl std::fmt::Display for Directory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Directory::Instance(instance) => instance.buffered().display().fmt(f),
+            #[cfg(test)]
+            Directory::Fixed(path) => path.display().fmt(f),
+        }
+    }
 }
 
 /// A first-in-first-out queue of bytes.
@@ -219,7 +248,7 @@ impl Spool {
         self.write_at += buffer.len() as u64;
         let (file, limits) = (self.file.clone(), self.limits.clone());
         self.step = Some(tokio::task::spawn_blocking(move || {
-            let opened = file.map_or_else(|| open(&limits.directory).map(Arc::new), Ok);
+            let opened = file.map_or_else(|| limits.directory.file().map(Arc::new), Ok);
             let written = opened.and_then(|file| {
                 let (first, second) = buffer.split_at(until_wrap(at, buffer.len(), &limits));
                 file.write_all_at(first, at % limits.file)?;
@@ -275,24 +304,6 @@ impl Spool {
 fn until_wrap(at: u64, length: usize, limits: &SpoolLimits) -> usize {
     let left = limits.file - at % limits.file;
     usize::try_from(left).map_or(length, |left| left.min(length))
-}
-
-/// Opens a file that only its owner can reach. It has no name, so that it ends with the server.
-fn open(directory: &Path) -> io::Result<File> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = directory.join(format!("{}.{number}", std::process::id()));
-    let create =
-        || OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
-    let file = match create() {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            DirBuilder::new().mode(0o700).create(directory)?;
-            create()
-        }
-        other => other,
-    }?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 #[cfg(test)]

@@ -88,13 +88,14 @@ impl Application {
             let serving = Serving::at(socket, None, idle_end);
             return Ok(Serving { ends_websockets, ..serving });
         };
-        let backends = self.shared.instance.backends();
-        let held = HeldSocket::open(path, uid, &backends).map_err(Refusal::Protocol)?;
+        let instance = &self.shared.instance;
+        let held = HeldSocket::open(path, uid, &instance.backends_of(path));
+        let held = held.map_err(Refusal::Protocol)?;
         // The server never connects to the other sockets. A killed process would leave their files behind.
         for other in &ready.sockets {
             if let Address::Unix(other) = &other.address
                 && *other != *path
-                && let Ok(unused) = HeldSocket::open(other, uid, &backends)
+                && let Ok(unused) = HeldSocket::open(other, uid, &instance.backends_of(other))
             {
                 unused.remove();
             }

@@ -136,7 +136,7 @@ impl Application {
     }
 
     fn socket_at(&self, path: &Path) -> Result<Option<HeldSocket>, String> {
-        HeldSocket::find(path, self.uid(), &self.shared.instance.backends())
+        HeldSocket::find(path, self.uid(), &self.shared.instance.backends_of(path))
     }
 
     fn address(&self, starting: &Starting, port: u16) -> Result<Listening, Refusal> {

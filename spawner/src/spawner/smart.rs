@@ -80,7 +80,7 @@ impl Application {
         let checked = answer.and_then(|(ready, rest)| {
             let no_socket = || Refusal::Protocol("the preloader named no socket".into());
             let path = ready.commands.ok_or_else(no_socket)?;
-            let held = HeldSocket::open(&path, uid, &self.shared.instance.backends())
+            let held = HeldSocket::open(&path, uid, &self.shared.instance.backends_of(&path))
                 .map_err(Refusal::Protocol)?;
             // A killed preloader would leave the file behind. The socket stays reachable.
             held.remove();
