@@ -5,6 +5,8 @@
 //! cleaner of temporary files does not cut off running processes.
 
 use crate::backends::{Backends, Identity};
+use crate::handshake::Address;
+use crate::stream::check_listener;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
@@ -20,6 +22,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct HeldSocket {
     file: OwnedFd,
     identity: Identity,
+    /// The user that may listen, if it is not the server's.
+    uid: Option<u32>,
     /// The directory of sockets and the file's name, if the file is there. The application removes other files itself.
     place: Option<(Backends, OsString)>,
 }
@@ -56,22 +60,30 @@ impl HeldSocket {
             return Err(format!("{} is not a socket of the application's user", path.display()));
         }
         let place = name.map(|name| (backends.clone(), name.to_owned()));
-        Ok(Some(HeldSocket { file, identity: Identity::of(&facts), place }))
+        let uid = (uid != rustix::process::geteuid().as_raw()).then_some(uid);
+        Ok(Some(HeldSocket { file, identity: Identity::of(&facts), uid, place }))
     }
 
-    /// Returns the path to connect to. It is valid as long as this value exists.
-    pub(crate) fn address(&self) -> PathBuf {
+    /// Returns the address to connect to. It is valid as long as this value exists.
+    pub(crate) fn address(&self) -> Address {
+        match self.uid {
+            None => Address::Unix(self.path()),
+            Some(uid) => Address::UnixOf(self.path(), uid),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.file.as_raw_fd()).into()
     }
 
     /// Connects, and waits for no longer than `limit` while the queue of the listener is full.
     ///
     /// # Errors
-    /// `WouldBlock`: the queue has been full for this time. Others: there is no listener.
+    /// `WouldBlock`: the queue has been full for this time. `Other`: another user listens. Others: there is no listener.
     pub(crate) fn connect(&self, limit: Duration) -> io::Result<UnixStream> {
         const PAUSE: Duration = Duration::from_millis(10);
         let end = Instant::now() + limit;
-        let address = SocketAddrUnix::new(self.address())?;
+        let address = SocketAddrUnix::new(self.path())?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         loop {
@@ -82,6 +94,7 @@ impl HeldSocket {
                 Err(e) => return Err(e.into()),
             }
         }
+        check_listener(&socket, self.uid)?;
         let stream = UnixStream::from(socket);
         stream.set_nonblocking(false)?;
         Ok(stream)
@@ -120,7 +133,7 @@ mod tests {
         let held = HeldSocket::open(&path, uid(), &backends).unwrap();
         drop(dir);
         assert!(UnixStream::connect(&path).is_err());
-        UnixStream::connect(held.address()).unwrap();
+        UnixStream::connect(held.path()).unwrap();
         held.remove();
     }
 

@@ -34,16 +34,36 @@ pub enum Opened {
 
 /// Opens a connection as far as possible without waiting.
 pub fn open(address: &Address) -> Result<Opened, ConnectError> {
-    let Address::Unix(path) = address else { return Ok(Opened::Later) };
+    let (path, uid) = match address {
+        Address::Unix(path) => (path, None),
+        Address::UnixOf(path, uid) => (path, Some(*uid)),
+        Address::Tcp(_) => return Ok(Opened::Later),
+    };
     let to = SocketAddrUnix::new(path).map_err(|e| fault(e.into()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .map_err(|e| ConnectError::local(io::Error::from(e)))?;
     match connect(&fd, &to) {
-        Ok(()) => Ok(Opened::Now(fd.into())),
+        Ok(()) => {
+            check_listener(&fd, uid).map_err(ConnectError::process)?;
+            Ok(Opened::Now(fd.into()))
+        }
         Err(Errno::AGAIN) => Ok(Opened::Later),
         Err(e) => Err(fault(e.into())),
     }
+}
+
+/// Fails if another user than this one listens. The application's user may own the file of such a socket, and the listener may do
+/// for root, which connects, what it does not do for the application.
+pub(crate) fn check_listener(connection: impl AsFd, uid: Option<u32>) -> io::Result<()> {
+    let Some(uid) = uid else { return Ok(()) };
+    let listener = rustix::net::sockopt::socket_peercred(connection)?.uid.as_raw();
+    if listener == uid {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "user {listener} listens on its socket, and not the application's user"
+    )))
 }
 
 /// Classifies an error: a lack of descriptors or memory is the server's, any other error the process's.
@@ -65,7 +85,7 @@ impl AppStream {
                 stream.set_nodelay(true).map_err(fault)?;
                 Ok(AppStream::Tcp(stream))
             }
-            (Opened::Later, Address::Unix(_)) => {
+            (Opened::Later, Address::Unix(_) | Address::UnixOf(..)) => {
                 // A Unix socket does not report room in its queue: retry, with growing pauses.
                 let mut pause = Duration::from_millis(1);
                 loop {

@@ -7,6 +7,7 @@ use crate::server::{
 use crate::users::{OPTIONS, is_root, open_to_all, runtime};
 use crate::wrong_input::in_time;
 use std::fs::{self, Permissions};
+use std::io::{Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -119,6 +120,50 @@ fn the_server_connects_to_no_socket_that_a_link_of_the_application_names() {
     let out = in_time(&mut start_command(runtime.path(), dir.path(), &options));
     assert!(String::from_utf8(out.stderr).unwrap().contains("not a socket of the application"));
     assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// The file of a socket may belong to the application's user, while root listens, and does for root what it does for no other.
+#[test]
+fn root_sends_nothing_to_a_socket_of_the_application_on_which_root_listens() {
+    if !is_root() {
+        return;
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    of_nobody(elsewhere.path());
+    let path = elsewhere.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+    let received = std::thread::spawn(move || {
+        let read = |connection: std::io::Result<std::os::unix::net::UnixStream>| {
+            let mut bytes = Vec::new();
+            connection.unwrap().read_to_end(&mut bytes).unwrap();
+            bytes
+        };
+        listener.incoming().map(read).find(|bytes| !bytes.is_empty()).unwrap()
+    });
+
+    let dir = tempfile::tempdir().unwrap();
+    open_to_all(dir.path());
+    let runtime = runtime();
+    let link = format!("ln {} $SOCKET && sleep 600", path.display());
+    let options = [&OPTIONS[..], &["--start-command", &link]].concat();
+    let out = in_time(&mut start_command(runtime.path(), dir.path(), &options));
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert!(error.contains("user 0 listens on its socket"), "{error}");
+
+    let named = format!(
+        "import os\nos.write(1, b'!> Ready\\n!> socket: main;unix:{};http_session;0\\n!> \\n')\n\
+         while os.read(0, 4096): pass\n",
+        path.display()
+    );
+    let dir = app("passenger_wsgi.py", &named);
+    let server = start(dir.path(), &[]);
+    let refusal = server.client().get("/").unwrap();
+    assert!(refusal.status >= 500, "{refusal:?}");
+    server.logs("user 0 listens on its socket");
+    assert!(!received.is_finished());
+    std::os::unix::net::UnixStream::connect(&path).unwrap().write_all(b"x").unwrap();
+    assert_eq!(received.join().unwrap(), b"x");
 }
 
 /// Listens as uvicorn and gunicorn do, with a socket for all.

@@ -38,6 +38,8 @@ pub(crate) struct Socket {
 pub enum Address {
     /// A Unix socket.
     Unix(PathBuf),
+    /// A Unix socket on which only this user may listen.
+    UnixOf(PathBuf, u32),
     /// A TCP socket.
     Tcp(SocketAddr),
 }

@@ -212,7 +212,9 @@ fn machine(input: &[u8], sizes: &[usize]) -> Seen {
     let end = match result {
         Ok(ready) => {
             let name = |address: &Address| match address {
-                Address::Unix(path) => format!("unix:{}", path.display()),
+                Address::Unix(path) | Address::UnixOf(path, _) => {
+                    format!("unix:{}", path.display())
+                }
                 Address::Tcp(at) => at.to_string(),
             };
             let fact = |s: &super::super::answer::Socket| {

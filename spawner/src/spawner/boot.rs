@@ -84,7 +84,7 @@ impl Application {
             return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
         };
         let uid = self.uid();
-        let Address::Unix(path) = &mut socket.address else {
+        let Address::Unix(path) = &socket.address else {
             let serving = Serving::at(socket, None, idle_end);
             return Ok(Serving { ends_websockets, ..serving });
         };
@@ -100,7 +100,7 @@ impl Application {
                 unused.remove();
             }
         }
-        *path = held.address();
+        socket.address = held.address();
         Ok(Serving { ends_websockets, ..Serving::at(socket, Some(held), idle_end) })
     }
 

@@ -112,12 +112,18 @@ impl Application {
                     other => is_taken = other == Listening::Another,
                 },
                 // The path could be a link to a socket of another program, so the server does not connect to the path.
-                Target::Socket(path) => match self.socket_at(path).map_err(Refusal::Unready)? {
-                    Some(held) if held.connect(Duration::ZERO).is_ok() => {
-                        return Ok((Address::Unix(held.address()), Some(held)));
+                Target::Socket(path) => {
+                    if let Some(held) = self.socket_at(path).map_err(Refusal::Unready)? {
+                        match held.connect(Duration::ZERO) {
+                            Ok(_) => return Ok((held.address(), Some(held))),
+                            Err(e) if e.kind() == io::ErrorKind::Other => {
+                                let why = format!("{e} ({}).", path.display());
+                                return Err(Refusal::Unready(why));
+                            }
+                            Err(_) => {}
+                        }
                     }
-                    _ => {}
-                },
+                }
             }
             if starting.child.leader().has_ended() || request.cancel().is_cancelled() {
                 return Err(Refusal::HungUp);
