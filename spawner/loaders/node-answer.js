@@ -19,6 +19,7 @@ const KEPT = Symbol('carries one request after another');
 const LAST = Symbol('ends with the present answer');
 const ENDING = Symbol('ends with the next answer');
 const CLOSING = Symbol('reads no further request');
+const REQUEST = Symbol('the request of a response'); // the application can change `req`
 const TORN = Symbol('a call that writes to it has begun, and has not returned');
 const SENT = Symbol('bytes of the body');
 const HELD = Symbol('the last byte of the body, before the end');
@@ -53,8 +54,17 @@ function closeSoon(socket) {
 
 function isKept(message) {
   // An answer that waits for the one before has no socket yet.
-  const socket = message.socket || (message.req && message.req.socket);
+  const socket = message.socket || (message[REQUEST] && socketOf(message[REQUEST]));
   return Boolean(socket) && socket[KEPT] === true;
+}
+
+// Returns the socket of a request, for which the application may have an accessor of its own.
+function socketOf(request) {
+  try {
+    return request.socket;
+  } catch {
+    return undefined;
+  }
 }
 
 // Calls a method that writes to the socket of a response. An exception may stop Node halfway, and the next answer would wait for
@@ -240,7 +250,8 @@ function endOnce(args) {
 // Returns whether the head of an answer promises a body that Node does not send, such as one with status 150. It would be an interim
 // answer, and its client would wait.
 function lacksBody(message) {
-  if (message._hasBody || !message._header || !message.req || message.req.method === 'HEAD') return false;
+  const request = message[REQUEST];
+  if (message._hasBody || !message._header || !request || request.method === 'HEAD') return false;
   const status = message._header.slice(9, 12);
   return status !== '204' && status !== '304';
 }
@@ -260,4 +271,4 @@ ServerResponse.prototype._finish = function finish() {
   }
 };
 
-module.exports = { KEPT, LAST, ENDING, CLOSING, TORN, writing, apart, close, closeSoon };
+module.exports = { KEPT, LAST, ENDING, CLOSING, REQUEST, TORN, writing, apart, close, closeSoon, socketOf };

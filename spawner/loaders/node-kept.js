@@ -21,7 +21,7 @@
 const net = require('net');
 const { executionAsyncResource } = require('async_hooks');
 const { IncomingMessage, ServerResponse } = require('http');
-const { KEPT, LAST, ENDING, CLOSING, TORN, writing, apart, close, closeSoon } = require('./node-answer.js');
+const { KEPT, LAST, ENDING, CLOSING, REQUEST, TORN, writing, apart, close, closeSoon, socketOf } = require('./node-answer.js');
 const { noteAnswered } = require('./node-late.js');
 const refusal = require('./node-refusal.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
@@ -41,7 +41,7 @@ ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
   detachSocket.call(this, socket);
   if (socket[KEPT] !== true) return;
   settle(socket, 0);
-  if (this.req) noteAnswered(socket, this.req); // old versions have none
+  noteAnswered(socket, this[REQUEST]);
   ended(socket, this);
 };
 
@@ -66,7 +66,7 @@ IncomingMessage.prototype.setTimeout = function setTimeoutUntilAnswered(millisec
   const { socket } = this;
   if (socket && socket[KEPT] === true) {
     const answer = socket._httpMessage;
-    if (!answer || answer.finished || (answer.req && answer.req !== this)) return this; // it is answered
+    if (!answer || answer.finished || answer[REQUEST] !== this) return this; // it is answered
   }
   return setTimeoutOfRequest.call(this, milliseconds, callback);
 };
@@ -75,10 +75,10 @@ const destroyRequest = IncomingMessage.prototype._destroy;
 
 // A request that was answered may have a body that the application has not read. Node would end its socket.
 IncomingMessage.prototype._destroy = function destroyUntilAnswered(...args) {
-  const { socket } = this;
+  const socket = socketOf(this);
   const isKept = Boolean(socket) && socket[KEPT] === true;
-  if (!isKept || !this.complete || (socket._httpMessage && socket._httpMessage.req === this)) return destroyRequest.apply(this, args);
-  this.socket = null;
+  if (!isKept || !this.complete || (socket._httpMessage && socket._httpMessage[REQUEST] === this)) return destroyRequest.apply(this, args);
+  if (!Reflect.set(this, 'socket', null)) return process.nextTick(args[1], args[0]); // the application has fixed it
   try {
     return destroyRequest.apply(this, args);
   } finally {
@@ -281,7 +281,9 @@ function guardParser(socket) {
 }
 
 // Begins a request, whose socket an earlier one may have kept.
-function begin({ socket }, response) {
+function begin(request, response) {
+  const { socket } = request;
+  if (socket[KEPT] === true && response instanceof ServerResponse) response[REQUEST] = request; // the application can change `req`
   if (socket[KEPT] === true) began(socket, response);
   if (socket[KEPT] === true && socket._httpMessage === response) settle(socket, socket[TIMEOUT]);
 }
@@ -294,7 +296,7 @@ function isGenuine(event, subject, socket) {
 
 // Gives a socket to the application, because of this event and its subject, a request or an error.
 function release(event, subject, socket) {
-  if (OWN.has(event) && socket && socket[KEPT] === true && isGenuine(event, subject, socket)) {
+  if (OWN.has(event) && socket && socket[KEPT] === true && !socket.destroyed && isGenuine(event, subject, socket)) {
     socket[KEPT] = false;
     refusal.release(socket);
     if (socket[TIMEOUT] > 0) socket.setTimeout(socket[TIMEOUT]); // as Node leaves it

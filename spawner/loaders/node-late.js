@@ -10,6 +10,7 @@
 // application keeps by that socket. A socket that the application has taken from the request stays the connection's.
 
 const net = require('net');
+const { KEPT } = require('./node-answer.js');
 
 const LATEST = Symbol('latest request');
 const DONE = Symbol('the request that was answered last, unless another has begun since');
@@ -26,28 +27,27 @@ const CLIENT = {
   remotePort: { value: 0 },
 };
 
-// Few requests are asked for their socket so late, and a socket takes 1,000 ns to make: a `Proxy`, which takes 30 ns, makes it when it
-// is first used.
-class Late {
-  constructor(request) {
-    this.request = request;
-    this.closed = undefined;
-  }
-
-  socket() {
-    if (this.closed === undefined) {
-      this.closed = new net.Socket();
-      for (const [name, property] of Object.entries(CLIENT)) Object.defineProperty(this.closed, name, { ...property, configurable: true });
-      this.closed[LATEST] = this.request;
-      this.closed.destroy();
-    }
-    return this.closed;
-  }
+// Few requests are asked for their socket so late, and a socket takes 1,000 ns to make: a `Proxy` takes 30 ns, and makes its target
+// a closed socket when it is first used.
+const handler = {};
+for (const trap of Object.getOwnPropertyNames(Reflect)) {
+  handler[trap] = (target, ...args) => {
+    if (!made.has(target)) make(target);
+    return Reflect[trap](target, ...args);
+  };
 }
 
-const forwarding = {};
-for (const trap of Object.getOwnPropertyNames(Reflect)) {
-  forwarding[trap] = (late, ...args) => Reflect[trap](late.socket(), ...args);
+const made = new WeakSet();
+
+function make(target) {
+  const request = target[LATEST];
+  made.add(target);
+  net.Socket.call(target);
+  for (const [name, property] of Object.entries(CLIENT)) Object.defineProperty(target, name, { ...property, configurable: true });
+  target[LATEST] = request;
+  target[KEPT] = true; // for the guards of a response it is a socket of the server
+  target.on('error', () => {});
+  target.destroy();
 }
 
 // Notes that the answer to a request has ended. One that was answered before on this connection is an earlier one.
@@ -63,9 +63,18 @@ function noteLatest(socket, request) {
   socket[DONE] = undefined;
 }
 
-// Gives an earlier request a closed socket.
+// Gives an earlier request a closed socket, where the application has not put something else.
 function closeFor(earlier, socket) {
-  if (earlier !== undefined && earlier.socket === socket) earlier.socket = earlier.client = new Proxy(new Late(earlier), forwarding);
+  if (earlier === undefined) return;
+  const target = Object.create(net.Socket.prototype);
+  target[LATEST] = earlier;
+  const late = new Proxy(target, handler);
+  try {
+    if (earlier.socket === socket) Reflect.set(earlier, 'socket', late);
+    if (earlier.client === socket) Reflect.set(earlier, 'client', late);
+  } catch {
+    // an accessor of the application
+  }
 }
 
 module.exports = { CLIENT, LATEST, noteAnswered, noteLatest };

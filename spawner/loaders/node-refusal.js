@@ -44,7 +44,8 @@ function release(socket) {
 
 // Notes that the end of an answer was written.
 function noteWhole(socket) {
-  socket[REQUESTS].whole++;
+  const requests = socket[REQUESTS];
+  if (requests) requests.whole++; // an earlier request has a socket of its own
 }
 
 // Refuses the request that the server may have sent, unless an answer is on its way. A request that has come shows that the server

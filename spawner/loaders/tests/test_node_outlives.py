@@ -293,6 +293,16 @@ class NodeOutlives(NodeLoader):
               ask: (q) => http.request({ createConnection: () => q.socket, method: 'POST' }).on('error', () => {}).end('forged'),
               continue: (q, _, s) => { s.writeContinue(() => {}); s.write('x', () => {}); s.end('x'); s.setTimeout(1); q.setTimeout(1); },
               upgrade: (q, server) => server.emit('upgrade', q, q.socket, Buffer.alloc(0)),
+              emit: (q) => q.socket.emit('error', new Error('late')),
+              interim: (q, _, s) => {
+                for (let nth = 0; nth < 1000; nth++) { s.writeProcessing(); s.writeEarlyHints({ link: `</${'x'.repeat(30000)}>` }); }
+              },
+              own: (q) => { q.client.query(); }, fixed: () => {}, accessor: () => {}, replaced: () => {},
+              define: (q) => {
+                Object.defineProperty(q.socket, 'a', { value: 1 });
+                if (!Object.getOwnPropertyDescriptor(q.socket, 'a') || !Object.hasOwn(q.socket, 'a')) throw new Error('a');
+                Object.preventExtensions(q.socket);
+              },
               address: (q) => {
                 q.socket.once('close', () => {});
                 if (!(q.socket instanceof net.Socket) || !q.socket.destroyed || q.socket !== q.connection) throw new Error('no socket');
@@ -300,7 +310,17 @@ class NodeOutlives(NodeLoader):
               },
             };
             const server = http.createServer((q, s) => {
-              if (q.url === '/first') { held.push(q, s); s.on('error', () => {}); q.on('data', () => {}); s.on('finish', () => held.push(q.socket)); return s.end('first'); }
+              if (q.url === '/first') {
+                const next = q.headers['x-next'];
+                if (next === 'own') q.client = { query() {} };
+                if (next === 'fixed') Object.defineProperty(q, 'socket', { value: q.socket, writable: false });
+                if (next === 'accessor') { const { socket } = q; Object.defineProperty(q, 'socket', { get: () => socket }); }
+                if (next === 'replaced') s.req = Object.freeze({});
+                held.push(q, s);
+                q.on('data', () => {});
+                s.on('error', () => {}).on('finish', () => held.push(q.socket));
+                return s.end('first');
+              }
               const [earlier, answer, socket] = held.splice(0);
               if (socket !== q.socket) return s.end('other');
               ends[q.url.slice(1)](earlier, server, answer);
@@ -308,14 +328,15 @@ class NodeOutlives(NodeLoader):
             });
             server.on('upgrade', () => {}).listen(0);
         """)
-        names = "destroy error soon end write last reset connection client request pause timeout data property methods upgrade address response ask continue".split()
+        names = ("destroy error soon end write last reset connection client request pause timeout data property methods upgrade "
+                 "address response ask continue emit interim own define fixed accessor replaced").split()
         for method in ("GET", "POST"):
             conn, file = self.raw(loader)
             for name in names:
                 with self.subTest(name, method=method):
                     for path, address, body in (("/first", "192.0.2.1", b"first"), (f"/{name}", "192.0.2.2", b"whole")):
                         rest = "Content-Length: 2\r\n\r\nab" if method == "POST" else "\r\n"
-                        conn.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {address}\r\n{rest}".encode())
+                        conn.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {address}\r\nX-Next: {name}\r\n{rest}".encode())
                         self.assertEqual(self.read(file, 5), body)
 
     def test_a_tracer_sets_the_store_of_each_request(self):
