@@ -16,6 +16,7 @@ The first two steps are common to all Python applications, and stand here. pytho
 wsgi-server.py or asgi-server.py with its parts, which lie beside this file. The option `app_type` decides where the callable does not.
 """
 
+import _thread
 import faulthandler
 import fcntl
 import hmac
@@ -36,6 +37,7 @@ SOCKET_PATH_MAX = 107  # sun_path has 108 bytes, one of them the final NUL
 BACKLOG = 1024
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("application", "app")
+STARTS = _thread.start_new_thread, getattr(_thread, "start_joinable_thread", None)  # before an application can replace them
 # The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
 PARTS = {
     "wsgi": ("python-own", "wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
@@ -437,6 +439,8 @@ def set_up_process():
     os.set_blocking(0, True)
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     sys.modules["cabrank"] = cabrank
+    # A process that `multiprocessing` spawns would run this file again, and another user may have taken its place.
+    vars(sys.modules["__main__"]).pop("__file__", None)
     register_fork_hooks()
 
 
@@ -450,6 +454,9 @@ def load(channel):
     if app_type == "asgi" and channel.threads > 1:
         raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
                         "threads. Remove --app-threads.")
+    if channel.threads > 1 and (_thread.start_new_thread, getattr(_thread, "start_joinable_thread", None)) != STARTS:
+        raise LoadError("gevent or eventlet has replaced the threads of this process by greenlets, and one of them would hold up the "
+                        "others while it waits for requests. Remove --app-threads, or the patch of `thread`.")
     for name in PARTS[app_type]:
         server = run_part(name)
     texts_of_parts.clear()

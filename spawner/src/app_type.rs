@@ -228,6 +228,8 @@ pub const REGISTRY: [AppType; 8] = [
                 ("node-late.js", include_str!("../loaders/node-late.js")),
                 ("node-refusal.js", include_str!("../loaders/node-refusal.js")),
                 ("node-traces.js", include_str!("../loaders/node-traces.js")),
+                // Otherwise Node takes one of a directory above, where any user may put one.
+                ("package.json", "{ \"type\": \"commonjs\" }\n"),
             ],
             preloader: None,
             interpreter: Interpreter::Node,

@@ -38,7 +38,7 @@ use crate::random;
 use crate::removal::remove_tree;
 use crate::user::User;
 use base::bases;
-use layout::{GENERATION, RANDOM, generation, lock};
+use layout::{GENERATION, RANDOM, generation, lock_open};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -221,8 +221,11 @@ impl Shared {
     }
     /// Opens a part of the directory, and creates it if it is missing.
     fn open_part(&self, name: &str) -> io::Result<OwnedFd> {
-        let lock = Arc::clone(&self.current().lock);
-        part_of(&lock, name, None)
+        part_of(&self.open(), name, None)
+    }
+    /// Returns the open directory. Nobody can take its place.
+    pub fn open(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.current().lock)
     }
     /// Returns the directory that the handshake calls `generation_dir`.
     pub fn generation(&self) -> PathBuf {
@@ -246,7 +249,7 @@ impl Shared {
     /// # Errors
     /// The file cannot be written.
     pub fn install(&self, name: &str, text: &str) -> io::Result<()> {
-        let dir = Arc::clone(&self.current().lock);
+        let dir = self.open();
         match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => {}
             there => return Ok(there.map(drop)?),
@@ -353,19 +356,19 @@ fn check_umask() -> Result<(), Error> {
 /// Creates a directory with its parts, and locks it.
 fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
     let base = base::safe(base, user)?;
-    let path = loop {
+    let (path, dir) = loop {
         let file = format!("{name}.{}.{}", std::process::id(), random::characters(RANDOM));
         let path = base.join(file);
-        match make(&path, user) {
+        match make_dir(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            made => break made.map(|()| path)?,
+            made => break (path, let_enter(made?, user)?),
         }
     };
-    let parts = lock(&path).and_then(|lock| Ok((furnish(&lock, &path, user)?, lock)));
-    let (backends, lock) = parts.inspect_err(|_| {
+    let parts = lock_open(&dir).and_then(|()| furnish(&dir, &path, user));
+    let backends = parts.inspect_err(|_| {
         let _ = remove_tree(&path);
     })?;
-    Ok(Current { path, backends, former: VecDeque::new(), lock: Arc::new(lock) })
+    Ok(Current { path, backends, former: VecDeque::new(), lock: Arc::new(dir) })
 }
 
 /// Creates the parts of an open instance directory that do not exist. Returns the directory of sockets.
@@ -388,11 +391,7 @@ fn part_of(dir: &OwnedFd, name: &str, user: Option<&User>) -> io::Result<OwnedFd
     }
 }
 
-/// Creates a directory that other users can never list, and that `user` may enter.
-fn make(path: &Path, user: Option<&User>) -> io::Result<()> {
-    let_enter(make_dir(path)?, user).map(drop)
-}
-
+/// Lets `user` enter a directory that other users can never list.
 fn let_enter(dir: OwnedFd, user: Option<&User>) -> io::Result<OwnedFd> {
     if user.is_some() {
         rustix::fs::fchmod(&dir, Mode::from_raw_mode(0o711))?;
@@ -443,7 +442,8 @@ mod tests {
         }
         std::fs::create_dir(&empty).unwrap();
         std::fs::create_dir_all(unlike.join("data")).unwrap();
-        let held = lock(&alive).unwrap();
+        let held = crate::backends::open_dir(&alive).unwrap();
+        lock_open(&held).unwrap();
         let _dir = InstanceDir::create_in("cabrank", base.path(), None).unwrap();
         stale::remove("cabrank", &Base::open(base.path()).unwrap());
         assert!(!dead.exists() && !empty.exists() && alive.exists() && unlike.exists());

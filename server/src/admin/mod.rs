@@ -16,9 +16,12 @@ use std::path::{Path, PathBuf};
 /// The beginning of the names of instance directories, by which tools find the servers.
 pub(crate) const NAME: &str = "cabrank";
 
+/// The name of the tools' socket in an instance directory.
+pub(crate) const SOCKET: &str = "admin";
+
 /// Returns the path of the tools' socket in an instance directory.
 pub(crate) fn socket(dir: &Path) -> PathBuf {
-    dir.join("admin")
+    dir.join(SOCKET)
 }
 
 /// A tool's request.

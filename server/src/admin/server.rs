@@ -5,18 +5,17 @@
 
 use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
-use crate::admin::{Reply, Request};
+use crate::admin::{Reply, Request, SOCKET};
 use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::instance_dir::{Instance, Restored};
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, FileType, Mode, statat};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -45,10 +44,12 @@ pub(crate) struct Admin {
     pub(crate) stop: Arc<Notify>,
 }
 
-/// Opens the socket, which only this user can reach.
+/// Opens the socket in the open instance directory. Only this user can reach it.
 ///
 /// The function blocks. The caller makes the listener one of tokio's.
-pub(crate) fn listen(path: &Path) -> io::Result<StdUnixListener> {
+pub(crate) fn listen(dir: BorrowedFd<'_>) -> io::Result<StdUnixListener> {
+    // Another user may have taken the path of the directory meanwhile.
+    let path = format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd());
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     // Linux creates the file with the mode that the socket has.
@@ -133,9 +134,10 @@ async fn relisten(instance: Instance) -> io::Result<Look> {
         if upkeep.restore()? == Restored::Removed {
             return Ok(None);
         }
-        let socket = crate::admin::socket(&instance.path());
-        let is_there = socket.symlink_metadata().is_ok_and(|m| m.file_type().is_socket());
-        let replaced = (!is_there).then(|| listen(&socket)).transpose();
+        let dir = instance.open();
+        let found = statat(&dir, SOCKET, AtFlags::SYMLINK_NOFOLLOW);
+        let is_there = found.is_ok_and(|m| FileType::from_raw_mode(m.st_mode).is_socket());
+        let replaced = (!is_there).then(|| listen(dir.as_fd())).transpose();
         replaced.map(Some)
     });
     let restored: io::Result<Option<Option<StdUnixListener>>> = match restored.await {

@@ -29,6 +29,7 @@ use cabrank::ApplicationPool;
 use cabrank::application_pool::{Event, GetError};
 use cabrank_spawner::{Helper, Link, Pool, Supervisor};
 use std::net::TcpListener;
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -92,9 +93,9 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
     let instance = supervisor.instance();
     let at = admin::socket(&instance.path());
     let admin_socket =
-        admin::server::listen(&at).and_then(UnixListener::from_std).map_err(|e| {
-            Failure::other(format!("cannot open the tools' socket {}: {e}.", at.display()))
-        })?;
+        admin::server::listen(instance.open().as_fd()).and_then(UnixListener::from_std).map_err(
+            |e| Failure::other(format!("cannot open the tools' socket {}: {e}.", at.display())),
+        )?;
     tokio::spawn(admin::server::serve(
         admin_socket,
         instance,

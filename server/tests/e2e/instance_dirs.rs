@@ -363,3 +363,41 @@ fn a_look_at_the_directory_during_its_removal_is_no_error() {
     assert!(log.contains("shut down") && !log.contains("ERROR"), "{log}");
     assert_eq!(fs::read_dir(server.runtime.path()).unwrap().count(), 0);
 }
+
+/// Files in the temporary directory above the loader are another user's: a `package.json`, and what a shim of rbenv looks
+/// for beside the first argument that is a file.
+#[test]
+fn no_file_above_the_loader_decides_how_it_runs() {
+    let dir = node("http.createServer((q, s) => s.end('served')).listen(0);");
+    let runtime = tempfile::tempdir().unwrap();
+    fs::write(runtime.path().join("package.json"), "{\"type\": \"module\"}").unwrap();
+    let server = Server::start_with(start_command(runtime.path(), dir.path(), &[]), runtime);
+    assert_eq!(server.get("/"), "served");
+
+    let dir = wsgi("", "return answer('served')");
+    let (shim, found) = (dir.path().join("shim"), dir.path().join("found"));
+    let script = format!(
+        "#!/bin/sh\nfor arg; do case \"$arg\" in --) break;; */*) echo \"$arg\" > {}; break;; esac; done\n\
+         exec python3 \"$@\"\n",
+        found.display()
+    );
+    fs::write(&shim, script).unwrap();
+    fs::set_permissions(&shim, fs::Permissions::from_mode(0o755)).unwrap();
+    let server = Server::start(dir.path(), &["--python", shim.to_str().unwrap()]);
+    assert_eq!(server.get("/"), "served");
+    assert!(!found.exists(), "{:?}", fs::read_to_string(&found));
+}
+
+#[test]
+fn a_command_whose_directory_of_sockets_was_removed_does_not_go_on_booting() {
+    let dir = tempfile::tempdir().unwrap();
+    let runtime = tempfile::tempdir().unwrap();
+    let removal = format!("rm -r {}/*; : $SOCKET; sleep 600", runtime.path().display());
+    let out = crate::wrong_input::in_time(&mut start_command(
+        runtime.path(),
+        dir.path(),
+        &["--start-command", &removal],
+    ));
+    let error = String::from_utf8(out.stderr).unwrap();
+    assert!(error.contains("the directory of its socket was removed"), "{error}");
+}

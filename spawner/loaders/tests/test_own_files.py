@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 
-from common import LOADERS, AsgiLoader, LoaderTest, NodeLoader, RackLoader
+from common import LOADERS, AsgiLoader, LoaderTest, NodeLoader, RackLoader, WsgiLoader
 from driver import session
 
 REMOVE = {".py": "import shutil; shutil.rmtree({0!r})", ".rb": "require 'fileutils'; FileUtils.rm_rf({0!r})",
@@ -65,3 +65,28 @@ class OwnFilesOfNode(OwnFiles, NodeLoader):
     def test_a_loader_whose_directory_the_application_removes(self):
         loader = self.start_and_remove("node-loader.js", "app.js", "require('http').createServer((q, s) => s.end('served')).listen(0);")
         self.assertEqual(self.ask(self.http(loader), "/"), (200, b"served"))
+
+
+class MainOfPython(OwnFiles, LoaderTest):
+    def test_a_process_of_multiprocessing_does_not_run_the_loader(self):
+        """It runs the file of `__main__`, if there is one."""
+        loader = self.start_and_remove("python-loader.py", "passenger_wsgi.py", """if True:
+            import multiprocessing, os
+            def application(environ, start_response):
+                start_response("200 OK", [])
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    return [str(pool.apply(os.path.basename, ("a/served",))).encode()]
+        """)
+        self.assertEqual(session(loader).body, b"served")
+
+
+class GreenThreads(WsgiLoader):
+    def test_threads_that_are_greenlets_are_refused(self):
+        source = """if True:
+            import _thread, threading
+            start = _thread.start_new_thread
+            _thread.start_new_thread = lambda *arguments: start(*arguments)
+            def application(environ, start_response): pass
+        """
+        self.assertIsNone(self.app(source).error)
+        self.assertIn("Remove --app-threads", self.app(source, app_threads=2).error)

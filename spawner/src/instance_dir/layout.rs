@@ -1,9 +1,8 @@
 //! The name of an instance directory, the directory of its generation, and its lock.
 
-use crate::backends::open_dir;
 use rustix::fs::FlockOperation;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// The number of random characters in the name.
@@ -15,13 +14,6 @@ pub(super) const GENERATION: &str = "generation-0";
 /// Returns the directory that the handshake calls `generation_dir`.
 pub(super) fn generation(dir: &Path) -> PathBuf {
     dir.join(GENERATION)
-}
-
-/// Locks the directory until the result is dropped. Fails at once if another server has locked it.
-pub(super) fn lock(dir: &Path) -> io::Result<OwnedFd> {
-    let fd = open_dir(dir)?;
-    lock_open(&fd)?;
-    Ok(fd)
 }
 
 /// Locks the open directory until it is closed. Fails at once if another server has locked it.

@@ -79,6 +79,11 @@ impl Application {
         let mut command = match keys::interpreter(&self.options) {
             Some(interpreter) => {
                 let mut command = self.command(interpreter);
+                if let Launch::Loader { .. } = self.options.app.launch {
+                    // Otherwise the shims of rbenv look for the version of the interpreter beside the first argument that is a
+                    // file, and in the temporary directory, where any user may put one.
+                    command.arg("--");
+                }
                 command.arg(program);
                 command
             }

@@ -113,6 +113,11 @@ impl Application {
                 },
                 // The path could be a link to a socket of another program, so the server does not connect to the path.
                 Target::Socket(path) => {
+                    if path.parent() != Some(self.shared.instance.backends().path()) {
+                        // Another user may have made it again, and could reach the socket that the application opens there.
+                        let why = "the directory of its socket was removed while it booted.";
+                        return Err(Refusal::Unready(why.into()));
+                    }
                     if let Some(held) = self.socket_at(path).map_err(Refusal::Unready)? {
                         match held.connect(Duration::ZERO) {
                             Ok(_) => return Ok((held.address(), Some(held))),
