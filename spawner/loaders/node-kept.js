@@ -27,10 +27,12 @@ const refusal = require('./node-refusal.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
 const TIMEOUT = Symbol('the timeout of the connection');
+const FINISH = Symbol('the listener of Node for the end of a response');
 const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
 const LASTING = new Set(['data', 'end', 'close', 'drain']);
 const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$)/; // names of listeners
+const STUCK_PAUSE = 5; // ms
 const SHRANK = 'shrank a buffer that is on its way to';
 
 const kept = new Set(); // the open connections
@@ -216,6 +218,8 @@ function guardServer(server) {
 function guard(socket, before) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
   socket[KEPT] = true;
+  // The application may seal the socket.
+  socket[LAST] = socket[ENDING] = socket[CLOSING] = socket[TORN] = false;
   kept.add(socket);
   refusal.watch(socket);
   socket.once('close', () => kept.delete(socket));
@@ -276,6 +280,9 @@ function guardParser(socket) {
       socket.destroy();
       return 0;
     }
+    const answer = socket._httpMessage;
+    // Commonly Node notes the end of the answer before in this turn of the event loop.
+    if (socket[KEPT] === true && answer && answer.finished) setImmediate(setImmediate, endStuck, socket, answer);
     return onIncoming.apply(this, args);
   };
 }
@@ -283,7 +290,10 @@ function guardParser(socket) {
 // Begins a request, whose socket an earlier one may have kept.
 function begin(request, response) {
   const { socket } = request;
-  if (socket[KEPT] === true && response instanceof ServerResponse) response[REQUEST] = request; // the application can change `req`
+  if (socket[KEPT] === true && response instanceof ServerResponse && response[REQUEST] === undefined) {
+    response[REQUEST] = request; // the application can change `req`
+    [response[FINISH]] = response.listeners('finish'); // Node's own, which the application can remove
+  }
   if (socket[KEPT] === true) began(socket, response);
   if (socket[KEPT] === true && socket._httpMessage === response) settle(socket, socket[TIMEOUT]);
 }
@@ -340,9 +350,20 @@ function endAnnounced(socket) {
   if (answer && answer.finished) setImmediate(setImmediate, endStuck, socket, answer);
 }
 
-// Ends a connection whose answer has left, if the exception has kept Node from noting that. The next answer would wait for ever.
+// Calls Node's own listener for the end of an answer that has left, if an exception or the application has kept Node from that. The
+// next answer would wait for ever.
 function endStuck(socket, answer) {
-  if (socket._httpMessage === answer && socket.writableLength === 0) socket.destroy();
+  if (socket._httpMessage !== answer || socket.destroyed) return;
+  if (socket.writableLength > 0) {
+    setTimeout(endStuck, STUCK_PAUSE, socket, answer);
+    return;
+  }
+  try {
+    answer[FINISH]();
+  } catch { // the application has replaced a method of the answer
+    socket.destroy();
+  }
+  if (socket._httpMessage === answer) socket.destroy();
 }
 
 // The application may survive this exception. One that Node's parser has met ends the connection. Elsewhere it may have interrupted
