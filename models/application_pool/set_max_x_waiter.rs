@@ -70,7 +70,7 @@ fn lowered_max_x_two_spawns() {
                     && let Some(pool) = weak.upgrade()
                 {
                     let reserved = pool.inner().critical(|state, fx| {
-                        state.mutate_max(1, fx);
+                        state.mutate_max(1);
                         state.reserved
                     });
                     theirs.store(reserved, Ordering::Relaxed);

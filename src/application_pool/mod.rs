@@ -45,7 +45,7 @@
 //! |---|---|---|
 //! | `PoolOptions` | `api/options.rs` | `configuration.rs` |
 //! | `Group`, `ProcessInfo`, instance variables | `group.rs`, `process_info.rs`, `entry.rs` and `state.rs` in `state/` | `pool.rs` |
-//! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state/state.rs` | `mutators.rs` |
+//! | `mutate_active`, `mutate_count`, `mutate_max`, `global_queue_position_became_available` | `state/state.rs`, `state/settle.rs` | `mutators.rs` |
 //! | `get` | `work/getting.rs` | `get.rs` |
 //! | `detach` | `api/pool.rs` | `action.rs` |
 //! | `checkout_without_lock`, `select_process`, `needs_restart` | `state/checkout.rs`, `state/look.rs`, `work/restart_files.rs`, `work/looker.rs` | `checkout.rs`, `restart.rs` |

@@ -114,10 +114,13 @@ impl Pool {
     /// Detaches the marked process, which has not become idle in time: its sessions hold no place (E37). Without one,
     /// an idle process makes room for a group that starves.
     pub(crate) fn make_room(&mut self) {
-        let Some(&process) = self.marked.first() else { return self.new_app_group_creatable() };
+        let Some(&process) = self.marked.first() else {
+            self.pool_changed = true;
+            return;
+        };
         let group = self.process(process).group;
         self.detach_process(process, Reason::Evicted(None));
-        self.settle(group);
+        self.changed(group);
     }
 
     /// Grants capacity to the groups in the lines.

@@ -23,6 +23,7 @@ impl Pool {
         let group = self.clients[client].group;
         self.group_of(client);
         self.groups[group].forgotten = false;
+        self.changed(group);
         if (first || self.written(E24)) && self.needs_restart(client) {
             self.restart(group, self.options(group).restart_mode);
             if self.lock != Lock::Free {
@@ -31,7 +32,6 @@ impl Pool {
         }
         if self.groups[group].back_off_until.is_some_and(|until| until <= self.now) {
             self.end_back_off(group);
-            self.settle(group);
         }
 
         if self.written(E4) && self.groups[group].processes.is_empty() {
@@ -56,9 +56,7 @@ impl Pool {
         }
         self.refresh(group);
         self.serve(client, process);
-        if self.leaves_with_last_session(process) {
-            self.settle(group);
-        }
+        self.leaves_with_last_session(process);
     }
 
     /// Detaches the process if it has just been given its last session: it drains, and its place is free
@@ -96,7 +94,7 @@ impl Pool {
         let look = self.files[self.options_brought(group).restart_dir];
         self.find_group(group, self.brought[group], look);
         self.groups[group].forgotten = false;
-        self.settle(group);
+        self.changed(group);
     }
 
     fn find_group(&mut self, id: GroupId, options: OptionsId, look: Option<u64>) {
@@ -111,8 +109,7 @@ impl Pool {
             (group.known, group.detached) = (true, false);
             group.seen[dir] = (!written_e23).then_some(look);
         } else if minimum_changes {
-            // With it, the group's want and its evictable processes may change.
-            self.settle(id);
+            // With it, its evictable processes may change.
             self.tell_cleaner(self.next_due());
         }
     }
@@ -127,7 +124,6 @@ impl Pool {
         if !waits {
             // A later try finds the process that this one asks for.
             self.spawn_if_allowed(group);
-            self.settle(group);
             return self.fails(client, Failure::WouldBlock);
         }
         let queue = &self.groups[group].queue;
@@ -142,10 +138,6 @@ impl Pool {
             false => Condition::GlobalQueue,
         };
         self.enqueue(client, condition);
-        if self.written(E17) {
-            return;
-        }
-        self.settle(group);
     }
 
     fn enqueue(&mut self, client: ClientId, condition: Condition) {
@@ -189,7 +181,7 @@ impl Pool {
                 return self.fails(client, Failure::WouldBlock);
             }
             self.enqueue(client, Condition::NewGroup);
-            return self.settle(group);
+            return self.changed(group);
         }
         if !self.may_reserve() {
             self.evict_for(group);

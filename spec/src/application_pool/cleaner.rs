@@ -30,26 +30,31 @@ impl Pool {
         while let Some(process) = self.idle_too_long() {
             let group = self.process(process).group;
             self.detach_process(process, Reason::Idle);
-            self.settle(group);
+            self.changed(group);
+            self.settle();
         }
         while let Some(&process) = self.draining.first()
             && self.now >= self.process(process).drain_deadline
         {
             self.end_drain(process);
+            self.settle();
         }
         while let Some((until, group)) = self.next_back_off()
             && self.now >= until
         {
             self.end_back_off(group);
-            self.settle(group);
+            self.changed(group);
+            self.settle();
         }
         for &client in late {
             if matches!(self.clients[client].at, At::Waiting(_)) {
                 self.give_up(client);
+                self.settle();
             }
         }
         while self.room_due().is_some_and(|due| self.now >= due) {
             self.make_room();
+            self.settle();
         }
         self.cleaner_sleeps_until = self.next_due().filter(|_| self.forgets_older());
     }

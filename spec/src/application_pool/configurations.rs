@@ -207,7 +207,7 @@ configurations! {
     "three-private-deep" [1_011_655, 6_924_598, 33]: three(private(3)), failures, idle, short_drains;
     "three-detached" [136_539, 1_190_088, 22]: three(private(3)), detaches, giving_up, limits;
     "three-minimum" [101_869, 679_150, 20]: three(first_min(global(3), 1)), time, detaches, idle;
-    "three-restarts" [323_726, 1_506_908, 25]: three(global(3)), restarts;
+    "three-restarts" [323_150, 1_505_180, 25]: three(global(3)), restarts;
     "three-restarts-private" [295_238, 1_429_658, 25]: three(private(3)), restarts;
     "three-limits" [33_690, 204_594, 19]: three(global(3)), limits;
     "three-restarts-deep" [818_844, 5_510_256, 30]: pool(global(3), 2, 2), everything, no_time;

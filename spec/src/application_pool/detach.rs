@@ -18,7 +18,7 @@ impl Pool {
         let Some(process) = self.attached(identifier) else { return };
         let group = process.group;
         self.detach_process(identifier, Reason::Requested);
-        self.settle(group);
+        self.changed(group);
     }
 
     /// Disables a process, or enables it again, if it is attached. Disabled, it is given no sessions, keeps its place,
@@ -51,7 +51,7 @@ impl Pool {
             self.inactive_apps.retain(|&p| p != identifier);
             self.mutate_active(self.active + 1);
         }
-        self.settle(group);
+        self.changed(group);
         if unused && enabled {
             self.tell_of_idle();
         }
@@ -89,7 +89,7 @@ impl Pool {
         let Some(process) = self.attached(identifier) else { return };
         let group = process.group;
         self.detach_failed(identifier);
-        self.settle(group);
+        self.changed(group);
     }
 
     /// Removes an attached process from its group. An idle process is gone; a busy one drains.
@@ -150,7 +150,7 @@ impl Pool {
         let group = self.process(identifier).group;
         self.draining.retain(|&p| p != identifier);
         self.remove_process(identifier);
-        self.settle(group);
+        self.changed(group);
     }
 
     /// Removes the process. A client that still has a session with it loses its reference.
@@ -209,7 +209,7 @@ impl Pool {
         self.clear_history(group);
         // The next processes serve the waiting gets.
         self.groups[group].forgotten = self.groups[group].queue.is_empty();
-        self.settle(group);
+        self.changed(group);
     }
 
     /// Clears the group's failures, back-off and restart files.
@@ -238,7 +238,7 @@ impl Pool {
             self.clear_history(group);
         }
         for group in groups {
-            self.settle(group);
+            self.changed(group);
         }
     }
 }

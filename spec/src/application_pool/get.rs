@@ -43,11 +43,6 @@ impl Pool {
             true if ends || self.written(E38) => Ending::Failed,
             true => Ending::Refused,
         };
-        let group = self.clients[client].group;
-        if ending == Ending::Refused && !self.closed {
-            // Before the process leaves: other options than the group's settle it, and this get is not in line yet.
-            self.group_of(client);
-        }
         self.end_session(client, ending);
         if ends {
             return self.fails(client, Failure::Connect);
@@ -57,7 +52,6 @@ impl Pool {
         if ending == Ending::Refused {
             // At once: otherwise a later get might be served in between (E38).
             self.retry(client);
-            self.settle(group);
         }
     }
 
@@ -77,7 +71,7 @@ impl Pool {
                 }
                 if waited {
                     // The group may have stood in a line only for this get.
-                    self.settle(group);
+                    self.changed(group);
                 }
             }
             At::Out | At::Spawning | At::InSession(_) => unreachable!("the client is in no get"),

@@ -200,6 +200,7 @@ impl Pool {
         self.end_step();
     }
     pub(crate) fn end_step(&mut self) {
+        self.settle();
         // A number above a lowered max may only fall, until it is within max again.
         self.ceiling = self.max.max(self.ceiling.min(self.count + self.reserved));
         self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));

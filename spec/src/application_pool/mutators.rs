@@ -2,7 +2,8 @@
 //!
 //! In the pseudocode a mutator wakes every client that might proceed, and each looks again. As ruled a
 //! mutator only changes the number. Every action ends with `settle`, which grants sessions and capacity
-//! in order of arrival (E17). The group's own gets come first, then the groups that want capacity.
+//! in order of arrival (E17), for the groups that it has changed. A group's own gets come first, then the groups that want
+//! capacity.
 //!
 //! Errata: E17, E20 (raising a limit). Invariants: INV-COUNT, INV-ACTIVE, INV-EXACT-WAKE-UP, INV-WANT.
 //! Properties: PROP-NO-OVERTAKING.
@@ -37,7 +38,7 @@ impl Pool {
             self.notify_all(Condition::GlobalQueue);
         }
         self.max = value;
-        self.new_app_group_creatable();
+        self.pool_changed = true;
     }
 
     /// Sets `max_per_app`. The pseudocode has no such function (E20).
@@ -46,13 +47,13 @@ impl Pool {
         if self.written(E20) {
             return;
         }
+        self.pool_changed = true;
         // A group that is still capped goes back to this line; any other leaves it.
         for _ in 0..self.capped.len() {
             let Some(&group) = self.capped.first() else { break };
             self.leave_want(group);
-            self.reconsider(group);
+            self.changed(group);
         }
-        self.new_app_group_creatable();
     }
 
     /// E17 as written: wakes every client that waits for this condition; each looks again when it has
@@ -66,16 +67,34 @@ impl Pool {
         }
     }
 
-    /// Grants sessions and capacity to every get and group that can now proceed.
-    pub(crate) fn settle(&mut self, group: GroupId) {
+    /// Notes that a group has changed. The end of the action settles it.
+    pub(crate) fn changed(&mut self, group: GroupId) {
+        if !self.changed.contains(&group) {
+            self.changed.push(group);
+        }
+    }
+
+    /// Grants sessions and capacity to every get and group that can now proceed, after the changes so far.
+    pub(crate) fn settle(&mut self) {
         if self.lock != Lock::Free {
+            self.changed.clear();
+            self.pool_changed = false;
             return; // E2, E4 as written: the holder of the lock does not get this far.
         }
-        self.refresh(group);
-        self.global_queue_position_became_available(group);
-        self.reconsider(group);
+        let changed = std::mem::take(&mut self.changed);
+        if changed.is_empty() && !std::mem::take(&mut self.pool_changed) {
+            return;
+        }
+        self.pool_changed = false;
+        for &group in &changed {
+            self.refresh(group);
+            self.global_queue_position_became_available(group);
+            self.reconsider(group);
+        }
         self.new_app_group_creatable();
-        self.forget_if_unused(group);
+        for group in changed {
+            self.forget_if_unused(group);
+        }
     }
 
     /// Grants sessions to the gets that wait for this group, oldest first, while a process has room.

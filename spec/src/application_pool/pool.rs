@@ -341,6 +341,10 @@ pub struct Pool {
     pub capped: Vec<GroupId>,
     /// The groups with a process that may be marked for eviction, longest at their surplus first.
     pub by_surplus: Vec<GroupId>,
+    /// The groups that the present action has changed; empty between two actions.
+    pub(crate) changed: Vec<GroupId>,
+    /// Whether it has changed a limit, or makes room for a group in time.
+    pub(crate) pool_changed: bool,
     /// Until when the cleaner sleeps (E40 as written); as ruled it sleeps until the next work is due.
     pub cleaner_sleeps_until: Option<Time>,
     /// The groups that back off, in the order in which their back-offs end, and then began.

@@ -54,7 +54,7 @@ impl Pool {
             RestartMode::Rolling if !self.written(E34) => self.give_up_spawn(group),
             _ => self.detach_group_without_lock(group, Reason::Restarted),
         }
-        self.settle(group);
+        self.changed(group);
     }
 
     pub(crate) fn touch(&mut self, dir: Dir) {

@@ -8,7 +8,7 @@
 //! INV-MAX-REQUESTS, INV-PROCESS-IDLE, INV-INACTIVE-ORDER.
 
 use crate::application_pool::checkout::End;
-use crate::application_pool::configuration::{ClientId, GroupId};
+use crate::application_pool::configuration::ClientId;
 use crate::application_pool::pool::{Client, Place, Pool, Reason};
 use crate::application_pool::rules::Erratum::*;
 
@@ -75,32 +75,18 @@ impl Pool {
         let max_requests = self.options_of(info).max_requests;
         if matches!(ending, Ending::Failed | Ending::Refused) {
             self.detach_failed(identifier);
-            if ending == Ending::Failed {
-                self.settle(group);
-            }
         } else if idle && self.makes_room(group) {
             // Before the group's own gets: otherwise these could keep the place for ever (E37).
             self.detach_process(identifier, Reason::Evicted(None));
-            self.settle(group);
         } else if idle && retires {
             let reason = if marked { Reason::Evicted(None) } else { Reason::MaxRequests };
             self.detach_process(identifier, reason);
-            self.settle(group);
         } else if self.written(E14) && max_requests > 0 && processed >= max_requests {
             self.detach_process(identifier, Reason::MaxRequests);
-            self.settle(group);
-        } else if self.is_of_use(group) {
-            self.settle(group);
-        } else {
-            self.refresh(group);
         }
+        self.changed(group);
         if idle {
             self.tell_of_idle();
         }
-    }
-
-    /// Returns whether a get or a group can use a process that has become less busy.
-    fn is_of_use(&self, group: GroupId) -> bool {
-        !self.groups[group].queue.is_empty() || !self.first.is_empty() || !self.more.is_empty()
     }
 }

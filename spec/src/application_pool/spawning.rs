@@ -62,7 +62,7 @@ impl Pool {
             SpawnResult::Process => self.attach_or_discard(&spawn),
             _ => self.spawn_has_failed(&spawn),
         }
-        self.settle(group);
+        self.changed(group);
     }
 
     /// Attaches a process: a replacement in exchange for the oldest outdated process, any other only if
@@ -198,7 +198,7 @@ impl Pool {
             self.totals.spawns_failed += 1;
             self.report(Event::SpawnFailed { group: spawn.group, ticket: spawn.ticket });
             self.fails(client, Failure::Spawn);
-            return self.settle(spawn.group);
+            return self.changed(spawn.group);
         }
         self.groups[spawn.group].reload_pending = false;
         self.attach(spawn, 0);
@@ -209,6 +209,6 @@ impl Pool {
         if self.options(spawn.group).min_processes > 1 {
             self.spawn_if_allowed(spawn.group);
         }
-        self.settle(spawn.group);
+        self.changed(spawn.group);
     }
 }

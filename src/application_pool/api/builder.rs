@@ -15,6 +15,7 @@ use crate::kernel::collections::arena::Arena;
 use crate::kernel::collections::indexed_heap::IndexedHeap;
 use crate::kernel::collections::list::List;
 use crate::kernel::collections::rank_list::RankList;
+use crate::kernel::collections::touched::TouchedArena;
 use crate::kernel::collections::wait_queue::Waiters;
 use crate::kernel::section::Lock;
 use crate::kernel::user_code::UserValue;
@@ -276,7 +277,10 @@ impl<S: Spawner> State<S> {
         State {
             clock,
             limits,
-            groups: Arena::new(),
+            groups: TouchedArena::new(),
+            pool_touched: false,
+            settled: Vec::new(),
+            in_lines: 0,
             group_by_name: HashMap::default(),
             max: 0,
             max_per_app: None,

@@ -122,12 +122,12 @@ impl<S: Spawner> ApplicationPool<S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn disable(&self, identifier: Identifier) -> bool {
-        self.inner().critical(|state, fx| state.set_enabled(identifier, false, fx))
+        self.inner().critical(|state, _| state.set_enabled(identifier, false))
     }
     /// Enables the process with this identifier after [`disable`](Self::disable): it is given sessions again. Returns
     /// whether it is attached.
     pub fn enable(&self, identifier: Identifier) -> bool {
-        self.inner().critical(|state, fx| state.set_enabled(identifier, true, fx))
+        self.inner().critical(|state, _| state.set_enabled(identifier, true))
     }
 
     /// Reports that the process with this identifier has failed: it has crashed, or its spawner has found it broken.
@@ -214,7 +214,7 @@ impl<S: Spawner> ApplicationPool<S> {
         // Processes that start now have the code that the files show now.
         let look = inner.restart_files.as_ref();
         let look = look.map(|files| files.look(options.restart_dir(), inner.clock()));
-        inner.critical(|state, fx| state.pre_start(options, look.as_deref(), fx))
+        inner.critical(|state, _| state.pre_start(options, look.as_deref()))
     }
 
     /// Sets how many processes the pool may have. If it has more, they stay, and it
@@ -233,7 +233,7 @@ impl<S: Spawner> ApplicationPool<S> {
     /// [`BuildError::Zero`] if `max` is 0.
     pub fn set_max(&self, max: usize) -> Result<(), BuildError> {
         not_zero("max", Some(max))?;
-        self.inner().critical(|state, fx| state.mutate_max(max, fx));
+        self.inner().critical(|state, _| state.mutate_max(max));
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl<S: Spawner> ApplicationPool<S> {
     pub fn set_max_per_app(&self, max_per_app: impl Into<Option<usize>>) -> Result<(), BuildError> {
         let max_per_app = max_per_app.into();
         not_zero("max_per_app", max_per_app)?;
-        self.inner().critical(|state, fx| state.mutate_max_per_app(max_per_app, fx));
+        self.inner().critical(|state, _| state.mutate_max_per_app(max_per_app));
         Ok(())
     }
 

@@ -30,7 +30,7 @@ fn back_off((first, cap): (Duration, Duration), failures: u32) -> Duration {
 
 impl<S: Spawner> State<S> {
     /// The group backs off; its healthy processes stay (erratum E26: PROP-HEALTHY-STAY). If the group has no
-    /// process, the next `settle` fails its waiting gets with the error.
+    /// process, `settle` fails its waiting gets with the error.
     pub(crate) fn spawn_has_failed(
         &mut self,
         key: GroupKey,
@@ -58,14 +58,14 @@ impl<S: Spawner> State<S> {
         group.back_off_until = Some(until);
         self.back_offs += 1;
         let rank = (until, self.back_offs);
-        self.backing_off.set(&mut self.groups, key, Some(rank));
+        self.backing_off.set(self.groups.links(), key, Some(rank));
         self.is_due(until, fx);
         length
     }
 
     pub(crate) fn end_back_off(&mut self, key: GroupKey) {
         self.group_mut(key).back_off_until = None;
-        self.backing_off.set(&mut self.groups, key, None);
+        self.backing_off.set(self.groups.links(), key, None);
     }
 
     /// Returns the group whose back-off ends next, and when.
@@ -74,7 +74,6 @@ impl<S: Spawner> State<S> {
     }
 
     /// Detaches an attached process that has failed. An early death counts as a failed spawn (PROP-EARLY-DEATH).
-    /// The caller settles the group.
     pub(crate) fn detach_failed(&mut self, key: ProcessKey, fx: &mut Effects<S>) {
         let (age, limits) =
             (self.clock.now().since(self.process(key).start_time), self.limits.back_off);
@@ -108,9 +107,7 @@ impl<S: Spawner> State<S> {
             return true;
         }
         let Some(&key) = self.by_identifier.get(&identifier) else { return false };
-        let group = self.process(key).group;
         self.detach_failed(key, fx);
-        self.settle(group, fx);
         true
     }
 }

@@ -36,10 +36,10 @@ impl<S: Spawner> State<S> {
     pub(crate) fn spawning_allowed(&self, group: &Group) -> bool {
         self.may_reserve() && !self.is_capped(group)
     }
-    fn may_reserve(&self) -> bool {
+    pub(super) fn may_reserve(&self) -> bool {
         self.count + self.reserved < self.max && self.has_live_room()
     }
-    fn has_live_room(&self) -> bool {
+    pub(super) fn has_live_room(&self) -> bool {
         self.live() < self.live_limit()
     }
     fn is_capped(&self, group: &Group) -> bool {
@@ -97,19 +97,22 @@ impl<S: Spawner> State<S> {
     }
 
     fn enter(&mut self, want: Want, key: GroupKey) {
-        self.group_mut(key).want = want;
+        let group = &mut self.groups.links()[key];
+        group.want = want;
         if matches!(want, Want::First | Want::More) {
-            self.group_mut(key).room_due = self.clock.now().plus(self.limits.drain_timeout);
+            group.room_due = self.clock.now().plus(self.limits.drain_timeout);
         }
         if let Some((list, groups)) = Self::list_of(want, self) {
             list.push_back(groups, key);
+            self.in_lines += 1;
         }
     }
 
     pub(crate) fn leave_want(&mut self, key: GroupKey) {
-        let want = std::mem::take(&mut self.group_mut(key).want);
+        let want = std::mem::take(&mut self.groups.links()[key].want);
         if let Some((list, groups)) = Self::list_of(want, self) {
             list.remove(groups, key);
+            self.in_lines -= 1;
         }
     }
 
@@ -125,57 +128,50 @@ impl<S: Spawner> State<S> {
             Want::Replacement => &mut state.replacements,
             Want::Capped => &mut state.capped,
         };
-        Some((list, &mut state.groups))
+        Some((list, state.groups.links()))
     }
 
-    /// Starts the spawns for which there is capacity, and evicts processes for groups without one.
-    pub(crate) fn new_app_group_creatable(&mut self, fx: &mut Effects<S>) {
+    /// Starts a spawn for which there is capacity, or evicts a process for a group without one. Returns whether it did: then there
+    /// may be more to do, once `settle` has settled the group that this has touched.
+    pub(crate) fn new_app_group_creatable(&mut self, fx: &mut Effects<S>) -> bool {
         if self.closed {
-            return;
+            return false;
         }
-        self.serve_urgent(fx);
+        if let Some(group) = self.most_urgent(self.clock.now()) {
+            if self.grow(group, fx) || self.evict(fx) {
+                return true;
+            }
+            if !self.first.is_empty() && self.count + self.reserved >= self.max {
+                self.mark_victim();
+            }
+        }
         if self.first.is_empty() {
             // No process stays marked when no group needs its place (INV-MARKED).
             self.unmark();
-        }
-        let next = |s: &Self| s.more.front().or_else(|| s.minimum.front());
-        while let Some(group) = next(self).filter(|_| self.first.is_empty()) {
-            if self.is_capped(self.group(group)) {
-                // max_per_app was lowered meanwhile: move the group to the line of capped groups.
-                self.reconsider(group, fx);
-            } else if self.may_reserve() {
-                self.start_spawn(group, Kind::Addition, fx);
-            } else {
-                break;
+            let next = self.more.front().or_else(|| self.minimum.front());
+            if next.is_some_and(|group| self.grow(group, fx)) {
+                return true;
             }
         }
         // A group wants its next replacement as soon as it has one, until all are replaced (PROP-RESTART-ENDS).
-        while let Some(group) = self.replacements.front().filter(|_| self.has_live_room()) {
-            self.start_spawn(group, Kind::Replacement, fx);
-        }
-        // The cleaner makes room in time (PROP-ENDLESS-SESSIONS).
-        if let Some(due) = self.room_due() {
-            self.is_due(due, fx);
-        }
+        let Some(group) = self.replacements.front().filter(|_| self.has_live_room()) else {
+            return false;
+        };
+        self.start_spawn(group, Kind::Replacement, fx);
+        true
     }
 
-    /// Spawns for the groups without an enabled process and for those that starve, and evicts processes of other groups
-    /// for them.
-    fn serve_urgent(&mut self, fx: &mut Effects<S>) {
-        let now = self.clock.now();
-        while let Some(group) = self.most_urgent(now) {
-            if self.is_capped(self.group(group)) {
-                // max_per_app was lowered meanwhile; one without an enabled process has disabled ones.
-                self.reconsider(group, fx);
-            } else if self.may_reserve() {
-                self.start_spawn(group, Kind::Addition, fx);
-            } else if !self.evict(fx) {
-                if !self.first.is_empty() && self.count + self.reserved >= self.max {
-                    self.mark_victim();
-                }
-                break;
-            }
+    /// Spawns for the first group of a line, if there is room. A group that may not grow leaves the line.
+    fn grow(&mut self, group: GroupKey, fx: &mut Effects<S>) -> bool {
+        if self.is_capped(self.group(group)) {
+            // max_per_app was lowered meanwhile; a group without an enabled process has disabled ones.
+            self.reconsider(group, fx);
+        } else if self.may_reserve() {
+            self.start_spawn(group, Kind::Addition, fx);
+        } else {
+            return false;
         }
+        true
     }
 
     /// Returns the group for which a process of another group is evicted. A group that starves comes before those that
@@ -190,13 +186,7 @@ impl<S: Spawner> State<S> {
     /// Evicts an idle process. Returns whether there was one.
     fn evict(&mut self, fx: &mut Effects<S>) -> bool {
         let Some(victim) = self.victim() else { return false };
-        let loser = self.process(victim).group;
         self.detach_process(victim, DetachReason::Evicted, fx);
-        self.reconsider(loser, fx);
-        if let Some(time) = self.limits.forget_groups_after {
-            // It may have been the loser's last process, and no `settle` of that group follows.
-            self.note_use(loser, time, fx);
-        }
         true
     }
 
@@ -244,10 +234,10 @@ impl<S: Spawner> State<S> {
     /// Detaches the marked process, which has not become idle in time. It drains, and its sessions hold no place
     /// (erratum E37). Without a marked process, an idle one makes room for a group that starves.
     pub(crate) fn make_room(&mut self, fx: &mut Effects<S>) {
-        let Some(victim) = self.marked else { return self.new_app_group_creatable(fx) };
-        let group = self.process(victim).group;
-        self.detach_process(victim, DetachReason::Evicted, fx);
-        self.settle(group, fx);
+        match self.marked {
+            Some(victim) => self.detach_process(victim, DetachReason::Evicted, fx),
+            None => self.pool_touched = true,
+        }
     }
 
     /// Marks a busy process for eviction, unless one is marked: the least busy process of the group furthest above its
@@ -270,7 +260,7 @@ impl<S: Spawner> State<S> {
     }
 
     fn set_mark(&mut self, key: ProcessKey, marked: bool) {
-        let processes = &mut self.groups[self.processes[key].group].processes;
+        let processes = &mut self.groups.touch(self.processes[key].group).processes;
         processes.remove(&mut self.processes, key);
         self.processes[key].marked = marked;
         processes.insert(&mut self.processes, key, Edge::Back);

@@ -1,7 +1,7 @@
 //! Chooses a process for a get (one call of `get`). This is `checkout_without_lock` of Passenger's pseudocode.
 
 use super::effects::Effects;
-use super::ending::{Ending, Found};
+use super::ending::Ending;
 use super::entry::Entry;
 use super::group::Edge;
 use super::look::{LastSeen, Look};
@@ -77,7 +77,7 @@ impl<S: Spawner> State<S> {
         if self.closed {
             return Checkout::Fail(GetError::Closed);
         }
-        let key = self.group_of(options, look, fx);
+        let key = self.group_of(options, look);
         self.group_mut(key).forgotten = false;
         if let Some(look) = look {
             if first_attempt && self.needs_restart(key, look) {
@@ -87,7 +87,6 @@ impl<S: Spawner> State<S> {
         let back_off_until = self.group(key).back_off_until;
         if back_off_until.is_some_and(|until| self.clock.now() >= until) {
             self.end_back_off(key);
-            self.settle(key, fx);
         }
 
         // This overtakes no waiter (erratum E17: PROP-NO-OVERTAKING): while a get waits, no process of
@@ -100,16 +99,7 @@ impl<S: Spawner> State<S> {
             // All processes are active: use one of them, and spawn an extra one if allowed.
             self.spawn_if_allowed(key, fx);
         }
-        let entry = self.open_session(process, fx);
-        if self.process(process).is_detached() {
-            // The process was given its last session, so its place is free.
-            self.settle(key, fx);
-        } else {
-            // `settle` has no work here: no get waits, no capacity was freed, and the group's `Want` is the same
-            // (INV-WANT).
-            self.refresh(key, fx);
-        }
-        Checkout::Serve(entry)
+        Checkout::Serve(self.open_session(process, fx))
     }
 
     /// Detaches a process that refused the connection, and looks for another one. In one section: between two, a
@@ -123,17 +113,8 @@ impl<S: Spawner> State<S> {
         patience: Patience,
         fx: &mut Effects<S>,
     ) -> Checkout<S> {
-        if !self.closed {
-            // Before the process leaves: other options than the group's settle it, and this get is not in line yet.
-            self.group_of(options, look, fx);
-        }
-        let found = self.end_session(refused, Ending::Refused, fx);
-        let checkout = self.checkout_without_lock(options, look, attempts, patience, fx);
-        if found == Found::Live {
-            let group = self.group_of(options, look, fx);
-            self.settle(group, fx);
-        }
-        checkout
+        self.end_session(refused, Ending::Refused, fx);
+        self.checkout_without_lock(options, look, attempts, patience, fx)
     }
 
     /// Makes the group of these options, or gives it new ones, and spawns up to its minimum where the pool has room.
@@ -141,23 +122,16 @@ impl<S: Spawner> State<S> {
         &mut self,
         options: &PoolOptions,
         look: Option<&Look>,
-        fx: &mut Effects<S>,
     ) -> Result<(), GetError> {
         if self.closed {
             return Err(GetError::Closed);
         }
-        self.make_group(options, look, fx);
+        self.make_group(options, look);
         Ok(())
     }
-    pub(crate) fn make_group(
-        &mut self,
-        options: &PoolOptions,
-        look: Option<&Look>,
-        fx: &mut Effects<S>,
-    ) {
-        let key = self.group_of(options, look, fx);
+    pub(crate) fn make_group(&mut self, options: &PoolOptions, look: Option<&Look>) {
+        let key = self.group_of(options, look);
         self.group_mut(key).forgotten = false;
-        self.settle(key, fx);
     }
 
     fn wait(
@@ -179,7 +153,6 @@ impl<S: Spawner> State<S> {
         if matches!(patience, Patience::None) {
             // A later attempt finds the process that this attempt orders.
             self.spawn_if_allowed(key, fx);
-            self.settle(key, fx);
             return Checkout::Fail(GetError::WouldBlock);
         }
         // At most `max_queue` gets of a group wait (erratum E19: PROP-QUEUE-BOUND).
@@ -187,7 +160,7 @@ impl<S: Spawner> State<S> {
         if let Some(max_queue) = max_queue.filter(|max| first_attempt && waiting >= *max) {
             return Checkout::Fail(GetError::QueueFull { max_queue });
         }
-        let queue = &mut self.groups[key].queue;
+        let queue = &mut self.groups.touch(key).queue;
         let is_thread = !matches!(patience, Patience::Task);
         let waiter = match attempts.ticket.filter(|_| !first_attempt) {
             // It keeps its turn: it waits before all gets that came later (erratum E38: PROP-KEEPS-TURN).
@@ -202,7 +175,6 @@ impl<S: Spawner> State<S> {
         self.waiting += 1;
         self.totals.waited += u64::from(!attempts.waited);
         attempts.waited = true;
-        self.settle(key, fx);
         Checkout::Wait { group: key, waiter }
     }
 
@@ -240,12 +212,10 @@ impl<S: Spawner> State<S> {
     }
 
     /// Counts one more session of the process, and moves it behind the processes with as many sessions.
-    /// The caller refreshes the group: with its first session the process is idle no longer (INV-INACTIVE-IDLE).
-    ///
-    /// With its last session the process is detached. The caller grants the place that this frees.
+    /// With its first session the process is idle no longer (INV-INACTIVE-IDLE), and with its last it is detached.
     pub(crate) fn open_session(&mut self, key: ProcessKey, fx: &mut Effects<S>) -> Arc<Entry<S>> {
         let info = &mut self.processes[key];
-        let group = &mut self.groups[info.group];
+        let group = self.groups.touch(info.group);
         let entry = info.entry.clone();
         group.processes.remove(&mut self.processes, key);
         let info = &mut self.processes[key];

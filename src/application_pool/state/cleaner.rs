@@ -21,30 +21,32 @@ impl<S: Spawner> State<S> {
     pub(crate) fn clean(&mut self, fx: &mut Effects<S>) {
         let now = self.clock.now();
         while let Some((_, key)) = self.next_idle().filter(|(due, _)| now >= *due) {
-            let group = self.process(key).group;
             self.detach_process(key, DetachReason::Idle, fx);
-            self.settle(group, fx);
+            self.settle(fx);
         }
         while let Some(key) =
             self.draining.front().filter(|key| now >= self.process(*key).drain_deadline)
         {
             self.end_drain(key, ShutDown::DeadlinePassed, fx);
+            self.settle(fx);
         }
         while let Some((_, key)) = self.next_back_off().filter(|(until, _)| now >= *until) {
             self.end_back_off(key);
-            self.settle(key, fx);
+            self.settle(fx);
         }
         while let Some((_, group, waiter)) =
             self.waiters.next_limit().filter(|(until, ..)| now >= *until)
         {
             self.end_queue_time(group, waiter, fx);
+            self.settle(fx);
         }
         while let Some(key) = self.unused.front().filter(|key| now >= self.group(*key).forget_at) {
             self.group_mut(key).forgotten = true;
-            self.forget_if_unused(key, fx);
+            self.settle(fx);
         }
         while self.room_due().is_some_and(|due| now >= due) {
             self.make_room(fx);
+            self.settle(fx);
         }
     }
 

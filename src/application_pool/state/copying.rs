@@ -184,7 +184,6 @@ mod tests {
                     let key = state.group_by_name[options.app_group_name()];
                     let process = state.group(key).by_age.front().expect("its process");
                     state.detach_process(process, crate::application_pool::DetachReason::Idle, fx);
-                    state.settle(key, fx);
                 }),
                 _ => {}
             }

@@ -21,14 +21,11 @@ impl<S: Spawner> State<S> {
         fx: &mut Effects<S>,
     ) -> bool {
         let Some(&key) = self.by_identifier.get(&identifier) else { return false };
-        let group = self.process(key).group;
         self.detach_process(key, reason, fx);
-        self.settle(group, fx);
         true
     }
 
     /// Takes an attached process out of its group. An idle process is disposed of; a busy one drains.
-    /// The caller settles the group.
     pub(crate) fn detach_process(
         &mut self,
         key: ProcessKey,
@@ -40,7 +37,7 @@ impl<S: Spawner> State<S> {
         let unused = info.sessions == 0;
         let identifier = info.entry.identifier;
         // The process knows its own group; a name given by the caller may be another's (erratum E6).
-        let group = &mut self.groups[group_key];
+        let group = self.groups.touch(group_key);
         if info.generation < group.generation {
             group.outdated -= 1;
         }
@@ -82,19 +79,17 @@ impl<S: Spawner> State<S> {
             info.drain_deadline = deadline;
             // Only a process with sessions drains, and its group counts it (INV-DRAINING).
             self.draining.push_back(&mut self.processes, key);
-            self.groups[group_key].draining.push_back(&mut self.processes, key);
+            self.groups.touch(group_key).draining.push_back(&mut self.processes, key);
             self.is_due(deadline, fx);
         }
-        self.refresh(group_key, fx);
     }
 
     /// Disposes of a draining process without sessions, or past its deadline (PROP-DRAIN-ENDS).
     pub(crate) fn end_drain(&mut self, key: ProcessKey, how: ShutDown, fx: &mut Effects<S>) {
         let group = self.process(key).group;
         self.draining.remove(&mut self.processes, key);
-        self.groups[group].draining.remove(&mut self.processes, key);
+        self.groups.touch(group).draining.remove(&mut self.processes, key);
         self.dispose(key, how, fx);
-        self.settle(group, fx);
     }
 
     fn dispose(&mut self, key: ProcessKey, how: ShutDown, fx: &mut Effects<S>) {
@@ -105,7 +100,7 @@ impl<S: Spawner> State<S> {
     }
 
     /// Detaches every process of the group and gives up its spawn. Its waiters stay, for the processes spawned
-    /// after this. The caller settles the group.
+    /// after this.
     pub(crate) fn detach_group_without_lock(
         &mut self,
         key: GroupKey,
@@ -145,7 +140,6 @@ impl<S: Spawner> State<S> {
             // The spawn in flight may be loading the old code.
             RestartMode::Rolling => self.give_up_spawn(key, fx),
         }
-        self.settle(key, fx);
     }
 
     /// Restarts the group with this name, as a new restart file would.
@@ -169,7 +163,6 @@ impl<S: Spawner> State<S> {
         self.forget_history(key, fx);
         // Waiters are served by processes spawned after this.
         self.group_mut(key).forgotten = self.group(key).queue.is_empty();
-        self.settle(key, fx);
         true
     }
 
@@ -193,13 +186,10 @@ impl<S: Spawner> State<S> {
         self.closed = true;
         self.close_looks(fx);
         let keys: Vec<GroupKey> = self.group_by_name.values().copied().collect();
-        for &key in &keys {
+        for key in keys {
             self.resolve_all(key, || Outcome::Closed, fx);
             self.detach_group_without_lock(key, DetachReason::Closed, fx);
             self.forget_history(key, fx);
-        }
-        for key in keys {
-            self.settle(key, fx);
         }
         self.notify_if_ended(fx);
     }

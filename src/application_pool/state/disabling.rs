@@ -5,19 +5,13 @@
 //! minimum. A group all of whose processes are disabled is treated like one without processes: for its waiting gets,
 //! processes of other groups make room. A restart or a `detach` ends a disabled process as any other.
 
-use super::effects::Effects;
 use super::group::Edge;
 use super::state::State;
 use crate::application_pool::api::spawner::{Identifier, Spawner};
 
 impl<S: Spawner> State<S> {
     /// Disables or enables the process with this identifier, if it is attached. Returns whether it is.
-    pub(crate) fn set_enabled(
-        &mut self,
-        identifier: Identifier,
-        enabled: bool,
-        fx: &mut Effects<S>,
-    ) -> bool {
+    pub(crate) fn set_enabled(&mut self, identifier: Identifier, enabled: bool) -> bool {
         let Some(&key) = self.by_identifier.get(&identifier) else { return false };
         if self.process(key).enabled == enabled {
             return true;
@@ -29,7 +23,7 @@ impl<S: Spawner> State<S> {
         let now = self.clock.now();
         let info = &mut self.processes[key];
         let (group_key, unused) = (info.group, info.sessions == 0);
-        let group = &mut self.groups[group_key];
+        let group = self.groups.touch(group_key);
         group.processes.remove(&mut self.processes, key);
         self.processes[key].enabled = enabled;
         group.processes.insert(
@@ -47,7 +41,6 @@ impl<S: Spawner> State<S> {
             group.idle -= 1;
             self.mutate_active(self.active + 1);
         }
-        self.settle(group_key, fx);
         true
     }
 }

@@ -1,7 +1,7 @@
 //! Forgets groups that are not used: their records would otherwise stay until they are detached by name.
 //!
 //! A group is unused if it has no process, no spawn and no get, and wants nothing. `State::settle` ends each change of
-//! that, so it keeps the list. So does an eviction, which changes a group that it does not settle.
+//! that, so it keeps the list.
 //!
 //! The tables of a pool follow its groups (erratum E41): the section in which a group is forgotten makes tables smaller that
 //! are mostly empty ([`smaller`](crate::kernel::collections::smaller)).
@@ -35,7 +35,7 @@ impl<S: Spawner> State<S> {
             return;
         }
         self.leave_want(key);
-        self.end_back_off(key);
+        self.backing_off.set(self.groups.links(), key, None);
         self.leave_unused(key);
         // The name goes with the record (INV-GROUP-ACCESSIBLE).
         let group = self.groups.remove(key);
@@ -55,7 +55,7 @@ impl<S: Spawner> State<S> {
         // Half of these groups go before the next try, so that a group which stays at a high key is met rarely.
         self.shrink_at = self.groups.len() / 2;
         let keys = self.group_by_name.values().copied().collect();
-        let groups = smaller_arena(&mut self.groups, keys);
+        let groups = smaller_arena(self.groups.links(), keys);
         if groups.is_some() {
             self.groups_have_grown();
         }
@@ -83,15 +83,16 @@ impl<S: Spawner> State<S> {
         self.leave_unused(key);
         if unused {
             let due = self.clock.now().plus(time);
-            self.group_mut(key).forget_at = due;
-            self.unused.push_back(&mut self.groups, key);
+            let groups = self.groups.links();
+            groups[key].forget_at = due;
+            self.unused.push_back(groups, key);
             self.is_due(due, fx);
         }
     }
 
     pub(crate) fn leave_unused(&mut self, key: GroupKey) {
         if self.group(key).unused.is_linked() {
-            self.unused.remove(&mut self.groups, key);
+            self.unused.remove(self.groups.links(), key);
         }
     }
 }

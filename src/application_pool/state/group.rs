@@ -18,6 +18,7 @@ use crate::kernel::collections::arena::Arena;
 use crate::kernel::collections::indexed_heap::{HeapIndex, in_heap};
 use crate::kernel::collections::list::{Links, List, linked};
 use crate::kernel::collections::rank_list::RankList;
+use crate::kernel::collections::touched::{Note, Touch};
 use crate::kernel::collections::wait_queue::Queue;
 use foldhash::HashMap;
 use std::path::PathBuf;
@@ -202,6 +203,7 @@ pub(crate) struct Group {
     /// For a group in `unused`: when it is forgotten.
     pub(crate) forget_at: Time,
 
+    pub(crate) note: Note<Groups>,
     pub(crate) wanting: Links<Groups>,
     pub(crate) by_surplus: Links<Groups>,
     pub(crate) backing_off: HeapIndex,
@@ -235,6 +237,7 @@ impl Group {
             forgotten: false,
             reloads_first: false,
             forget_at: Time::default(),
+            note: Note::default(),
             wanting: Links::default(),
             by_surplus: Links::default(),
             backing_off: HeapIndex::default(),
@@ -256,6 +259,12 @@ impl Group {
     #[inline]
     pub(crate) fn is_above_minimum(&self) -> bool {
         self.enabled() > self.min_processes()
+    }
+}
+
+impl Touch<Groups> for Group {
+    fn note(&mut self) -> &mut Note<Groups> {
+        &mut self.note
     }
 }
 

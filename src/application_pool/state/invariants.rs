@@ -308,6 +308,7 @@ fn want<S: Spawner>(s: &State<S>) -> bool {
     let own =
         |(line, of): &(&List<_>, Want)| line.iter(&s.groups).all(|key| s.groups[key].want == *of);
     listed == wanting
+        && s.in_lines == wanting
         && lines.iter().all(own)
         && s.groups.iter().all(|(key, group)| {
             let right = s.wants(key);

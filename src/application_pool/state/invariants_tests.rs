@@ -91,11 +91,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("INV-PROCESS-IDLE", |s| {
             let of = group(s, "/a");
-            s.inactive_apps.set(&mut s.groups, of, None);
+            s.inactive_apps.set(s.groups.links(), of, None);
         }),
         ("INV-PROCESS-ACCESSIBLE", |s| {
             let (key, of) = (idle(s), group(s, "/a"));
-            let group = &mut s.groups[of];
+            let group = &mut s.groups.links()[of];
             group.by_age.remove(&mut s.processes, key);
         }),
         ("INV-PROCESS-HERE", |s| {
@@ -108,7 +108,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-INACTIVE-SIZE", |s| s.active -= 1),
         ("INV-INACTIVE-IDLE", |s| {
             let (key, of) = (busy(s), group(s, "/a"));
-            let group = &mut s.groups[of];
+            let group = &mut s.groups.links()[of];
             group.processes.remove(&mut s.processes, key);
             s.processes[key].sessions = 0;
             group.processes.insert(&mut s.processes, key, Edge::Front);
@@ -158,11 +158,11 @@ fn breaks() -> Vec<(&'static str, Break)> {
         ("INV-WAITING", |s| s.waiting += 1),
         ("INV-EXACT-WAKE-UP", |s| {
             let key = group(s, "/a");
-            s.waiters.enqueue_thread(&mut s.groups[key].queue);
+            s.waiters.enqueue_thread(&mut s.groups.links()[key].queue);
         }),
         ("INV-WAIT-HAS-CAUSE", |s| {
             let key = group(s, "/c");
-            s.waiters.enqueue_thread(&mut s.groups[key].queue);
+            s.waiters.enqueue_thread(&mut s.groups.links()[key].queue);
         }),
         ("INV-MARKED", |s| {
             let key = busy(s);
@@ -179,7 +179,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
         }),
         ("INV-EVICTABLE", |s| {
             let key = s.process(idle(s)).group;
-            s.inactive_apps.set(&mut s.groups, key, Some(Standing { rank: 7, protected: true }));
+            s.inactive_apps.set(s.groups.links(), key, Some(Standing { rank: 7, protected: true }));
         }),
         ("INV-WANT", |s| {
             let key = group(s, "/c");
@@ -189,7 +189,7 @@ fn breaks() -> Vec<(&'static str, Break)> {
             for (name, due) in [("/a", Time::END), ("/c", Time::default())] {
                 let key = group(s, name);
                 s.group_mut(key).room_due = due;
-                s.more.push_back(&mut s.groups, key);
+                s.more.push_back(s.groups.links(), key);
             }
         }),
         ("INV-DISABLED", |s| {

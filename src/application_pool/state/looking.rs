@@ -75,7 +75,7 @@ impl<S: Spawner> State<S> {
             }
             Some(_) => {}
             // Its next get finds a baseline.
-            None if !get.found => self.make_group(&get.options, Some(look), fx),
+            None if !get.found => self.make_group(&get.options, Some(look)),
             None => {}
         }
     }

@@ -23,6 +23,7 @@ mod looking;
 pub(crate) mod looks;
 mod process_info;
 mod session_end;
+mod settle;
 pub(crate) mod spawn_order;
 pub(crate) mod spawning;
 mod standing;

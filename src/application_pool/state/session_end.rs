@@ -8,7 +8,6 @@ use super::ending::{Ending, Found};
 use super::entry::Entry;
 use super::group::Edge;
 use super::state::State;
-use super::table_keys::GroupKey;
 use crate::application_pool::api::event::DetachReason;
 use crate::application_pool::api::spawner::{ShutDown, Spawner};
 
@@ -50,7 +49,7 @@ impl<S: Spawner> State<S> {
         }
         let group_key = info.group;
         let idle = info.is_idle();
-        let group = &mut self.groups[group_key];
+        let group = self.groups.touch(group_key);
         group.processes.remove(&mut self.processes, key);
         // The pseudocode's move_to_front, if the process is idle; otherwise it goes behind its equals.
         let edge = if idle { Edge::Front } else { Edge::Back };
@@ -62,22 +61,9 @@ impl<S: Spawner> State<S> {
         }
         if matches!(ending, Ending::Failed | Ending::Refused) {
             self.detach_failed(key, fx);
-            if ending == Ending::Failed {
-                self.settle(group_key, fx);
-            }
         } else if idle && self.makes_room(group_key, now) {
             self.detach_process(key, DetachReason::Evicted, fx);
-            self.settle(group_key, fx);
-        } else if self.has_waiters(group_key) {
-            self.settle(group_key, fx);
-        } else {
-            self.refresh(group_key, fx);
         }
         Found::Live
-    }
-
-    /// Whether a waiter or a starving group may use a process that has become less busy.
-    fn has_waiters(&self, group: GroupKey) -> bool {
-        !self.group(group).queue.is_empty() || !self.first.is_empty() || !self.more.is_empty()
     }
 }

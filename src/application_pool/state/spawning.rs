@@ -90,7 +90,8 @@ impl<S: Spawner> State<S> {
             Ok(new) => self.attach_if_room(order, new, fx),
             Err(error) => self.spawn_has_failed(key, error, fx),
         }
-        self.settle(key, fx);
+        // The thread of this spawn carries the next one out.
+        self.settle(fx);
         let next = fx.take_order(key);
         self.notify_if_ended(fx);
         next
@@ -148,7 +149,7 @@ impl<S: Spawner> State<S> {
         let concurrency = concurrency.map(usize::from);
         let key = self.processes.next_key();
         let now = self.clock.now();
-        let group = &mut self.groups[order.group];
+        let group = self.groups.touch(order.group);
         self.processes.insert(ProcessInfo {
             entry: Arc::new(Entry {
                 process,
@@ -194,7 +195,6 @@ impl<S: Spawner> State<S> {
         // The count grows in the same section as the group's size, so the size never exceeds the count
         // (INV-SIZE-WITHIN-COUNT).
         self.mutate_count(self.count + 1);
-        self.refresh(order.group, fx);
     }
 
     /// Ends the group's count of failures, and returns it.

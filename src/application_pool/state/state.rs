@@ -1,7 +1,7 @@
 //! The state behind the lock: the pseudocode's instance variables, and how they change.
 //!
 //! The pseudocode's `mutate_…` functions notify condition variables whenever a number falls. Here a number
-//! only changes. Every operation ends with [`State::settle`], which grants processes and capacity to the waiters that
+//! only changes. Every section ends with [`State::settle`], which grants processes and capacity to the waiters that
 //! can now proceed (errata E17, E20).
 
 use super::effects::{Effect, Effects};
@@ -24,6 +24,7 @@ use crate::kernel::collections::arena::Arena;
 use crate::kernel::collections::indexed_heap::IndexedHeap;
 use crate::kernel::collections::list::List;
 use crate::kernel::collections::rank_list::RankList;
+use crate::kernel::collections::touched::TouchedArena;
 use crate::kernel::collections::wait_queue::{Queue, WaiterKey, Waiters, Wake};
 use crate::kernel::sync::Arc;
 use foldhash::HashMap;
@@ -69,7 +70,11 @@ pub(crate) struct State<S: Spawner> {
     pub(crate) limits: Limits,
 
     /// The pseudocode's instance variables.
-    pub(crate) groups: Arena<Group, Groups>,
+    pub(crate) groups: TouchedArena<Group, Groups>,
+    /// A limit of the pool has changed, or a time has come: the groups that want capacity may be served.
+    pub(crate) pool_touched: bool,
+    /// Groups that this section has settled, and whose use it has not noted yet.
+    pub(crate) settled: Vec<GroupKey>,
     pub(crate) group_by_name: HashMap<std::sync::Arc<str>, GroupKey>,
     pub(crate) max: usize,
     pub(crate) max_per_app: Option<usize>,
@@ -102,6 +107,8 @@ pub(crate) struct State<S: Spawner> {
 
     /// The busy process marked for eviction, while a group is in `first` (errata E18, E37).
     pub(crate) marked: Option<ProcessKey>,
+    /// How many groups stand in one of the following lines.
+    pub(crate) in_lines: usize,
     /// Groups that wait for capacity, first come, first served; see [`Want`].
     pub(crate) first: List<Wanting>,
     /// In the order in which they were last served (INV-LAST-SERVED).
@@ -149,8 +156,10 @@ impl<S: Spawner> State<S> {
     pub(crate) fn group(&self, key: GroupKey) -> &Group {
         &self.groups[key]
     }
+    /// Returns the group, to change it. The end of the section settles it (`settle.rs`).
+    #[inline]
     pub(crate) fn group_mut(&mut self, key: GroupKey) -> &mut Group {
-        &mut self.groups[key]
+        self.groups.touch(key)
     }
 
     pub(crate) fn mutate_active(&mut self, value: usize) {
@@ -160,20 +169,20 @@ impl<S: Spawner> State<S> {
         self.count = value;
     }
     /// Raising it wakes the waiters that can proceed (erratum E20: PROP-WORK-CONSERVING).
-    pub(crate) fn mutate_max(&mut self, value: usize, fx: &mut Effects<S>) {
+    pub(crate) fn mutate_max(&mut self, value: usize) {
         self.max = value;
-        self.new_app_group_creatable(fx);
+        self.pool_touched = true;
     }
     /// The pseudocode has no such function (erratum E20).
-    pub(crate) fn mutate_max_per_app(&mut self, value: Option<usize>, fx: &mut Effects<S>) {
+    pub(crate) fn mutate_max_per_app(&mut self, value: Option<usize>) {
         self.max_per_app = value;
+        // Under a lower limit, a group may have to leave its line.
+        self.pool_touched = true;
         // A group that is still capped goes back to the end of this list.
-        for _ in 0..self.capped.len() {
-            let Some(group) = self.capped.front() else { break };
+        while let Some(group) = self.capped.front() {
             self.leave_want(group);
-            self.reconsider(group, fx);
+            self.group_mut(group);
         }
-        self.new_app_group_creatable(fx);
     }
 
     /// Returns how many processes live because of this pool, or soon will.
@@ -186,35 +195,19 @@ impl<S: Spawner> State<S> {
 
     /// Returns the group of these options. A new group takes `look` as the baseline of its restart file (erratum E23:
     /// PROP-RESTART-CAUSE).
-    pub(crate) fn group_of(
-        &mut self,
-        options: &PoolOptions,
-        look: Option<&Look>,
-        fx: &mut Effects<S>,
-    ) -> GroupKey {
+    pub(crate) fn group_of(&mut self, options: &PoolOptions, look: Option<&Look>) -> GroupKey {
         let hint = self.groups.key_at(options.group_hint());
         if let Some(key) = hint.filter(|key| self.group(*key).options.same(options)) {
             return key;
         }
-        self.find_group(options, look, fx)
+        self.find_group(options, look)
     }
     #[cold]
-    fn find_group(
-        &mut self,
-        options: &PoolOptions,
-        look: Option<&Look>,
-        fx: &mut Effects<S>,
-    ) -> GroupKey {
+    fn find_group(&mut self, options: &PoolOptions, look: Option<&Look>) -> GroupKey {
         let key = match self.group_by_name.get(options.app_group_name()) {
             Some(&key) => {
                 // Only the group's: each process keeps the options it was ordered with (PROP-OPTIONS).
-                let group = self.group_mut(key);
-                let minimum = group.min_processes();
-                group.options = options.clone();
-                if group.min_processes() != minimum {
-                    // It may ask for more processes, or make some evictable.
-                    self.settle(key, fx);
-                }
+                self.group_mut(key).options = options.clone();
                 key
             }
             None => {
@@ -248,7 +241,7 @@ impl<S: Spawner> State<S> {
         let standing = idle.map(|process| Standing { rank: process.idle_rank, protected });
         if standing != group.inactive.standing() {
             let idle_since = idle.filter(|_| !protected).map(|process| process.last_used);
-            self.inactive_apps.set(&mut self.groups, key, standing);
+            self.inactive_apps.set(self.groups.links(), key, standing);
             // A process may have lost the minimum's protection, and be due soon (erratum E40).
             if let (Some(time), Some(max_idle_time)) = (idle_since, self.max_idle_time) {
                 self.is_due(time.plus_span(max_idle_time), fx);
@@ -264,26 +257,12 @@ impl<S: Spawner> State<S> {
     }
     #[cold]
     fn rank_by_surplus(&mut self, key: GroupKey, surplus: Option<usize>) {
-        let before = std::mem::replace(&mut self.group_mut(key).surplus, surplus);
+        let before = std::mem::replace(&mut self.groups.links()[key].surplus, surplus);
         if let Some(rank) = before {
-            self.by_surplus.remove(&mut self.groups, key, rank);
+            self.by_surplus.remove(self.groups.links(), key, rank);
         }
         if let Some(rank) = surplus {
-            self.by_surplus.push_back(&mut self.groups, key, rank);
-        }
-    }
-
-    /// Serves every waiter that can now proceed (PROP-EVERY-GET-ENDS): first the group's own gets, then the
-    /// groups that want capacity.
-    pub(crate) fn settle(&mut self, group: GroupKey, fx: &mut Effects<S>) {
-        self.refresh(group, fx);
-        self.global_queue_position_became_available(group, fx);
-        self.reconsider(group, fx);
-        self.new_app_group_creatable(fx);
-        if self.groups.get(group).is_some_and(|g| g.forgotten) {
-            self.forget_if_unused(group, fx);
-        } else if let Some(time) = self.limits.forget_groups_after {
-            self.note_use(group, time, fx);
+            self.by_surplus.push_back(self.groups.links(), key, rank);
         }
     }
 
@@ -296,11 +275,9 @@ impl<S: Spawner> State<S> {
         while !self.group(key).queue.is_empty() {
             let Some(process) = self.group(key).processes.first_with_room() else { break };
             self.was_served(key);
-            // A process that leaves with its last session frees a place, which `settle` grants next.
             let entry = self.open_session(process, fx);
             let wake = self.resolve_front(key, Outcome::Serve(entry));
             fx.push(Effect::Wake(wake));
-            self.refresh(key, fx);
         }
     }
 
@@ -325,17 +302,15 @@ impl<S: Spawner> State<S> {
         fx: &mut Effects<S>,
     ) {
         self.waiting -= 1;
-        let queue = &mut self.groups[group].queue;
+        let queue = &mut self.groups.touch(group).queue;
         let wake = self.waiters.resolve_early(queue, waiter, Outcome::QueuedTooLong);
         fx.push(Effect::Wake(wake));
-        // The group may have stood in line for this get alone.
-        self.settle(group, fx);
     }
 
     /// Takes a get out of the queue and out of the count (erratum E16: INV-WAITING).
     fn resolve_front(&mut self, key: GroupKey, outcome: Outcome<S>) -> Wake {
         self.waiting -= 1;
-        self.waiters.resolve_front(&mut self.groups[key].queue, outcome)
+        self.waiters.resolve_front(&mut self.groups.touch(key).queue, outcome)
     }
 
     /// Notes that the process has just become idle. The one used last comes last in `inactive_apps`
@@ -360,7 +335,8 @@ impl<S: Spawner> State<S> {
 
     /// Ends every critical section.
     #[inline]
-    pub(crate) fn end_section(&mut self, fx: &Effects<S>) {
+    pub(crate) fn end_section(&mut self, fx: &mut Effects<S>) {
+        self.settle(fx);
         self.disposing += fx.disposals;
         self.discarding += fx.discards;
         debug_assert!(self.wakes_cleaner_in_time(), "PROP-IDLE-BOUND: the cleaner sleeps too long");
@@ -372,17 +348,17 @@ impl<S: Spawner> State<S> {
     pub(crate) fn leave_queue(&mut self, group: GroupKey, waiter: WaiterKey, fx: &mut Effects<S>) {
         // The group of a get that waits is not forgotten: without a group, this get is in no queue.
         let mut none = Queue::default();
-        let queue = self.groups.get_mut(group).map_or(&mut none, |group| &mut group.queue);
+        let queue = match self.groups.contains(group) {
+            // It may have stood in line for this get alone.
+            true => &mut self.groups.touch(group).queue,
+            false => &mut none,
+        };
         let (outcome, waker) = self.waiters.cancel(queue, waiter);
         if let Some(waker) = waker {
             fx.push(Effect::DropWaker(waker));
         }
         match outcome {
-            None => {
-                self.waiting -= 1;
-                // The group may have stood in line for this get alone.
-                self.settle(group, fx);
-            }
+            None => self.waiting -= 1,
             Some(Outcome::Serve(entry)) => {
                 self.end_session(&entry, Ending::Unused, fx);
                 fx.push(Effect::DropEntry(entry));

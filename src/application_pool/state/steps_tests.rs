@@ -39,7 +39,8 @@ fn steps_in_a_pool_of(groups: usize, section: Section) -> usize {
 fn no_section_costs_more_in_a_pool_of_many_groups() {
     let sections: [(&str, Section); 4] = [
         ("a get with new options", |state, fx| {
-            state.group_of(&PoolOptions::new("/last").with_max_requests(7), None, fx);
+            state.group_of(&PoolOptions::new("/last").with_max_requests(7), None);
+            state.settle(fx);
         }),
         ("the cleaner's pass", |state, fx| state.clean(fx)),
         ("the next due time", |state, _| {
@@ -59,7 +60,8 @@ fn no_section_costs_more_in_a_pool_of_many_groups() {
 fn the_loss_of_a_minimum_costs_at_most_the_logarithm_of_the_groups() {
     let all_lose: Section = |state, fx| {
         for nth in (0..200).rev() {
-            state.group_of(&PoolOptions::new(format!("/{nth}")), None, fx);
+            state.group_of(&PoolOptions::new(format!("/{nth}")), None);
+            state.settle(fx);
         }
     };
     let steps = steps_in_a_pool_of(200, all_lose);

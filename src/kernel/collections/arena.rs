@@ -107,10 +107,6 @@ impl<T, N> Arena<T, N> {
     pub(crate) fn get(&self, key: Key<N>) -> Option<&T> {
         self.slab.get(key.index())
     }
-    #[inline]
-    pub(crate) fn get_mut(&mut self, key: Key<N>) -> Option<&mut T> {
-        self.slab.get_mut(key.index())
-    }
     pub(crate) fn contains(&self, key: Key<N>) -> bool {
         self.slab.contains(key.index())
     }
