@@ -232,7 +232,7 @@ def build(copy, tool):
         # Few models run by it, so that optimising would cost more than it gains. loom's stacks are too small for that.
         command += ["--config", "profile.test.package.cabrank.opt-level=0"]
     # The dependencies are those of `cargo xtask loom`. From one build to the next of a copy little changes.
-    environment = dict(os.environ, CARGO_TARGET_DIR=str(ROOT / "target"), CARGO_INCREMENTAL="1")
+    environment = dict(os.environ, CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")), CARGO_INCREMENTAL="1")
     ended = planting.run(command, 1200, cwd=copy, env=environment)
     program, errors, places = None, [], []
     for line in ended.output.splitlines():

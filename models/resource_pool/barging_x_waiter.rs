@@ -169,7 +169,7 @@ fn resource_barging_x_clear() {
 }
 
 /// In an unfair pool, one waiter is woken to retry, and the one in line gives up while the maintenance looks for a
-/// free place. Guards `State::watch_line`: no count changes when a waiter leaves the line. Otherwise a maintenance
+/// free place. Guards the touch of the key by a waiter that leaves the line: no count changes then. Otherwise a maintenance
 /// that found no free place sleeps on, although the idle list is below its minimum (PROP-RP-REFILLED).
 ///
 /// Asserted here, and after each critical section: the maintenance refills the idle list, or is scheduled to look

@@ -3,7 +3,7 @@
 use crate::models::resource_pool::rig::*;
 
 /// A borrower creates it. Guards the check of `closed` in `State::must_leave`: otherwise the resource stays idle.
-/// Guards too `State::notify_if_finished` in `State::left`: otherwise the caller of `wait_closed` sleeps for ever.
+/// Guards too `State::notify_if_finished` at the end of a section: otherwise the caller of `wait_closed` sleeps for ever.
 ///
 /// Asserted: a borrower that began before the close gets its resource. `wait_closed` returns once that is
 /// destroyed.

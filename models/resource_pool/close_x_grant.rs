@@ -5,7 +5,7 @@ use crate::models::resource_pool::rig::*;
 use crate::models::rig::{block_on, poll_once};
 use std::pin::pin;
 
-/// The borrower destroys a victim. Guards `State::left` in `State::destroyed`, and the check of `closed` where its
+/// The borrower destroys a victim. Guards the touch of the key by a destruction that has ended, and the check of `closed` where its
 /// own resource comes back. Otherwise the caller of `wait_closed` sleeps for ever.
 ///
 /// Asserted: the close or the borrower destroys the victim, once. The borrower gets a resource in its place, or

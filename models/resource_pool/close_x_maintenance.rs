@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Instant;
 
-/// A loan looks abandoned during the close. Guards `State::left` in `State::reclaim`: reclaiming the last loan
+/// A loan looks abandoned during the close. Guards the touch of the key in `State::reclaim`: reclaiming the last loan
 /// ends the close. Otherwise the caller of `wait_closed` sleeps for ever.
 ///
 /// Asserted: `wait_closed` does not wait for the loan, whether it is reclaimed before the close or after it. The
@@ -178,7 +178,7 @@ fn resource_close_x_hanging_refill() {
     });
 }
 
-/// An idle resource has expired. Guards `State::left` in `State::destroyed`: the destruction of the last resource
+/// An idle resource has expired. Guards the touch of the key by a destruction that has ended: that of the last resource
 /// ends the close. Otherwise the caller of `wait_closed` sleeps for ever.
 ///
 /// Asserted: the close or the maintenance destroys the resource.

@@ -1,6 +1,6 @@
 //! A borrower detaches its resource while another waits for the place.
 //!
-//! Guards `State::left` in `State::give_back_place`: the place of a detached resource is free at once. Otherwise
+//! Guards the touch of the key in `State::give_back_place`: the place of a detached resource is free at once. Otherwise
 //! the waiter sleeps for ever.
 //!
 //! Asserted: the waiter gets a second resource, and the pool never destroys the first.

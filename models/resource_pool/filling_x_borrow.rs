@@ -1,10 +1,10 @@
 //! A resource is added to the idle list beside a borrower; at most one may exist.
 //!
 //! Guards three lines:
-//! - `State::added` settles through `State::become_idle` if the creation succeeded. Without that, a borrower sleeps
-//!   for ever beside an idle resource.
-//! - `State::added` settles through `State::left` if it failed. Without that, a borrower sleeps beside a free place.
-//! - `State::reserve_idle_place` reserves the place before the creation. Without that, two resources exist.
+//! - `State::added` touches the key if the creation succeeded. Without that, a borrower sleeps for ever beside an idle
+//!   resource.
+//! - It does so if the creation failed. Without that, a borrower sleeps beside a free place.
+//! - The place is reserved before the creation. Without that, two resources exist.
 //!
 //! Asserted: the borrower is lent the added resource, or one that it creates. At most one exists at any time.
 

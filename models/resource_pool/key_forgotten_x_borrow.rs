@@ -7,7 +7,7 @@ use crate::models::resource_pool::rig::*;
 
 /// A clear empties the key between the two sections of a look-up.
 ///
-/// Guards the look at `held` in `State::forget_if_empty`. Without it, another key gets the entry, and the borrower is
+/// Guards the look at `held` in `Sub::is_unused`. Without it, another key gets the entry, and the borrower is
 /// lent a resource of the wrong key. Asserted: the borrower is lent a resource of its own key in each of three cases.
 /// The key is forgotten before the look-up, is held by it, or still has its resource.
 #[test]
@@ -30,7 +30,7 @@ fn resource_key_forgotten_x_borrow() {
 
 /// A neighbour of the same hash is forgotten during a look-up.
 ///
-/// Guards the look at `held` in `State::forget_if_empty`: the look-up compares the neighbour first and goes on from
+/// Guards the look at `held` in `Sub::is_unused`: the look-up compares the neighbour first and goes on from
 /// there. Guards the order in `State::hold_next`, which finds the next entry before it releases the previous one.
 /// Without these, the look-up ends early, or creates the key a second time with its limits twice over. Asserted: one
 /// key exists in the end, and the waiter is lent its resource.

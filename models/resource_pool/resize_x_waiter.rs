@@ -71,7 +71,7 @@ fn resource_lower_x_return() {
 
 /// `max_active`, and with it `max_idle`, is lowered while two resources come back beside a waiter.
 ///
-/// Guards the eviction in `State::fit`, and `State::trim` at the end of `State::became_idle`. Without them, the idle
+/// Guards the eviction in `State::fit`, and `State::trim` at the end of a section (`settle.rs`). Without them, the idle
 /// list exceeds its limit (INV-RP-MAX-IDLE). Asserted: the waiter is lent one of the two, and one is left in the end.
 #[test]
 fn resource_lower_x_return_x_waiter() {

@@ -1,6 +1,6 @@
 //! Two returns beside two borrows.
 //!
-//! Guards `State::counts_changed` in `State::became_idle`: the section of a return grants the resource to a waiter.
+//! Guards `State::serve_first` in `State::settle`: the section of a return grants the resource to a waiter.
 //! Without it, a borrower that begins to wait beside the return sleeps for ever (INV-RP-EXACT-WAKE-UP). Asserted: each
 //! borrower is lent one of the two, whether it came before the returns or after; the factory creates no third.
 //!

@@ -149,7 +149,7 @@ fn settle<G: Guarded + ?Sized>(owner: &G, state: &mut G::State, fx: &mut G::Effe
     }
 }
 
-/// One invariant of a state: its name in `spec/`, what it says, and whether it holds.
+/// One invariant of a state: its name (in `spec/`, if that has it), what it says, and whether it holds.
 #[cfg(any(test, debug_assertions))]
 pub(crate) struct Invariant<T> {
     pub(crate) name: &'static str,
