@@ -82,6 +82,8 @@ impl<S: Spawner> State<S> {
             self.groups.touch(group_key).draining.push_back(&mut self.processes, key);
             self.is_due(deadline, fx);
         }
+        // At once: `by_surplus` shows in which order the groups have changed.
+        self.refresh(group_key, fx);
     }
 
     /// Disposes of a draining process without sessions, or past its deadline (PROP-DRAIN-ENDS).

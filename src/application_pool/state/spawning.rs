@@ -195,6 +195,8 @@ impl<S: Spawner> State<S> {
         // The count grows in the same section as the group's size, so the size never exceeds the count
         // (INV-SIZE-WITHIN-COUNT).
         self.mutate_count(self.count + 1);
+        // At once, as where a process leaves.
+        self.refresh(order.group, fx);
     }
 
     /// Ends the group's count of failures, and returns it.
