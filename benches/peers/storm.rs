@@ -6,6 +6,8 @@
 //!
 //! Server, connections and pools are those of `trouble`. The borrowers are tasks on a runtime with two workers.
 
+#[path = "trouble/page.rs"]
+mod page;
 #[path = "trouble/pools.rs"]
 #[allow(dead_code)] // `trouble` has scenarios of threads, too
 mod pools;
@@ -16,7 +18,6 @@ mod server;
 use pools::{Manager, Tasks, WithoutRuntime};
 use server::{Connection, Server};
 use std::fmt::{self, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ enum Scenario {
     Outage,
 }
 
-/// What one pool did.
+/// The figures of one pool.
 #[derive(Default)]
 struct Figures {
     connects: usize,
@@ -220,16 +221,6 @@ fn heading() -> String {
     text
 }
 
-const BEGIN: &str =
-    "<!-- written by `cargo bench --bench storm -- --write` in `benches/peers`, from here -->\n";
-const END: &str = "<!-- to here: storm -->\n";
-
-fn readme() -> (PathBuf, String) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let text = std::fs::read_to_string(&path).expect("benches/README.md");
-    (path, text)
-}
-
 fn main() {
     let has = |option: &str| std::env::args().any(|arg| arg == option);
     if has("--test") {
@@ -237,11 +228,7 @@ fn main() {
         for (name, run) in &CONTENDERS {
             assert!(run(storm).loans > 0, "{name}");
         }
-        let (_, text) = readme();
-        assert!(text.contains(&heading()), "the columns of benches/README.md are not today's");
-        for (name, _) in scenarios() {
-            assert!(text.contains(&format!("| {name} |")), "benches/README.md lacks a row: {name}");
-        }
+        page::check(&heading(), scenarios().iter().map(|(name, _)| name.as_str()));
         return;
     }
     let mut table = heading();
@@ -255,10 +242,6 @@ fn main() {
     }
     println!("\n{table}");
     if has("--write") {
-        let (path, text) = readme();
-        let (before, rest) = text.split_once(BEGIN).expect("the place of the table is marked");
-        let (_, after) = rest.split_once(END).expect("the end of the table is marked");
-        std::fs::write(path, format!("{before}{BEGIN}\n{table}\n{END}{after}"))
-            .expect("benches/README.md can be written");
+        page::write("storm", &table);
     }
 }

@@ -8,6 +8,8 @@
 //! ten connections, and tests a connection before it lends it. The borrowers are threads. In a pool for tasks each
 //! thread polls one future at a time, on a runtime with two workers, and drops it after its patience.
 
+#[path = "trouble/page.rs"]
+mod page;
 #[path = "trouble/pools.rs"]
 mod pools;
 #[path = "trouble/scenarios.rs"]
@@ -18,7 +20,6 @@ mod server;
 use pools::{Barging, Manager, Polled, Tasks, Threads, WithoutRuntime};
 use scenarios::Crowd;
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
@@ -377,16 +378,6 @@ fn markdown(table: &[Vec<f64>]) -> String {
     text
 }
 
-const BEGIN: &str =
-    "<!-- written by `cargo bench --bench trouble -- --write` in `benches/peers`, from here -->\n";
-const END: &str = "<!-- to here: trouble -->\n";
-
-fn readme() -> (PathBuf, String) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let text = std::fs::read_to_string(&path).expect("benches/README.md");
-    (path, text)
-}
-
 fn main() {
     let has = |option: &str| std::env::args().any(|arg| arg == option);
     if has("--test") {
@@ -394,12 +385,7 @@ fn main() {
             let waited = (contender.run)(Scenario::SlowConnect)[0];
             assert!(waited < 5_000.0, "{}: {waited} ms", contender.name);
         }
-        let (_, text) = readme();
-        assert!(text.contains(&heading()), "the columns of benches/README.md are not today's");
-        for row in rows() {
-            let begin = format!("| {} |", row.name);
-            assert!(text.contains(&begin), "benches/README.md lacks a row: {begin}");
-        }
+        page::check(&heading(), rows().map(|row| row.name));
         return;
     }
     let mut table: Vec<Vec<f64>> = Vec::new();
@@ -416,10 +402,6 @@ fn main() {
     let table = markdown(&table);
     println!("\n{table}");
     if has("--write") {
-        let (path, text) = readme();
-        let (before, rest) = text.split_once(BEGIN).expect("the place of the table is marked");
-        let (_, after) = rest.split_once(END).expect("the end of the table is marked");
-        std::fs::write(path, format!("{before}{BEGIN}\n{table}\n{END}{after}"))
-            .expect("benches/README.md can be written");
+        page::write("trouble", &table);
     }
 }

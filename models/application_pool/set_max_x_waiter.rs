@@ -69,7 +69,7 @@ fn lowered_max_x_two_spawns() {
                 if (call, me()) == (Call::Spawn, here)
                     && let Some(pool) = weak.upgrade()
                 {
-                    let reserved = pool.inner().critical(|state, fx| {
+                    let reserved = pool.inner().critical(|state, _| {
                         state.mutate_max(1);
                         state.reserved
                     });

@@ -30,7 +30,8 @@
 // --drain-timeout (--shutdown-timeout at a stop; then SIGQUIT, SIGTERM and SIGKILL) bounds it. Without any handler the process exits at once.
 //
 // `socket.remoteAddress` is the client's address, which the server appends to X-Forwarded-For. Several clients share a
-// socket, so it belongs to the socket's latest request. An earlier request keeps its own (node-late.js). `socket.remotePort` is 0, because the server does not pass it on.
+// socket, so it belongs to the socket's latest request. An earlier request keeps its own (node-late.js). `socket.remotePort`
+// is 0, because the server does not pass it on.
 //
 // SIGQUIT writes the requests in progress and what the process waits for to standard error. While the main thread is busy
 // no signal handler runs. If the handshake has `max_request_time` (in ms), a worker thread watches the main thread, and

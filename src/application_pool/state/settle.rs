@@ -2,7 +2,8 @@
 //!
 //! A section changes a group by a *touch* alone: [`TouchedArena`](crate::kernel::collections::touched) gives no other way.
 //! Its end, and each sleep of a thread, settles the touched groups:
-//! 1. Each group gets its place in `inactive_apps` and in `by_surplus`. Its gets are granted sessions, the oldest first, while
+//! 1. Each group gets its place in `inactive_apps` and in `by_surplus`. A group that gains or loses a process gets it at once, because
+//!    `by_surplus` keeps the order of these changes. Its gets are granted sessions, the oldest first, while
 //!    a process has room. It gets its place in the line of what it wants (`capacity.rs`).
 //! 2. The lines are served, one spawn or eviction after the other, until there is no capacity. Each touches its group again.
 //! 3. A group that was detached by name is forgotten once it is unused, and any other unused one after a time
