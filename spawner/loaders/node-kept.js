@@ -19,15 +19,14 @@
 // A socket that the application gets by 'upgrade', 'connect' or 'clientError' is its own: the server sends no request there.
 
 const net = require('net');
-const { executionAsyncResource } = require('async_hooks');
 const { IncomingMessage, ServerResponse } = require('http');
 const { KEPT, LAST, ENDING, CLOSING, REQUEST, TORN, writing, apart, close, closeSoon, socketOf } = require('./node-answer.js');
+const { endWithAnswer, watchExceptions } = require('./node-exceptions.js');
 const { noteAnswered } = require('./node-late.js');
 const refusal = require('./node-refusal.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
 const TIMEOUT = Symbol('the timeout of the connection');
-const FINISH = Symbol('the listener of Node for the end of a response');
 const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
 const LASTING = new Set(['data', 'end', 'close', 'drain']);
@@ -36,16 +35,19 @@ const STUCK_PAUSE = 5; // ms
 const SHRANK = 'shrank a buffer that is on its way to';
 
 const kept = new Set(); // the open connections
-const { detachSocket } = ServerResponse.prototype;
+const { detachSocket, emit: emitOfNode } = ServerResponse.prototype;
+const { _dump: dumpOfNode } = IncomingMessage.prototype;
 
-ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
+ServerResponse.prototype.detachSocket = detachAndSettle;
+
+function detachAndSettle(socket) {
   if (socket[TORN] && socket._httpMessage !== this) return; // its callback has run before
   detachSocket.call(this, socket);
   if (socket[KEPT] !== true) return;
   settle(socket, 0);
   noteAnswered(socket, this[REQUEST]);
   ended(socket, this);
-};
+}
 
 // Takes back the timeouts that a request has set, and gives back the listeners that it has removed. An idle connection has no timeout:
 // its end could meet a request that the server has sent already.
@@ -87,15 +89,6 @@ IncomingMessage.prototype._destroy = function destroyUntilAnswered(...args) {
     this.socket = socket;
   }
 };
-
-function endWithAnswer(socket) {
-  const answer = socket._httpMessage;
-  if (!answer) return close(socket, 'reads');
-  if (answer.finished) return closeSoon(socket); // `_finish` has run
-  socket[LAST] = true;
-  if (!answer.headersSent) answer.shouldKeepAlive = false;
-  return undefined;
-}
 
 // A buffer that waits for its turn may shrink: the application transfers it to another thread, or resizes it. The head has
 // declared its length already, and the next answer would complete the body. The stream has counted the lengths, too.
@@ -275,16 +268,43 @@ function guardParser(socket) {
   if (!parser || typeof parser.onIncoming !== 'function') return;
   const { onIncoming } = parser;
   parser.onIncoming = function beginRequest(...args) {
-    if (socket[KEPT] === true && (socket[CLOSING] || socket[TORN] || !begins(socket) || !refusal.mayBegin(socket))) {
-      refusal.refuse(socket, true);
+    if (socket[KEPT] === true && (isStuck(socket) || !begins(socket) || !refusal.mayBegin(socket))) {
+      // A client that does not wait for the end of an answer gets no byte within it.
+      if (socket[CLOSING] || socket[TORN] || !refusal.isAnswering(socket)) refusal.refuse(socket, true);
       socket.destroy();
       return 0;
     }
-    const answer = socket._httpMessage;
-    // Commonly Node notes the end of the answer before in this turn of the event loop.
-    if (socket[KEPT] === true && answer && answer.finished) setImmediate(setImmediate, endStuck, socket, answer);
     return onIncoming.apply(this, args);
   };
+}
+
+// Returns whether a connection can carry no further request. The server sends none before an answer ends, and Node then takes the answer
+// from its socket. An exception may have kept Node from that, or the application, which can replace `detachSocket` and remove Node's
+// listener for the end of the answer. Node would keep the next answer for ever.
+function isStuck(socket) {
+  try {
+    const answer = socket._httpMessage;
+    if (socket[CLOSING] || socket[TORN] || (answer && !isLeaving(socket, answer))) return true;
+    if (answer) setImmediate(setImmediate, endStuck, socket, answer);
+    return false;
+  } catch { // an accessor of the application
+    return true;
+  }
+}
+
+// Returns whether Node will take this answer from its socket: the bytes of a long one have left, but libuv has not told Node so yet,
+// and the application has replaced nothing that Node calls then.
+function isLeaving(socket, answer) {
+  const [listener] = answer.rawListeners('finish');
+  return answer.finished && socket.writableLength > 0 && listener !== undefined && listener.name === 'bound resOnFinish' &&
+    answer.detachSocket === detachAndSettle && answer.emit === emitOfNode && answer[REQUEST]._dump === dumpOfNode;
+}
+
+// Ends a connection from which an exception has kept Node from taking the answer.
+function endStuck(socket, answer) {
+  if (socket._httpMessage !== answer || socket.destroyed) return;
+  if (socket.writableLength > 0) setTimeout(endStuck, STUCK_PAUSE, socket, answer);
+  else socket.destroy();
 }
 
 // Begins a request, whose socket an earlier one may have kept.
@@ -292,7 +312,6 @@ function begin(request, response) {
   const { socket } = request;
   if (socket[KEPT] === true && response instanceof ServerResponse && response[REQUEST] === undefined) {
     response[REQUEST] = request; // the application can change `req`
-    [response[FINISH]] = response.listeners('finish'); // Node's own, which the application can remove
   }
   if (socket[KEPT] === true) began(socket, response);
   if (socket[KEPT] === true && socket._httpMessage === response) settle(socket, socket[TIMEOUT]);
@@ -323,83 +342,7 @@ function endAfterWrite(socket) {
   };
 }
 
-// Returns the socket whose parser has called the code that has thrown, if there is one.
-function socketOfParser() {
-  try {
-    return executionAsyncResource().socket;
-  } catch { // an accessor of the application
-    return undefined;
-  }
-}
-
-// Returns whether an exception may have left Node's parser in its error state. The parser calls the listeners of a request. With each
-// part of a body it also runs the callbacks of `process.nextTick` and of promises, and takes their exceptions for its own.
-function mayHaveFailed(socket, failed) {
-  const incoming = socket.parser && socket.parser.incoming;
-  return socket === failed || Boolean(incoming && !incoming.complete);
-}
-
-// Ends a connection with the first answer whose head can say so. Until then the server may send a request, or has sent one.
-function endAnnounced(socket) {
-  const answer = socket._httpMessage;
-  if (answer && !answer._headerSent) {
-    endWithAnswer(socket);
-    return;
-  }
-  socket[ENDING] = true;
-  if (answer && answer.finished) setImmediate(setImmediate, endStuck, socket, answer);
-}
-
-// Calls Node's own listener for the end of an answer that has left, if an exception or the application has kept Node from that. The
-// next answer would wait for ever.
-function endStuck(socket, answer) {
-  if (socket._httpMessage !== answer || socket.destroyed) return;
-  if (socket.writableLength > 0) {
-    setTimeout(endStuck, STUCK_PAUSE, socket, answer);
-    return;
-  }
-  try {
-    answer[FINISH]();
-  } catch { // the application has replaced a method of the answer
-    socket.destroy();
-  }
-  if (socket._httpMessage === answer) socket.destroy();
-}
-
-// The application may survive this exception. One that Node's parser has met ends the connection. Elsewhere it may have interrupted
-// Node, too: such a connection ends with its next answer.
-process.on('uncaughtExceptionMonitor', () => {
-  const failed = socketOfParser();
-  for (const socket of kept) {
-    if (socket[KEPT] !== true) continue;
-    try {
-      if (!mayHaveFailed(socket, failed)) endAnnounced(socket);
-      else if (socket._httpMessage) endWithAnswer(socket);
-      else closeSoon(socket);
-    } catch { // the application has frozen the socket, which cannot note its end either
-      refusal.refuse(socket);
-      kept.delete(socket);
-      if (socket._handle) socket._handle.close();
-    }
-  }
-  if (process.hasUncaughtExceptionCaptureCallback()) runTicks(); // no event follows
-  else if (process.listenerCount('uncaughtException') > 0) process.once('uncaughtException', runTicks); // behind those of the application
-});
-
-// Runs the callbacks of `process.nextTick` that an exception has left behind. Otherwise they would run within the next callback of
-// Node, which may be that of another client's parser. It would take an exception of theirs for its own, and answer 400.
-function runTicks() {
-  if (typeof process._tickCallback !== 'function') return; // it is not documented, and another version may not have it
-  for (;;) {
-    try {
-      process._tickCallback();
-      return;
-    } catch (error) {
-      setImmediate(() => { throw error; });
-    }
-  }
-}
-
+watchExceptions(kept);
 process.on('exit', () => kept.forEach((socket) => refusal.refuse(socket)));
 
 module.exports = { begin, guard, guardServer, release };

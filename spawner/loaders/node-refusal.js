@@ -37,6 +37,11 @@ function mayBegin(socket) {
   return true;
 }
 
+// Returns whether a request has begun whose answer has no end yet.
+function isAnswering(socket) {
+  return socket[REQUESTS].begun !== socket[REQUESTS].whole;
+}
+
 // Refuses nothing on a connection that the application has got for itself.
 function release(socket) {
   socket[REQUESTS].isRefused = true;
@@ -54,7 +59,7 @@ function refuse(socket, hasCome = false) {
   const requests = socket[REQUESTS];
   const handle = socket._handle;
   if (requests.isRefused || !handle || handle.writeQueueSize > 0) return;
-  if (!hasCome && (requests.begun !== requests.whole || socket.writableLength > 0)) return;
+  if (!hasCome && (isAnswering(socket) || socket.writableLength > 0)) return;
   requests.isRefused = true;
   try {
     fs.writeSync(handle.fd, NAK); // the stream may have ended
@@ -63,4 +68,4 @@ function refuse(socket, hasCome = false) {
   }
 }
 
-module.exports = { mayBegin, noteWhole, refuse, release, watch };
+module.exports = { isAnswering, mayBegin, noteWhole, refuse, release, watch };

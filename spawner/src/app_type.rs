@@ -225,6 +225,7 @@ pub const REGISTRY: [AppType; 8] = [
                 ("node-loader.js", include_str!("../loaders/node-loader.js")),
                 ("node-answer.js", include_str!("../loaders/node-answer.js")),
                 ("node-kept.js", include_str!("../loaders/node-kept.js")),
+                ("node-exceptions.js", include_str!("../loaders/node-exceptions.js")),
                 ("node-late.js", include_str!("../loaders/node-late.js")),
                 ("node-refusal.js", include_str!("../loaders/node-refusal.js")),
                 ("node-traces.js", include_str!("../loaders/node-traces.js")),

@@ -573,28 +573,51 @@ class NodeEnds(NodeLoader):
         self.assertEqual(self.ask(self.http(loader), "/next"), (200, b"next"))
 
     def test_an_answer_whose_end_node_does_not_learn_of(self):
-        """Without its own listener of 'finish' Node would keep the next answer, which is another client's, for ever."""
+        """Node would keep the next answer, which is another client's, for ever. So the next request is refused."""
         loader = self.app("""
+            const { ServerResponse } = require('http');
             const ways = {
-              all: (s) => { s.removeAllListeners(); s.end('first'); }, event: (s) => { s.removeAllListeners('finish'); s.end('first'); },
-              after: (s) => { s.end('first'); s.removeAllListeners(); }, emit: (s) => { s.emit = () => true; s.end('first'); },
-              throw: (s) => { s.prependListener('finish', () => { throw new Error('finish'); }); s.end('first'); },
-              long: (s) => { s.removeAllListeners(); s.end('x'.repeat(300000)); },
+              all: (s) => s.removeAllListeners(), event: (s) => s.removeAllListeners('finish'), emit: (s) => { s.emit = () => true; },
+              throw: (s) => { s.prependListener('finish', () => { throw new Error('finish'); }); },
+              noop: (s) => { s.detachSocket = () => {}; }, none: (s) => { s.detachSocket = null; },
+              fails: (s) => { s.detachSocket = () => { throw new Error('detach'); }; },
+              late: (s) => { s.detachSocket = (...args) => setTimeout(() => ServerResponse.prototype.detachSocket.apply(s, args), 30); },
+              dump: (s, q) => { q._dump = () => { throw new Error('dump'); }; },
+              mark: (s, { socket }) => setImmediate(() => { socket._httpMessage = { finished: false }; }),
+              accessor: (s, { socket }) => {
+                setImmediate(() => Object.defineProperty(socket, '_httpMessage', { get() { throw new Error('get'); }, set() {} }));
+              },
+              prototype: () => { ServerResponse.prototype.detachSocket = () => {}; },
             };
             process.on('uncaughtException', () => {});
             require('http').createServer((q, s) => {
-              if (q.url === '/next') return s.end('next!');
-              ways[q.url.slice(1)](s);
+              const [, way, when] = q.url.split('/');
+              if (way === 'next') return q.on('data', () => {}).on('end', () => { console.log(`saw ${when}`); s.end('next!'); });
+              if (when !== 'after') ways[way](s, q);
+              s.end(when === 'long' ? 'x'.repeat(300000) : 'first');
+              if (when === 'after') ways[way](s, q);
             }).listen(0);
         """)
         conn, file = self.raw(loader)
-        for way in ("all", "event", "after", "emit", "throw", "long"):
+        ways = [f"{way}/{when}" for way in ("all", "event", "emit", "noop", "late") for when in ("before", "after", "long")]
+        ways += [f"{way}/before" for way in ("throw", "none", "fails", "dump", "mark", "accessor", "prototype")]
+        for way in ways:
             with self.subTest(way):
-                self.send(conn, f"/{way}")
-                self.read(file, 300000 if way == "long" else 5)
-                for _ in range(2):
-                    self.send(conn, "/next")
-                    self.assertIn("200", head := self.head(file))
+                self.send(conn, f"/{way}", method="POST")
+                self.read(file, 300000 if way.endswith("long") else 5)
+                for number in range(2):
+                    mark = f"{way.replace('/', '-')}-{number}"
+                    self.send(conn, f"/next/{mark}", b"a body")
+                    try:
+                        line = file.readline()
+                    except ConnectionError:
+                        line = b""
+                    if line == self.NAK:
+                        conn, file = self.raw(loader)
+                        continue
+                    self.assertEqual(line, b"HTTP/1.1 200 OK\r\n")
+                    self.assertEqual(loader.lines.readline().strip(), f"saw {mark}".encode())
+                    head = self.head(file)
                     self.assertEqual(file.read(5), b"next!")
                     if "close" in head:
                         conn, file = self.raw(loader)
