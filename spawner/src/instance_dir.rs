@@ -58,6 +58,8 @@ const SUN_PATH: usize = 108;
 const BUFFERED: &str = "buffered";
 /// The number of vanished directories whose sockets are recognised. Each holds a descriptor.
 const FORMER: usize = 16;
+/// The attempts to create a directory, each of which another start may meet.
+const ATTEMPTS: usize = 16;
 /// Flags that create a file, and open no file and no link that is there.
 const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::CLOEXEC);
 
@@ -356,6 +358,17 @@ fn check_umask() -> Result<(), Error> {
 /// Creates a directory with its parts, and locks it.
 fn establish(name: &str, base: &Path, user: Option<&User>) -> io::Result<Current> {
     let base = base::safe(base, user)?;
+    for _ in 1..ATTEMPTS {
+        match establish_at(&base, name, user) {
+            // Another start may look at the directory before the lock, and may take it for stale.
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotFound) => {}
+            established => return established,
+        }
+    }
+    establish_at(&base, name, user)
+}
+
+fn establish_at(base: &Path, name: &str, user: Option<&User>) -> io::Result<Current> {
     let (path, dir) = loop {
         let file = format!("{name}.{}.{}", std::process::id(), random::characters(RANDOM));
         let path = base.join(file);
@@ -449,6 +462,26 @@ mod tests {
         assert!(!dead.exists() && !empty.exists() && alive.exists() && unlike.exists());
         assert!(foreign.iter().all(|dir| dir.exists()));
         drop(held);
+    }
+
+    /// The other start takes each directory without a lock for stale: the pid of its own process names no other server.
+    #[test]
+    fn a_start_that_meets_another_between_directory_and_lock_creates_another_directory() {
+        let base = tempfile::tempdir().unwrap();
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let base = Base::open(base.path()).unwrap();
+                while !is_done.load(Ordering::Relaxed) {
+                    stale::remove("cabrank", &base);
+                }
+            });
+            let made: Result<Vec<_>, _> = (0..500)
+                .map(|_| InstanceDir::create_in("cabrank", base.path(), None).map(drop))
+                .collect();
+            is_done.store(true, Ordering::Relaxed);
+            made.expect("each start creates a directory");
+        });
     }
 
     #[test]
