@@ -119,7 +119,9 @@ class RackOverKept(RackAnswers, RackLoader):
               puts "begun"
               sleep(60)
             end
-            Thread.new { Thread.current.name = "helper"; sleep }
+            named = Queue.new
+            Thread.new { Thread.current.name = "helper"; named << true; sleep }
+            named.pop
             run ->(env) { env["PATH_INFO"] == "/stuck" ? stuck : [200, {}, ["ok"]] }
         """)
         connection = KeptConnection(loader)
