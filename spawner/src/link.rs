@@ -1,25 +1,29 @@
 //! The link from application processes to their pool.
 
 use crate::preloader::Preloading;
-use crate::process::AppProcess;
+use crate::process::{AppInfo, AppProcess};
+use crate::release_dirs::ReleaseDirs;
 use crate::reports::Reports;
 use cabrank::ApplicationPool;
 use cabrank::application_pool::Spawner;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Reports processes that end by themselves to the pool, and ends the preloaders with the pool.
+/// Reports to the pool the processes that end by themselves and the releases that a spawn has found, and ends the preloaders with
+/// the pool.
 #[derive(Clone, Debug)]
 pub struct Link {
     pub(crate) reports: Arc<Reports>,
     pub(crate) preloading: Vec<Arc<Preloading>>,
+    pub(crate) release_dirs: Arc<ReleaseDirs>,
 }
 
 impl Link {
     /// Reports to `pool` from now on. Only the first call has an effect.
     pub fn set<S: Spawner<Process = AppProcess>>(&self, pool: &ApplicationPool<S>) {
-        let pool = pool.downgrade();
-        self.reports.set(move |process| {
+        let (pool, of_restarts) = (pool.downgrade(), pool.downgrade());
+        let ended = move |process: &AppInfo| {
             let Some(pool) = pool.upgrade() else { return };
             // A request may be the cause, also after its answer. The pool does not back off then: one bad page would stop the
             // application.
@@ -27,7 +31,18 @@ impl Link {
                 false => pool.process_has_failed(process.endpoint.identifier),
                 true => pool.detach(process.endpoint.identifier),
             };
+        };
+        self.reports.set(ended, move |group, mode| {
+            if let Some(pool) = of_restarts.upgrade() {
+                pool.restart_group(group, mode);
+            }
         });
+    }
+
+    /// Returns the directory in which the latest process of a group has started: the one that the application's path named then,
+    /// without links. `None`: no process of the group has started.
+    pub fn release(&self, group: &str) -> Option<PathBuf> {
+        self.release_dirs.of(group)
     }
 
     /// Ends the preloaders, and lets no other one begin. Call it before the pool closes.

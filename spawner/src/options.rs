@@ -1,10 +1,13 @@
 //! The options of the processes of one application.
 
 use crate::app_type::App;
+use crate::error::Error;
 use crate::user::User;
 use cabrank::PoolOptions;
+use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the processes of an application start.
@@ -17,6 +20,29 @@ pub enum SpawnMethod {
     ///
     /// The program becomes a child subreaper, and reaps every orphan among its descendants.
     Smart,
+}
+
+/// Finds the application in a release. See [`Options::finder`].
+#[derive(Clone)]
+pub struct Finder(Arc<dyn Fn(&Path) -> Result<App, Error> + Send + Sync>);
+
+impl Finder {
+    /// Finds applications by `find`, whose argument is the directory without links.
+    ///
+    /// It reads files with the rights of [`Options::user`], on a thread that may wait for a file system.
+    pub fn new(find: impl Fn(&Path) -> Result<App, Error> + Send + Sync + 'static) -> Finder {
+        Finder(Arc::new(find))
+    }
+
+    pub(crate) fn find(&self, root: &Path) -> Result<App, Error> {
+        (self.0)(root)
+    }
+}
+
+impl fmt::Debug for Finder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finder")
+    }
 }
 
 /// How the processes of one application are started.
@@ -32,8 +58,11 @@ pub enum SpawnMethod {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The application.
+    /// The application. Its directory may have links in its path, and is what the path names when a process starts.
     pub app: App,
+    /// Finds the application again, for a restart and where the path names another directory by then; `None`: it stays as
+    /// it is.
+    pub finder: Option<Finder>,
     /// The program that runs the loader, such as `python3`. Commands need none.
     pub interpreter: PathBuf,
     /// The application's environment, such as `production`.
@@ -90,6 +119,7 @@ impl Options {
             concurrency: None,
             max_request_time: None,
             max_websocket_message: 16 << 20,
+            finder: None,
             app,
         }
     }

@@ -30,6 +30,9 @@ fn group(out: &mut Page, group: &Group) {
     let name = out.styled("1", &group.name);
     out.line(&format!("{name}:"));
     out.fact("  App root", &group.app_root);
+    if let Some(release) = group.release.as_ref().filter(|release| **release != group.app_root) {
+        out.fact("  Release", release);
+    }
     if group.restarting {
         out.line("  (restarting…)");
     }

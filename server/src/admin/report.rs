@@ -3,12 +3,13 @@
 use crate::admin::administered::Administered;
 use crate::configuration::application::Application;
 use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
-use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
+use cabrank_spawner::{Link, Pool};
 use procfs::process::Process as ProcProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The report of one server. Times are in seconds, memory in bytes.
@@ -35,6 +36,9 @@ pub(crate) struct Report {
 pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) app_root: String,
+    /// The directory in which its latest process has started: the one that `app_root` named then, without links.
+    #[serde(default)]
+    pub(crate) release: Option<String>,
     pub(crate) environment: String,
     pub(crate) min_instances: usize,
     pub(crate) requests_in_queue: usize,
@@ -72,6 +76,7 @@ pub(crate) struct Process {
 #[derive(Debug)]
 pub(crate) struct About<'a> {
     pub(crate) connections: &'a Connections,
+    pub(crate) link: &'a Link,
     pub(crate) applications: &'a [Administered],
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
@@ -89,7 +94,8 @@ impl Report {
         let groups = groups.into_iter().map(|g| {
             let has_name = |a: &&Administered| a.application.group_name() == g.name;
             let waiting = about.applications.iter().find(has_name).map_or(0, outside);
-            group(g, &idle, waiting)
+            let release = about.link.release(&g.name);
+            group(g, release, &idle, waiting)
         });
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -114,10 +120,16 @@ impl Report {
 /// The number of idle connections by process.
 type IdleCounts = HashMap<Identifier, usize>;
 
-fn group(g: GroupSnapshot, idle: &IdleCounts, waiting_outside: usize) -> Group {
+fn group(
+    g: GroupSnapshot,
+    release: Option<PathBuf>,
+    idle: &IdleCounts,
+    waiting_outside: usize,
+) -> Group {
     Group {
         name: g.name,
         app_root: g.app_root.display().to_string(),
+        release: release.map(|dir| dir.display().to_string()),
         environment: g.environment,
         min_instances: g.min_processes,
         requests_in_queue: g.waiting + waiting_outside,

@@ -7,9 +7,9 @@ use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
 use crate::admin::{Reply, Request, SOCKET};
 use cabrank::application_pool::{Identifier, ProcessState};
-use cabrank_spawner::Pool;
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::instance_dir::{Instance, Restored};
+use cabrank_spawner::{Link, Pool};
 use rustix::fs::{AtFlags, FileType, Mode, statat};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
@@ -37,6 +37,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct Admin {
     pub(crate) pool: Pool,
     pub(crate) connections: Connections,
+    pub(crate) link: Link,
     pub(crate) applications: Vec<Administered>,
     pub(crate) address: SocketAddr,
     pub(crate) since: Instant,
@@ -171,8 +172,9 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Status => {
             let admin = Arc::clone(admin);
             let report = tokio::task::spawn_blocking(move || {
-                let Admin { connections, applications, address, since, .. } = &*admin;
-                let about = About { connections, applications, address: *address, since: *since };
+                let Admin { connections, link, applications, address, since, .. } = &*admin;
+                let about =
+                    About { connections, link, applications, address: *address, since: *since };
                 Report::of(&admin.pool, &about)
             });
             match report.await {

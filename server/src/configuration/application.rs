@@ -6,10 +6,10 @@ use crate::configuration::values::SpawnMethod;
 use crate::failure::Failure;
 use cabrank::PoolOptions;
 use cabrank::application_pool::RestartMode;
-use cabrank_spawner::User;
 use cabrank_spawner::app_type::{App, CustomType, Interpreter, Search};
+use cabrank_spawner::{Finder, User};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// An application to serve.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Application {
     /// The user of its processes; `None`: the server's.
     pub(crate) user: Option<User>,
     pub(crate) options: Options,
+    /// The types that the user has defined.
+    custom_types: Vec<CustomType>,
 }
 
 impl Application {
@@ -33,13 +35,7 @@ impl Application {
         custom_types: &[CustomType],
     ) -> Result<Application, Failure> {
         yield_to_line(&mut options);
-        let search = Search {
-            app_type: options.app_type.as_deref(),
-            startup_file: options.startup_file.as_deref(),
-            start_command: options.start_command.as_deref(),
-            custom_types,
-        };
-        let app = search.find(root)?;
+        let app = search(&options, custom_types).find(root)?;
         check_minimum(&options)?;
         check_threads(&app, &options)?;
         Ok(Application {
@@ -47,7 +43,14 @@ impl Application {
             user: options.user.as_deref().map(User::find).transpose()?.flatten(),
             app,
             options,
+            custom_types: custom_types.to_vec(),
         })
+    }
+
+    /// Returns what finds the application in another release, by the same options.
+    fn finder(&self) -> Finder {
+        let (options, custom_types) = (self.options.clone(), self.custom_types.clone());
+        Finder::new(move |root| search(&options, &custom_types).find(root))
     }
 
     /// Returns the number of threads that serve its requests, unless an option names it.
@@ -79,7 +82,7 @@ impl Application {
 
     /// Returns the name of the application's group, in Passenger's form.
     pub(crate) fn group_name(&self) -> String {
-        // The root is canonical and UTF-8 (`root`), so two directories have two names.
+        // The root has one spelling and is UTF-8 (`root`), so two paths have two names.
         format!("{} ({})", self.app.root.display(), self.environment)
     }
 
@@ -111,6 +114,7 @@ impl Application {
             concurrency: options.force_max_concurrent_requests_per_process.map(|n| n.0),
             max_request_time: options.max_request_time.limit(),
             max_websocket_message: options.max_websocket_message.0,
+            finder: Some(self.finder()),
             ..cabrank_spawner::Options::new(self.app.clone())
         }
     }
@@ -172,7 +176,19 @@ fn check_minimum(options: &Options) -> Result<(), Failure> {
     )))
 }
 
-/// Returns the directory of an application as its canonical path.
+/// Returns the search for an application by these options.
+fn search<'a>(options: &'a Options, custom_types: &'a [CustomType]) -> Search<'a> {
+    Search {
+        app_type: options.app_type.as_deref(),
+        startup_file: options.startup_file.as_deref(),
+        start_command: options.start_command.as_deref(),
+        custom_types,
+    }
+}
+
+/// Returns the path of an application's directory: absolute, without `.`, `..` and a final slash, and with its links.
+///
+/// A deployment lets a link lead elsewhere. So the path is resolved for each process, and not here.
 ///
 /// # Errors
 /// `dir` is not a directory that can be read, or its path cannot be told to a process.
@@ -183,7 +199,10 @@ pub(crate) fn root(dir: &Path) -> Result<PathBuf, Failure> {
             dir.display()
         ))
     };
-    let root = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
+    let real = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
+    // Behind a link `..` is another directory than in the text.
+    let is_same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == real);
+    let root = Some(as_given(dir)).filter(is_same).unwrap_or_else(|| real.clone());
     if !root.is_dir() {
         return Err(unusable("it is not a directory".into()));
     }
@@ -194,10 +213,31 @@ pub(crate) fn root(dir: &Path) -> Result<PathBuf, Failure> {
             root.display()
         ))
     })?;
-    if root.to_str().is_none_or(|p| p.contains('\n')) {
+    if [&root, &real].iter().any(|path| path.to_str().is_none_or(|p| p.contains('\n'))) {
         return Err(unusable(
             "its path is not UTF-8 or has a line break, which the handshake does not allow".into(),
         ));
     }
     Ok(root)
+}
+
+/// Returns the path as an absolute one without `.`, `..` and a final slash, by its text alone.
+fn as_given(dir: &Path) -> PathBuf {
+    let mut path = PathBuf::new();
+    for component in working_directory().join(dir).components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => _ = path.pop(),
+            _ => path.push(component),
+        }
+    }
+    path
+}
+
+/// Returns the working directory by the path on which the shell has entered it, where it says so.
+fn working_directory() -> PathBuf {
+    let by_shell = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
+    let real = std::env::current_dir().unwrap_or_default();
+    let is_real = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == real);
+    by_shell.filter(is_real).unwrap_or(real)
 }

@@ -102,6 +102,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
         Arc::new(Admin {
             pool: pool.clone(),
             connections: supervisor.connections().clone(),
+            link: link.clone(),
             applications: administered,
             address,
             since: Instant::now(),

@@ -31,6 +31,7 @@ mod preloading;
 mod protocol;
 mod proxies;
 mod rack;
+mod releases;
 mod removals;
 mod requests;
 mod restarts;

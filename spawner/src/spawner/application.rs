@@ -10,7 +10,7 @@
 
 use super::keys;
 use super::shared::Shared;
-use crate::app_type::{ENVIRONMENT_VARIABLES, Launch, Loader};
+use crate::app_type::{App, ENVIRONMENT_VARIABLES, Launch, Loader};
 use crate::boot_error::BootError;
 use crate::children::AppChild;
 use crate::options::Options;
@@ -30,7 +30,7 @@ use tokio::net::unix::pipe;
 pub(super) struct Application {
     pub(super) options: Options,
     /// The error of the last process, if it has not become ready.
-    pub(super) last_failure: Mutex<Option<String>>,
+    pub(super) last_failure: Arc<Mutex<Option<String>>>,
     pub(super) preloading: Option<Arc<Preloading>>,
     pub(super) shared: Arc<Shared>,
 }
@@ -63,7 +63,17 @@ impl Application {
         let preloading = options
             .preloads()
             .then(|| Preloading::new(options.max_preloader_idle_time, shared.runtime.clone()));
-        Application { options, last_failure: Mutex::default(), preloading, shared }
+        Application { options, last_failure: Arc::default(), preloading, shared }
+    }
+
+    /// Returns this application as it is in another release.
+    pub(super) fn with_app(&self, app: App) -> Self {
+        Application {
+            options: Options { app, ..self.options.clone() },
+            last_failure: Arc::clone(&self.last_failure),
+            preloading: self.preloading.clone(),
+            shared: Arc::clone(&self.shared),
+        }
     }
 
     /// Returns the place of its preloader, if it has one.
