@@ -9,10 +9,11 @@
 //   - An answer that is complete has been ended, so that the next client does not wait for `end()`. Until then the last byte
 //     of a declared length is held back. A head without a body that leaves before `end()` says `Connection: close`.
 //   - An exception within a write ends the connection. One of a callback of a write does not interrupt Node.
-//   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. An answer that
-//     the application makes itself, or a request that it sends over the socket, ends the connection.
+//   - After the end of an answer the response writes nothing, and after its head it sends no interim answer. No field of an interim
+//     answer has a line break.
+//   - An answer that the application makes itself, or a request that it sends over the socket, ends the connection.
 
-const { OutgoingMessage, ServerResponse } = require('http');
+const { OutgoingMessage, ServerResponse, validateHeaderName, validateHeaderValue } = require('http');
 const { noteWhole } = require('./node-refusal.js');
 
 const KEPT = Symbol('carries one request after another');
@@ -20,6 +21,8 @@ const LAST = Symbol('ends with the present answer');
 const ENDING = Symbol('ends with the next answer');
 const CLOSING = Symbol('reads no further request');
 const REQUEST = Symbol('the request of a response'); // the application can change `req`
+const IS_HEAD = Symbol('whether the answer is one to HEAD');
+const HELD_BACK = Symbol('reads nothing until the bytes of an answer have left');
 const TORN = Symbol('a call that writes to it has begun, and has not returned');
 const SENT = Symbol('bytes of the body');
 const HELD = Symbol('the last byte of the body, before the end');
@@ -50,6 +53,25 @@ function close(socket, what) {
 function closeSoon(socket) {
   socket[CLOSING] = true;
   socket.destroySoon();
+}
+
+// Stops reading until the bytes of an answer have left, and Node has learned of that. The server may have them all, and send the next
+// request, a moment before. It would begin while the socket is still the answer's.
+function holdReading(socket) {
+  const handle = socket._handle;
+  if (socket.writableLength === 0 || !handle || !handle.reading) return;
+  socket[HELD_BACK] = true;
+  handle.reading = false;
+  handle.readStop();
+}
+
+function resumeReading(socket) {
+  if (socket[HELD_BACK] !== true || socket.writableLength > 0) return;
+  socket[HELD_BACK] = false;
+  const handle = socket._handle;
+  if (!handle || handle.reading) return;
+  handle.reading = true;
+  handle.readStart();
 }
 
 function isKept(message) {
@@ -128,12 +150,43 @@ ServerResponse.prototype._flushOutput = function flushOutput(socket) {
   }
 };
 
+// Returns the fields of an interim answer as texts, or throws. Node checks them less than those of a head: a line break within one would
+// end the interim answer, and the rest would be an answer of its own, which the next client gets.
+function checkedFields(fields) {
+  if (fields === null || typeof fields !== 'object') return fields;
+  const checked = {};
+  for (const [name, value] of Object.entries(fields)) {
+    validateHeaderName(name);
+    if (value === null || value === undefined) continue;
+    const texts = [value].flat(Infinity).map(String);
+    texts.forEach((text) => validateHeaderValue(name, text));
+    checked[name] = Array.isArray(value) ? texts : texts[0];
+  }
+  return checked;
+}
+
+let complained = false;
+
+// Returns the arguments of an interim answer, or undefined if it cannot be sent: the answer itself needs it not, and a client may have
+// chosen its text.
+function checkedArguments(args) {
+  try {
+    return args.map(checkedFields);
+  } catch (error) {
+    if (!complained) console.error(`node-loader: an interim answer is not sent: ${error.message} Later ones are dropped silently.`);
+    complained = true;
+    return undefined;
+  }
+}
+
 // Behind the head an interim answer would be a part of the body, which the declared length does not count.
 for (const name of INTERIM) {
   const interim = ServerResponse.prototype[name];
   if (typeof interim !== 'function') continue;
   ServerResponse.prototype[name] = function interimBeforeHead(...args) {
-    if (!this._headerSent || !isKept(this)) return interim.apply(this, args);
+    if (!isKept(this)) return interim.apply(this, args);
+    const checked = this._headerSent ? undefined : checkedArguments(args);
+    if (checked !== undefined) return interim.apply(this, checked);
     const callback = args[args.length - 1];
     if (typeof callback === 'function') process.nextTick(callback);
     return undefined;
@@ -250,8 +303,7 @@ function endOnce(args) {
 // Returns whether the head of an answer promises a body that Node does not send, such as one with status 150. It would be an interim
 // answer, and its client would wait.
 function lacksBody(message) {
-  const request = message[REQUEST];
-  if (message._hasBody || !message._header || !request || request.method === 'HEAD') return false;
+  if (message._hasBody || !message._header || !message[REQUEST] || message[IS_HEAD]) return false;
   const status = message._header.slice(9, 12);
   return status !== '204' && status !== '304';
 }
@@ -267,8 +319,11 @@ ServerResponse.prototype._finish = function finish() {
       const isWhole = !isShort && !lacksBody(this);
       if (isWhole && !this._last) noteWhole(socket);
       if (socket[LAST] || !isWhole) closeSoon(socket);
+      else holdReading(socket);
     }
   }
 };
 
-module.exports = { KEPT, LAST, ENDING, CLOSING, REQUEST, TORN, writing, apart, close, closeSoon, socketOf };
+module.exports = {
+  KEPT, LAST, ENDING, CLOSING, REQUEST, IS_HEAD, TORN, HELD_BACK, writing, apart, close, closeSoon, resumeReading, socketOf,
+};

@@ -9,6 +9,8 @@ const { executionAsyncResource } = require('async_hooks');
 const { KEPT, LAST, ENDING, close, closeSoon } = require('./node-answer.js');
 const refusal = require('./node-refusal.js');
 
+const NOTHING = Buffer.from([0]).subarray(1); // with an address: without one it would be the end of the input
+
 // Ends a connection with its present answer.
 function endWithAnswer(socket) {
   const answer = socket._httpMessage;
@@ -59,6 +61,7 @@ function endInDoubt(kept) {
       if (!mayHaveFailed(socket, failed)) endAnnounced(socket);
       else if (socket._httpMessage) endWithAnswer(socket);
       else closeSoon(socket);
+      if (socket !== failed) setImmediate(endIfFailed, socket);
     } catch { // the application has frozen the socket, which cannot note its end either
       refusal.refuse(socket);
       kept.delete(socket);
@@ -67,6 +70,14 @@ function endInDoubt(kept) {
   }
   if (process.hasUncaughtExceptionCaptureCallback()) runTicks(); // no event follows
   else if (process.listenerCount('uncaughtException') > 0) process.once('uncaughtException', runTicks); // behind those of the application
+}
+
+// Ends a connection whose parser is in its error state: the rest of its request would never come. A request whose own listener has
+// thrown in the parser may still be answered.
+function endIfFailed(socket) {
+  const { parser } = socket;
+  if (socket.destroyed || !parser || !parser.incoming || parser.incoming.complete) return;
+  if (parser.execute(NOTHING) instanceof Error) socket.destroySoon();
 }
 
 // Runs the callbacks of `process.nextTick` that an exception has left behind. Otherwise they would run within the next callback of

@@ -20,7 +20,9 @@
 
 const net = require('net');
 const { IncomingMessage, ServerResponse } = require('http');
-const { KEPT, LAST, ENDING, CLOSING, REQUEST, TORN, writing, apart, close, closeSoon, socketOf } = require('./node-answer.js');
+const {
+  KEPT, LAST, ENDING, CLOSING, REQUEST, IS_HEAD, TORN, HELD_BACK, writing, apart, close, closeSoon, resumeReading, socketOf,
+} = require('./node-answer.js');
 const { endWithAnswer, watchExceptions } = require('./node-exceptions.js');
 const { noteAnswered } = require('./node-late.js');
 const refusal = require('./node-refusal.js');
@@ -31,23 +33,19 @@ const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
 const LASTING = new Set(['data', 'end', 'close', 'drain']);
 const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$)/; // names of listeners
-const STUCK_PAUSE = 5; // ms
 const SHRANK = 'shrank a buffer that is on its way to';
 
 const kept = new Set(); // the open connections
-const { detachSocket, emit: emitOfNode } = ServerResponse.prototype;
-const { _dump: dumpOfNode } = IncomingMessage.prototype;
+const { detachSocket } = ServerResponse.prototype;
 
-ServerResponse.prototype.detachSocket = detachAndSettle;
-
-function detachAndSettle(socket) {
+ServerResponse.prototype.detachSocket = function detachAndSettle(socket) {
   if (socket[TORN] && socket._httpMessage !== this) return; // its callback has run before
   detachSocket.call(this, socket);
   if (socket[KEPT] !== true) return;
   settle(socket, 0);
   noteAnswered(socket, this[REQUEST]);
   ended(socket, this);
-}
+};
 
 // Takes back the timeouts that a request has set, and gives back the listeners that it has removed. An idle connection has no timeout:
 // its end could meet a request that the server has sent already.
@@ -94,16 +92,31 @@ IncomingMessage.prototype._destroy = function destroyUntilAnswered(...args) {
 // declared its length already, and the next answer would complete the body. The stream has counted the lengths, too.
 function guardLengths(socket) {
   const { _write, _writev } = socket;
+  let given; // by the stream, the same each time
+  let noting;
+  const noted = (callback) => {
+    if (callback !== given) {
+      given = callback;
+      noting = (error) => {
+        try {
+          callback(error);
+        } finally {
+          resumeReading(socket);
+        }
+      };
+    }
+    return noting;
+  };
   socket._write = function writeWhole(data, encoding, callback) {
     if (data.length !== this._writableState.length && this[KEPT] === true) return close(this, SHRANK);
-    return _write.call(this, data, encoding, callback);
+    return _write.call(this, data, encoding, noted(callback));
   };
   if (typeof _writev !== 'function') return;
   socket._writev = function writeAllWhole(parts, callback) {
     let length = 0;
     for (const { chunk } of parts) length += chunk.length;
     if (length !== this._writableState.length && this[KEPT] === true) return close(this, SHRANK);
-    return _writev.call(this, parts, callback);
+    return _writev.call(this, parts, noted(callback));
   };
 }
 
@@ -212,7 +225,7 @@ function guard(socket, before) {
   if (!(socket instanceof net.Socket)) return; // the application has made this connection itself
   socket[KEPT] = true;
   // The application may seal the socket.
-  socket[LAST] = socket[ENDING] = socket[CLOSING] = socket[TORN] = false;
+  socket[LAST] = socket[ENDING] = socket[CLOSING] = socket[TORN] = socket[HELD_BACK] = false;
   kept.add(socket);
   refusal.watch(socket);
   socket.once('close', () => kept.delete(socket));
@@ -283,28 +296,10 @@ function guardParser(socket) {
 // listener for the end of the answer. Node would keep the next answer for ever.
 function isStuck(socket) {
   try {
-    const answer = socket._httpMessage;
-    if (socket[CLOSING] || socket[TORN] || (answer && !isLeaving(socket, answer))) return true;
-    if (answer) setImmediate(setImmediate, endStuck, socket, answer);
-    return false;
+    return socket[CLOSING] || socket[TORN] || socket.writableEnded || Boolean(socket._httpMessage);
   } catch { // an accessor of the application
     return true;
   }
-}
-
-// Returns whether Node will take this answer from its socket: the bytes of a long one have left, but libuv has not told Node so yet,
-// and the application has replaced nothing that Node calls then.
-function isLeaving(socket, answer) {
-  const [listener] = answer.rawListeners('finish');
-  return answer.finished && socket.writableLength > 0 && listener !== undefined && listener.name === 'bound resOnFinish' &&
-    answer.detachSocket === detachAndSettle && answer.emit === emitOfNode && answer[REQUEST]._dump === dumpOfNode;
-}
-
-// Ends a connection from which an exception has kept Node from taking the answer.
-function endStuck(socket, answer) {
-  if (socket._httpMessage !== answer || socket.destroyed) return;
-  if (socket.writableLength > 0) setTimeout(endStuck, STUCK_PAUSE, socket, answer);
-  else socket.destroy();
 }
 
 // Begins a request, whose socket an earlier one may have kept.
@@ -312,6 +307,7 @@ function begin(request, response) {
   const { socket } = request;
   if (socket[KEPT] === true && response instanceof ServerResponse && response[REQUEST] === undefined) {
     response[REQUEST] = request; // the application can change `req`
+    response[IS_HEAD] = request.method === 'HEAD'; // and this
   }
   if (socket[KEPT] === true) began(socket, response);
   if (socket[KEPT] === true && socket._httpMessage === response) settle(socket, socket[TIMEOUT]);

@@ -42,6 +42,12 @@ function isAnswering(socket) {
   return socket[REQUESTS].begun !== socket[REQUESTS].whole;
 }
 
+// Returns whether the stream has bytes that the system has not got. It counts those of a write in progress, too, until it learns of its end.
+function hasBytes(socket) {
+  const { length, writing, writelen } = socket._writableState;
+  return length > 0 && !(writing === true && writelen === length);
+}
+
 // Refuses nothing on a connection that the application has got for itself.
 function release(socket) {
   socket[REQUESTS].isRefused = true;
@@ -59,7 +65,7 @@ function refuse(socket, hasCome = false) {
   const requests = socket[REQUESTS];
   const handle = socket._handle;
   if (requests.isRefused || !handle || handle.writeQueueSize > 0) return;
-  if (!hasCome && (isAnswering(socket) || socket.writableLength > 0)) return;
+  if (!hasCome && (isAnswering(socket) || hasBytes(socket))) return;
   requests.isRefused = true;
   try {
     fs.writeSync(handle.fd, NAK); // the stream may have ended

@@ -206,7 +206,7 @@ class KeptResponse(Response):
                         raise RuntimeError("another thread has begun the answer")
                     self.sent = size
                     self.head_sent = self.ended = self.finished = True
-                    conn.put(b"".join((frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, END)))
+                    conn.put(b"".join((frame(HEAD | len(head) + 2), head, b"\r\n", frame(DATA | len(body)), body, self.last())))
                     conn.is_torn = False
                     return
         super().send_body(result)
@@ -217,8 +217,12 @@ class KeptResponse(Response):
             # The server may send the next request as soon as it sees the end.
             self.close()
             self.finished = True
-            self.conn.put(END)
+            self.conn.put(self.last())
             self.conn.is_torn = False
+
+    def last(self):
+        """Return the frame behind the answer. After an interrupted read of the body the connection takes no further request."""
+        return END if self.body is None or not self.body.is_torn else ABORT
 
     def abort(self):
         self.close()

@@ -592,6 +592,82 @@ class NodeOutlives(NodeLoader):
         links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{loader.process.pid}/fd")]
         return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
 
+    def test_no_field_of_an_interim_answer_ends_it(self):
+        """A client may have chosen its text. The rest would be an answer that the next client gets."""
+        loader = self.app("""
+            const own = '\\r\\n\\r\\nHTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\nmark';
+            const hints = [
+              { link: `</a${own}>; rel=preload` }, { link: ['</a>; rel=preload', `</b${own}>; rel=preload`] },
+              { link: '</a>; rel=preload', own: `a${own}` }, { link: '</a>; rel=preload', [`a: b${own}`]: 'c' },
+              { link: '</a>; rel=preload', own: [['a', `a${own}`]] },
+              { link: '</a>; rel=preload', own: { count: 0, toString() { return this.count++ ? `a${own}` : 'a'; } } },
+              { link: '</a>; rel=preload', own: 'fine', more: ['x', 'y'], none: undefined },
+            ];
+            require('http').createServer((q, s) => {
+              if (!s.writeEarlyHints) return s.end('old!!');
+              s.writeEarlyHints(hints[Number(q.url.slice(1))], () => s.end('whole'));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for number in range(7):
+            with self.subTest(number):
+                self.send(conn, f"/{number}")
+                head = self.head(file)
+                if "103" in head:
+                    self.assertGreaterEqual(number, 5)
+                    head = self.head(file)
+                self.assertIn("HTTP/1.1 200 OK", head)
+                self.assertNotIn("length: 4\r", head.lower())
+                self.assertIn(file.read(5), (b"whole", b"old!!"))
+
+    def test_a_request_begins_when_the_bytes_of_a_long_answer_have_left(self):
+        """A client has the end of a long answer a moment before Node knows it."""
+        loader = self.app("""
+            let latest;
+            require('http').createServer((q, s) => {
+              if (latest && latest.socket === q.socket) console.log('early');
+              latest = s;
+              q.resume().on('end', () => s.end(q.method === 'POST' ? 'small' : Buffer.alloc(600000, 'x')));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for _ in range(150):
+            self.send(conn, "/long")
+            self.read(file, 600000)
+            self.send(conn, "/next", b"body")
+            self.assertEqual(self.read(file, 5), b"small")
+        loader.process.kill()
+        self.assertEqual(loader.lines.read(), b"")
+
+    def test_the_answer_to_a_head_request_whose_method_the_application_changes(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              if (q.url === '/head') q.method = 'GET';
+              s.end('hello');
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for _ in range(2):
+            self.send(conn, "/head", method="HEAD")
+            self.assertIn("keep-alive", self.head(file))
+            self.send(conn, "/", b"body")
+            self.assertEqual(self.read(file, 5), b"hello")
+
+    def test_a_request_whose_body_an_exception_has_cut_ends(self):
+        """Node's parser takes an exception of `process.nextTick` for its own while a body comes. The rest never does."""
+        loader = self.app("""
+            process.on('uncaughtException', () => {});
+            require('http').createServer((q, s) => {
+              q.once('data', () => process.nextTick(() => { throw new Error('mine'); })).on('end', () => s.end('whole'));
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        self.send(conn, "/", b"body")
+        try:
+            self.assertEqual(file.read(), b"")
+        except ConnectionError:
+            pass
+
     def test_no_interim_answer_after_the_end(self):
         loader = self.app("""
             require('http').createServer((q, s) => {

@@ -104,3 +104,42 @@ class NodeRefusal(NodeLoader):
                 self.assertEqual(self.answer(file)[1], b"next")
                 self.meet(loader, path, "/mark")
                 self.assertEqual(file.read(1), self.NAK)
+
+    def test_a_request_that_meets_the_end_of_a_long_answer(self):
+        """The stream does not know yet that the bytes of the answer have left."""
+        loader = self.app("""
+            process.on('uncaughtException', () => {});
+            const long = Buffer.alloc(400000, 'x');
+            const acts = {
+              '/throw': () => { throw new Error('mine'); }, '/end': (q) => q.socket.end(), '/soon': (q) => q.socket.destroySoon(),
+              '/late-end': (q) => setImmediate(() => q.socket.end()), '/destroy': (q) => setTimeout(() => q.socket.destroy(), 1),
+              '/resume': (q) => { q.resume = () => { throw new Error('mine'); }; },
+              '/accessor': (q) => Object.defineProperty(q, 'socket', { get() { throw new Error('mine'); } }),
+              '/frozen': (q, s) => Object.freeze(s),
+            };
+            require('http').createServer((q, s) => {
+              if (q.url.startsWith('/next')) { console.log(q.url); return q.resume().on('end', () => s.end('next')); }
+              s.end(long);
+              acts[q.url](q, s);
+            }).listen(0);
+        """)
+        refused = []
+        for path in ("/throw", "/end", "/soon", "/late-end", "/destroy", "/resume", "/accessor", "/frozen"):
+            for number in range(20):
+                with self.subTest(path, number=number):
+                    conn, file = self.raw(loader)
+                    self.send(conn, path)
+                    try:
+                        if len(self.answer(file)[1]) < 400000:
+                            continue  # the application has cut its own answer
+                        self.send(conn, mark := f"/next{path}/{number}", b"body")
+                    except (ValueError, ConnectionError):
+                        pass  # cut, or refused already
+                    head, body = self.answer(file)
+                    if body != b"next":
+                        self.assertEqual(head, self.NAK)
+                        refused.append(mark)
+        self.assertGreater(len(refused), 20)
+        loader.process.kill()
+        seen = loader.lines.read().decode().split()
+        self.assertEqual([mark for mark in refused if mark in seen], [])

@@ -116,7 +116,8 @@ class WsgiLate(WsgiLoader):
                 else:
                     conn.sendall(head(**variables) + frame(b"part"))
                 data = b"".join(iter(lambda: conn.recv(1 << 16), b""))  # the connection ends, because of bytes that the reader has taken
-            self.assertIn(b"alice" + b"E\0\0\0" * (protocol == "kept_session"), data)
+            # The connection takes no further request.
+            self.assertIn(b"alice" + b"A\0\0\0" * (protocol == "kept_session"), data)
             self.assertEqual(self.reports(loader), ["late: ClientGone"])
             self.asks(other, "bob")
 
@@ -226,6 +227,30 @@ class WsgiLate(WsgiLoader):
         self.assertEqual(self.reports(loader), ["late: None"])
         self.asks(connection, "bob")
 
+    def test_the_answer_after_an_exception_within_a_read_is_the_last(self):
+        """Bytes of the body may be lost. The server learns of it with the answer: it sends no request that would meet the end."""
+        loader, connection = self.late("""
+            def ring(*_): raise TimeoutError
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/plain": return answer(environ, start_response)
+                signal.signal(signal.SIGALRM, ring)
+                signal.setitimer(signal.ITIMER_REAL, 0.5)
+                attempt("read", lambda: environ["wsgi.input"].read())
+                start_response("200 OK", [])
+                return [b"too late"] if environ["PATH_INFO"] == "/whole" else iter([b"too ", b"late"])
+        """)
+        for path in ("/whole", "/parts"):
+            with self.subTest(path):
+                connection = KeptConnection(loader)
+                self.addCleanup(connection.close)
+                connection.conn.sendall(head(PATH_INFO=path) + frame(b"part"))
+                self.assertEqual(self.reports(loader), ["read: TimeoutError"])
+                data = b"".join(iter(lambda: connection.conn.recv(1 << 16), b""))
+                self.assertTrue(data.endswith(b"late" + b"A\0\0\0"), data)
+        connection = KeptConnection(loader)
+        self.addCleanup(connection.close)
+        self.asks(connection, "bob")
+
     def test_an_exception_within_a_write_ends_the_connection(self):
         loader, connection = self.late("""
             def ring(*_): raise TimeoutError
@@ -233,7 +258,7 @@ class WsgiLate(WsgiLoader):
                 if environ["PATH_INFO"] == "/torn":
                     signal.signal(signal.SIGALRM, ring)
                     write = start_response("200 OK", [])
-                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    signal.setitimer(signal.ITIMER_REAL, 0.5)
                     attempt("write", lambda: write(b"a" * 20_000_000))
                     attempt("again", lambda: write(b"b"))
                     return []
@@ -291,7 +316,7 @@ class WsgiLate(WsgiLoader):
                 if environ["PATH_INFO"] == "/plain": return answer(environ, start_response)
                 signal.signal(signal.SIGALRM, ring)
                 write = start_response("200 OK", [])
-                signal.setitimer(signal.ITIMER_REAL, 0.1)
+                signal.setitimer(signal.ITIMER_REAL, 0.5)
                 attempt("write", lambda: write(b"a" * 20_000_000))
                 if environ["PATH_INFO"] == "/raise": raise KeyError
                 attempt("again", lambda: write(b"b"))
@@ -314,7 +339,7 @@ class WsgiLate(WsgiLoader):
             def application(environ, start_response):
                 if environ["PATH_INFO"] == "/torn":
                     signal.signal(signal.SIGALRM, ring)
-                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                    signal.setitimer(signal.ITIMER_REAL, 0.5)
                     attempt("read", environ["wsgi.input"].read)
                 return answer(environ, start_response)
         """)
@@ -370,7 +395,7 @@ class WsgiLate(WsgiLoader):
                 if environ["PATH_INFO"] == "/ring":
                     def ring(*_): raise kind
                     signal.signal(signal.SIGALRM, ring)
-                    signal.setitimer(signal.ITIMER_REAL, 0.05)
+                    signal.setitimer(signal.ITIMER_REAL, 0.5)
                 if environ["PATH_INFO"] == "/late":
                     def strike():
                         time.sleep(0.05)  # the thread is in the system's wait
@@ -461,7 +486,7 @@ class WsgiLate(WsgiLoader):
                 if environ["PATH_INFO"] != "/ring": return answer(environ, start_response)
                 write = start_response("200 OK", [])
                 signal.signal(signal.SIGALRM, lambda *_: write(b"."))
-                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                signal.setitimer(signal.ITIMER_REAL, 0.5)
                 attempt("write", lambda: write(b"x" * 20_000_000))
                 return []
         """)
