@@ -22,9 +22,11 @@ pub enum SpawnMethod {
     Smart,
 }
 
+type Find = dyn Fn(&Path) -> Result<App, Error> + Send + Sync;
+
 /// Finds the application in a release. See [`Options::finder`].
 #[derive(Clone)]
-pub struct Finder(Arc<dyn Fn(&Path) -> Result<App, Error> + Send + Sync>);
+pub struct Finder(Arc<Find>);
 
 impl Finder {
     /// Finds applications by `find`, whose argument is the directory without links.
