@@ -7,6 +7,7 @@
 #[cfg(unix)]
 fn main() {
     unix::a_forked_child_says_what_it_has();
+    unix::a_guard_from_before_a_fork_shuts_down_the_childs_executors();
     println!("a forked child says what it has: ok");
 }
 
@@ -54,6 +55,22 @@ mod unix {
     fn before_long(mut condition: impl FnMut() -> bool) {
         while !condition() {
             std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn a_guard_from_before_a_fork_shuts_down_the_childs_executors() {
+        let at_exit = ShutdownAtExit::new(LONG);
+        match fork::fork().expect("a child") {
+            fork::Fork::Child => {
+                let executor = PeriodicExecutor::builder(None).name("the child's").build(|| {});
+                executor.open().expect("a thread");
+                drop(at_exit.report(|late| panic!("{late}")));
+                std::process::exit(i32::from(executor.is_open()));
+            }
+            fork::Fork::Parent(child) => {
+                let status = fork::waitpid(child).expect("it ends");
+                assert!(fork::WIFEXITED(status) && fork::WEXITSTATUS(status) == 0, "{status:#x}");
+            }
         }
     }
 

@@ -216,4 +216,27 @@ mod tests {
         }
         fs::remove_file(path).expect("it is there");
     }
+
+    /// The contents of a young file count until it settles itself.
+    #[test]
+    fn a_file_that_settles_leaves_a_young_one_unsettled() {
+        let (old, at) = old();
+        let young = std::env::temp_dir().join(format!("cabrank-young-{}", std::process::id()));
+        loop {
+            let begun = std::time::Instant::now();
+            fs::write(&young, "text").expect("it is writable");
+            let paths = vec![old.clone(), young.clone()];
+            let loaded = Mutex::new(Arc::new(look(&paths, at)));
+            let watched = Files { paths, loaded };
+            let changed = watched.has_changed();
+            let look = watched.loaded.lock().expect("no panic").clone();
+            // Else it may have been old when it was looked at, on a busy machine.
+            if begun.elapsed() < GRANULE {
+                let are_read = [&old, &young].map(|path| look[path].1.is_some());
+                assert_eq!((changed, are_read), (false, [false, true]));
+                break;
+            }
+        }
+        fs::remove_file(young).expect("it is there");
+    }
 }

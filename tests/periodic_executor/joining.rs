@@ -4,7 +4,9 @@ use crate::both::{SECOND, Threads, gate};
 use crate::common::task::block_on;
 use crate::common::{Gate, before_long};
 use cabrank::periodic_executor::{BoxFuture, JoinError, Joined, Runtime};
+use cabrank::periodic_executor::{Flow, Tokio};
 use cabrank::{AsyncPeriodicExecutor, ManualClock, PeriodicExecutor};
+use std::future::poll_fn;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
@@ -200,4 +202,63 @@ fn a_join_learns_of_a_panic_after_which_the_run_goes_on() {
     drop(go);
     assert_eq!(join.finish(), Err(JoinError::Panicked("on purpose".into())));
     assert_eq!(block_on(executor.join()), Ok(Joined::Finished));
+}
+
+/// A target runs another executor on its own thread, whose target joins the outer one. It would wait for itself.
+#[test]
+fn a_join_in_a_call_within_a_call_returns_at_once() {
+    let me: Arc<OnceLock<PeriodicExecutor>> = Arc::default();
+    let ((asked, answer), theirs) = (channel(), me.clone());
+    let outer = PeriodicExecutor::builder(None).unregistered().build(move || {
+        let (me, asked) = (theirs.clone(), asked.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let ended = runtime.expect("a runtime").block_on(async move {
+            let builder = AsyncPeriodicExecutor::builder(None, Tokio::current()).unregistered();
+            let inner = builder.build(move || {
+                let joined = me.get().expect("it is open").join_timeout(Duration::ZERO);
+                asked.send(joined).expect("the test waits");
+                async { Flow::Stop }
+            });
+            inner.open().expect("a task");
+            inner.join().await
+        });
+        assert_eq!(ended, Ok(Joined::Finished));
+        Flow::Stop
+    });
+    assert!(me.set(outer.clone()).is_ok());
+    outer.open().expect("a thread");
+    assert_eq!(answer.recv().expect("it is called"), Ok(Joined::Itself));
+    assert_eq!(outer.join(), Ok(Joined::Finished));
+}
+
+/// A join begins outside, and the target polls it on. Each poll asks whether it would wait for itself.
+#[test]
+fn a_join_that_the_target_polls_on_is_ready() {
+    type Join = std::pin::Pin<Box<dyn Future<Output = Result<Joined, JoinError>> + Send>>;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.expect("a runtime").block_on(async {
+        let (begun, seen) = (Arc::new(Mutex::new(None::<Join>)), Arc::new(Mutex::new(None)));
+        let (theirs, sees) = (begun.clone(), seen.clone());
+        let builder = AsyncPeriodicExecutor::builder(None, Tokio::current()).unregistered();
+        let executor = builder.build(move || {
+            let (join, sees) = (theirs.lock().expect("no panic").take(), sees.clone());
+            async move {
+                if let Some(mut join) = join {
+                    let polled = poll_fn(|cx| Poll::Ready(join.as_mut().poll(cx))).await;
+                    *sees.lock().expect("no panic") = Some(polled);
+                }
+                Flow::Idle
+            }
+        });
+        executor.open().expect("a task");
+        let joins = executor.clone();
+        let mut join: Join = Box::pin(async move { joins.join().await });
+        assert!(poll_fn(|cx| Poll::Ready(join.as_mut().poll(cx))).await.is_pending());
+        *begun.lock().expect("no panic") = Some(join);
+        executor.wake();
+        while seen.lock().expect("no panic").is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*seen.lock().expect("no panic"), Some(Poll::Ready(Ok(Joined::Itself))));
+    });
 }

@@ -1,5 +1,6 @@
 //! A hundred failures in a row: of refills, creations, tests, destructions and listeners. Then all is well again.
 
+use crate::common::Outcome;
 use crate::common::{Pool, Rig, pool, use_one};
 use crate::shared::SECOND;
 use cabrank::resource_pool::{AddError, BorrowError, Borrowed, Failure};
@@ -163,4 +164,18 @@ fn a_hundred_waits_may_end_in_vain() {
         drop(waits.poll().expect("its turn").expect("the one"));
         assert_eq!((rig.counts(), rig.script.made()), ((0, 1), 1));
     }
+}
+
+/// The test of the idle resource closes the pool, and fails.
+#[test]
+fn a_borrower_whose_resource_fails_in_a_closed_pool_gets_no_other() {
+    let rig = pool(|b| b.test_on_borrow(true));
+    drop(rig.lend());
+    let pool = rig.pool.clone();
+    rig.script.on("validate", move |_| {
+        pool.close();
+        Outcome::Fails
+    });
+    assert_eq!(rig.pool.borrow().map(|lent| lent.number), Err(BorrowError::Closed));
+    assert_eq!((rig.script.made(), rig.script.alive(), rig.pool.num_total()), (1, 0, 0));
 }

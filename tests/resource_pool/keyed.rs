@@ -557,3 +557,16 @@ fn a_spared_victim_stays_in_its_place() {
         assert_eq!(rig.script.alive(), rig.pool.num_total());
     }
 }
+
+/// What was cleared before the victim lost its place does not count.
+#[test]
+fn a_spared_victim_stays_though_its_key_was_cleared_before() {
+    let rig = keyed(|b| b.max_total(1));
+    let a = rig.lend("a");
+    rig.pool.clear_key(&"a"); // nothing is idle
+    let task = rig.task("b");
+    drop(a);
+    assert_eq!((task.wakes(), rig.pool.num_idle_of(&"a")), (1, 0), "it is the victim");
+    drop(task);
+    assert_eq!((rig.pool.num_idle_of(&"a"), rig.script.alive()), (1, 1));
+}

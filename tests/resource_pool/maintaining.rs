@@ -378,3 +378,12 @@ fn a_waiter_gets_the_tested_resource() {
     assert_eq!(waits.end().expect("it passed").number, 1);
     maintains.end();
 }
+
+/// Each process begins at another place of the jitter, and not at another place of one step.
+#[test]
+fn the_first_connections_of_many_processes_end_all_over_the_jitter() {
+    let firsts: Vec<u64> = (0..30).map(|_| ends(1)[0]).collect();
+    let (first, last) = (firsts.iter().min().expect("some"), firsts.iter().max().expect("some"));
+    // Of 800 tenths. A quarter would be less likely than 10⁻¹³; one step is 50.
+    assert!(last - first > 200, "{firsts:?}");
+}

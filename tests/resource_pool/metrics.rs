@@ -351,3 +351,19 @@ fn gauges_count_what_there_is() {
         ["active pool=db =0", "idle pool=db =2", "total pool=db =2", "waiting pool=db =0"];
     assert_eq!(seen.take(), expected);
 }
+
+/// The return ends the loan, and so does the destruction that follows. It is one loan.
+#[test]
+fn a_loan_whose_return_fails_counts_once() {
+    keep_events_enabled();
+    let seen = Seen::default();
+    with_local_recorder(&seen, || {
+        let rig = pool(|b| b.name("db").test_on_return(true));
+        let lent = rig.lend();
+        rig.script.fails("validate");
+        drop(lent);
+        assert_eq!(rig.script.alive(), 0);
+    });
+    let loans = seen.take().iter().filter(|line| *line == "loan.duration pool=db").count();
+    assert_eq!(loans, 1);
+}

@@ -192,3 +192,16 @@ fn due_work_wakes_a_maintenance_whose_timer_panicked() {
     };
     assert_eq!(["a", "b", "c"].map(is_used), [0, 1, 1]);
 }
+
+/// The search goes on behind a resource that is under test.
+#[test]
+fn the_oldest_that_is_not_under_test_is_lent_first() {
+    let rig = pool(|b| b.lend_order(LendOrder::OldestFirst));
+    drop(rig.lend_all::<3>());
+    let mut lent = None;
+    rig.pool.retain(|_, _| {
+        lent.get_or_insert_with(|| rig.lend());
+        true
+    });
+    assert_eq!((lent.map(|lent| lent.number), rig.script.made()), (Some(2), 3));
+}

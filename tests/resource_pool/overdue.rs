@@ -1,11 +1,19 @@
 //! Creations of the pool that take long: another one is ordered, beside them or in their place.
 
+use crate::common::locked;
 use crate::creations::{held_on_a_runtime, number};
-use crate::orders::{Set, keyed};
+use crate::orders::{Keyed, Set, keyed};
 use crate::shared::SECOND;
+use crate::shared::task::Task;
+use crate::shared::woken::{Sleep, Woken};
+use crate::steps::Steps;
 use crate::steps::{Building, Step, begin_borrow};
+use cabrank::periodic_executor::{BoxFuture, Runtime};
+use cabrank::resource_pool::{Async, Borrowed, KeyedResourcePool};
 use cabrank::resource_pool::{BorrowError, Failure};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::time::Instant;
 /// An overdue creation may hang: another one is ordered, beside it.
 #[test]
 fn another_is_ordered_for_one_that_is_overdue() {
@@ -165,4 +173,97 @@ fn one_overdue_creation_gives_way_to_one_waiter() {
     hand.0.reverse();
     assert_eq!((hand.run(), rig.steps.held()), (1, 1));
     assert_eq!(number(&mut waits), Some(3));
+}
+
+/// The key of an overdue creation is no longer among those that give way once the creation has ended: it may be forgotten then.
+#[test]
+fn a_key_whose_overdue_creation_has_failed_gives_way_no_more() {
+    let (pool, steps, hand) = keyed(|b| b.max_total(2).max_active(None));
+    let first = Task::new({
+        let pool = pool.clone();
+        async move { pool.borrow_async(&"b").await.map(Borrowed::into_owned) }
+    })
+    .poll()
+    .expect("at once")
+    .expect("a resource");
+    steps.on("create", Step::Held);
+    drop(begin_borrow(&pool, "a"));
+    hand.overdue();
+    assert_eq!((steps.held(), pool.num_keys()), (1, 2));
+    steps.fail_first();
+    hand.run();
+    assert_eq!((steps.held(), pool.num_keys()), (0, 1), "the other key is forgotten");
+    steps.go_on("create");
+    let second = Task::new({
+        let pool = pool.clone();
+        async move { pool.borrow_async(&"b").await.map(Borrowed::into_owned) }
+    })
+    .poll()
+    .expect("at once")
+    .expect("a resource");
+    // It looks for an overdue creation that gives way, and finds none.
+    let mut third = begin_borrow(&pool, "b");
+    drop(first);
+    assert_eq!(third.poll(), Some(Ok(())));
+    drop(second);
+}
+
+/// A refill that is overdue may hang: the minimum is refilled beside it.
+#[test]
+fn another_refill_is_ordered_beside_one_that_is_overdue() {
+    let (rig, hand) = held_on_a_runtime(|b| b.max_idle(3));
+    rig.pool.set_min_idle(1).expect("valid");
+    hand.run();
+    assert_eq!((rig.steps.begun(), rig.steps.held(), rig.counts()), (1, 1, (0, 0, 1)));
+    rig.steps.hangs();
+    hand.overdue();
+    assert_eq!((rig.steps.begun(), rig.steps.held(), rig.counts()), (2, 1, (0, 1, 2)));
+}
+
+/// A runtime that notes until when its timers sleep.
+#[derive(Clone, Default)]
+struct Noting(Woken, Arc<Mutex<Vec<Instant>>>);
+
+impl Runtime for Noting {
+    type Sleep = Sleep;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.0.spawn(task);
+    }
+    fn sleep_until(&self, at: Instant) -> Sleep {
+        locked(&self.1).push(at);
+        self.0.sleep_until(at)
+    }
+}
+
+/// The time until a creation is overdue begins with the creation, and not with the destruction of its victim.
+#[test]
+fn the_time_of_a_destruction_does_not_count_for_the_creation_in_its_place() {
+    crate::shared::end_the_run_when_the_library_panics();
+    const HOUR: Duration = Duration::from_secs(3600);
+    const LONG: Duration = Duration::from_millis(300);
+    let (steps, runtime) = (Steps::default(), Noting(Woken::eager(), Arc::default()));
+    let builder = KeyedResourcePool::builder(Async(steps.clone())).max_total(1);
+    let builder = builder.create_timeout(None).overdue_after(HOUR).destroy_timeout(LONG);
+    let pool: Keyed = builder.build_on(runtime.clone()).expect("a valid pool");
+    Task::new({
+        let pool = pool.clone();
+        async move { pool.add_async(&"a").await }
+    })
+    .poll()
+    .expect("at once")
+    .expect("a resource");
+    steps.on("create", Step::Held);
+    steps.on("destroy", Step::Held);
+    let waits = begin_borrow(&pool, "b");
+    assert_eq!(steps.begun(), 1, "the victim is destroyed first");
+    std::thread::sleep(LONG);
+    let destroyed = Instant::now();
+    steps.go_on("destroy");
+    steps.on("create", Step::Held);
+    runtime.0.run();
+    assert_eq!(steps.begun(), 2);
+    let overdue = locked(&runtime.1).iter().copied().max().expect("the timer of the creation");
+    // The clock of the pool is coarse, by less than half of this time.
+    assert!(overdue + LONG / 2 >= destroyed + HOUR, "{:?} too early", (destroyed + HOUR) - overdue);
+    drop(waits);
 }

@@ -187,3 +187,38 @@ impl Runtime for RefusesOne {
         self.0.sleep_until(at)
     }
 }
+
+/// A call whose timer was lost with the runtime goes on without a limit. It does not end the runtime again that has come back.
+#[test]
+fn a_limit_that_was_lost_ends_the_runtime_once() {
+    let runtime = Ends(Woken::eager(), Arc::default(), Arc::default());
+    let configure =
+        |b: crate::steps::Building| b.activate_timeout(HOUR).clock(cabrank::Clock::monotonic());
+    let rig = rig_on(configure, runtime.clone());
+    rig.steps.on("activate", Step::Held);
+    let (mut old, got) = rig.begin();
+    assert!(got.is_none());
+    runtime.0.run();
+    assert!(old.poll().is_none(), "it is being activated");
+    *locked(&runtime.1) = Some(End::Drops);
+    runtime.0.forget_all();
+    assert!(old.poll().is_none());
+    assert_eq!(*locked(&rig.events), ["RuntimeEnded"]);
+    // A borrower that creates for itself asks the runtime, which is back.
+    *locked(&runtime.1) = None;
+    drop(rig.waits());
+    runtime.0.run();
+    assert!(old.poll().is_none());
+    assert_eq!(*locked(&rig.events), ["RuntimeEnded"], "it has ended once");
+    // The pool creates again.
+    let begun = rig.steps.begun();
+    rig.steps.on("create", Step::Held);
+    let waits = rig.waits();
+    runtime.0.run();
+    drop(waits);
+    assert_eq!(
+        (rig.steps.begun(), rig.steps.held()),
+        (begun + 1, 1),
+        "an order outlives its borrower"
+    );
+}

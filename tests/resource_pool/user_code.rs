@@ -488,3 +488,32 @@ fn a_leaked_grant_is_destroyed_with_the_pool() {
         assert_eq!(*locked(&events), reported);
     }
 }
+
+/// A waker whose drop uses the pool.
+struct UsesThePool(crate::steps::Pool);
+impl std::task::Wake for UsesThePool {
+    fn wake(self: Arc<Self>) {}
+}
+impl Drop for UsesThePool {
+    fn drop(&mut self) {
+        assert_eq!(self.0.num_idle(), 0);
+    }
+}
+
+/// It is dropped with the wait, and without the lock.
+#[test]
+fn the_waker_of_a_wait_for_the_end_may_use_the_pool_when_it_is_dropped() {
+    // All of it on that thread: a pool whose lock stays taken could not be dropped here.
+    crate::shared::soon(|| {
+        let rig = crate::steps::rig(|b| b);
+        let lent = rig.lend();
+        rig.pool.close();
+        let pool = rig.pool.clone();
+        let mut end = Box::pin(async move { pool.wait_closed_async().await });
+        let waker = std::task::Waker::from(Arc::new(UsesThePool(rig.pool.clone())));
+        assert!(end.as_mut().poll(&mut std::task::Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        drop(end);
+        drop(lent);
+    });
+}

@@ -458,3 +458,21 @@ fn equal_options_made_anew_take_no_process_from_their_own_get() {
     drop(waiting.session());
     drop(endless);
 }
+
+/// The group that starves is above its own minimum: that is no reason to spare a process that its minimum protects.
+#[test] // E37
+fn a_group_that_starves_gets_the_place_of_a_protected_process_that_becomes_idle() {
+    let (rig, endless) = with_endless_session();
+    let b = app("b").with_min_processes(1);
+    let busy = rig.get(&b);
+    let waiting = rig.queue_get(&app("a"));
+    let other = rig.queue_get(&b);
+    rig.clock.advance(60 * SECOND);
+    rig.pool.clean();
+    assert!(waiting.is_pending(), "it takes no busy process");
+    drop(busy);
+    drop(waiting.session());
+    assert_eq!(evicted(&rig), "/srv/b");
+    drop(endless);
+    drop(other.session());
+}

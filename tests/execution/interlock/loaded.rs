@@ -7,8 +7,11 @@ use cabrank::execution::BoxError;
 use cabrank::execution::interlock::{AcquireError, Loaded, Loading};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Sender, channel};
 use std::task::Poll;
+use std::time::Duration;
 
 fn load<T>(interlock: &Interlock, value: &Loaded<T>, to: T) {
     let loaded = interlock.run(|r| r.load(|loading| value.set(to, loading)));
@@ -191,4 +194,37 @@ fn a_loaded_value_belongs_to_one_interlock() {
     });
     ran.expect("no other owner holds");
     other.unload(|_| ()).expect("the panic has ended its section");
+}
+
+/// A value whose drop uses the value that has replaced it.
+struct Replaced {
+    interlock: Interlock,
+    loaded: Weak<Loaded<Replaced>>,
+    saw: Sender<bool>,
+}
+
+impl Drop for Replaced {
+    fn drop(&mut self) {
+        if let Some(loaded) = self.loaded.upgrade() {
+            let found = self.interlock.run(|running| loaded.get(running).is_some());
+            let _ = self.saw.send(found.unwrap_or(false));
+        }
+    }
+}
+
+/// The drop of a value is user code: it runs without the lock of the value.
+#[test]
+fn the_drop_of_a_value_that_is_replaced_finds_the_new_one() {
+    let (interlock, loaded, (saw, seen)) = (Interlock::new(), Arc::new(Loaded::new()), channel());
+    std::thread::spawn(move || {
+        let value = || Replaced {
+            interlock: interlock.clone(),
+            loaded: Arc::downgrade(&loaded),
+            saw: saw.clone(),
+        };
+        for _ in 0..2 {
+            interlock.run(|r| r.load(|l| loaded.set(value(), l)).expect("alone")).expect("alone");
+        }
+    });
+    assert_eq!(seen.recv_timeout(Duration::from_secs(60)), Ok(true));
 }
