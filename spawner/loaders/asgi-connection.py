@@ -26,6 +26,17 @@ class BadRequest(Exception):
     """The bytes are not a request."""
 
 
+def forget_stale(descriptor):
+    """Forget a former connection of this number.
+
+    An exception in asyncio, such as one of the limit of recursion, may have kept the loop from that. It would take the new
+    connection for one that it watches already.
+    """
+    selector = getattr(asyncio.get_running_loop(), "_selector", None)  # uvloop has none
+    if selector is not None and descriptor in selector.get_map():
+        selector.unregister(descriptor)
+
+
 class BadHandshake(BadRequest):
     """The fields of a WebSocket are wrong. The server passes on what its client has sent there."""
 
@@ -57,6 +68,7 @@ class Connection(asyncio.Protocol):
         self.transport = transport
         self.server.connections.add(self)
         descriptor = transport.get_extra_info("socket").fileno()
+        forget_stale(descriptor)
         if descriptor <= 2:  # uvloop does not call `accept` of the listener
             self.server.restore_stream(transport, descriptor)
 

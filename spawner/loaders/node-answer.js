@@ -210,8 +210,9 @@ ServerResponse.prototype.assignSocket = function assignOnce(socket) {
 // Returns the declared length of the body of an answer to the server, or undefined.
 function declaredOf(message) {
   if (!isKept(message)) return undefined;
-  if (!message._hasBody || message.chunkedEncoding || typeof message._contentLength !== 'number') return undefined;
-  return message._contentLength;
+  if (!message._hasBody || message.chunkedEncoding) return undefined;
+  const length = message._contentLength; // before version 20 as the application has written it
+  return typeof length === 'number' || /^\d+$/.test(length) ? Number(length) : undefined;
 }
 
 // Returns the bytes of a text, unless Node counts them exactly. It only estimates them for base64 and hex: a length of 0 would end a
@@ -311,13 +312,14 @@ function lacksBody(message) {
 ServerResponse.prototype._finish = function finish() {
   const { socket } = this;
   const declared = declaredOf(this);
+  const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
+  const isWhole = !isShort && !lacksBody(this);
+  // First: a listener of 'prefinish' may destroy the socket, or throw.
+  if (socket && socket[KEPT] === true && isWhole && !this._last) noteWhole(socket);
   try {
     _finish.call(this);
-  } finally { // a listener of 'prefinish' may throw
+  } finally {
     if (socket && socket[KEPT] === true) {
-      const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
-      const isWhole = !isShort && !lacksBody(this);
-      if (isWhole && !this._last) noteWhole(socket);
       if (socket[LAST] || !isWhole) closeSoon(socket);
       else holdReading(socket);
     }

@@ -6,7 +6,7 @@
 // kept Node from ending an answer. Such connections end, as soon as the server can learn of it in time.
 
 const { executionAsyncResource } = require('async_hooks');
-const { KEPT, LAST, ENDING, close, closeSoon } = require('./node-answer.js');
+const { KEPT, LAST, ENDING, CLOSING, close, closeSoon } = require('./node-answer.js');
 const refusal = require('./node-refusal.js');
 
 const NOTHING = Buffer.from([0]).subarray(1); // with an address: without one it would be the end of the input
@@ -56,7 +56,7 @@ function watchExceptions(kept) {
 function endInDoubt(kept) {
   const failed = socketOfParser();
   for (const socket of kept) {
-    if (socket[KEPT] !== true) continue;
+    if (socket[KEPT] !== true || socket[CLOSING] === true) continue; // an end that has failed would fail again, without end
     try {
       if (!mayHaveFailed(socket, failed)) endAnnounced(socket);
       else if (socket._httpMessage) endWithAnswer(socket);

@@ -33,6 +33,8 @@ const LISTENERS = Symbol('the listeners of that timeout');
 const OWN = new Set(['upgrade', 'connect', 'clientError']);
 const LASTING = new Set(['data', 'end', 'close', 'drain']);
 const OF_NODE = /^(bound )?(socketOn|onReadableStreamEnd$)/; // names of listeners
+const KEEPS = /\r\ncontent-length:/i; // another answer lasts until the end of its connection
+const CLOSES = /\r\nconnection: *close/i;
 const SHRANK = 'shrank a buffer that is on its way to';
 
 const kept = new Set(); // the open connections
@@ -282,8 +284,7 @@ function guardParser(socket) {
   const { onIncoming } = parser;
   parser.onIncoming = function beginRequest(...args) {
     if (socket[KEPT] === true && (isStuck(socket) || !begins(socket) || !refusal.mayBegin(socket))) {
-      // A client that does not wait for the end of an answer gets no byte within it.
-      if (socket[CLOSING] || socket[TORN] || !refusal.isAnswering(socket)) refusal.refuse(socket, true);
+      refusal.refuse(socket, true);
       socket.destroy();
       return 0;
     }
@@ -329,12 +330,21 @@ function release(event, subject, socket) {
   }
 }
 
-// Node's parser stays in its error state after a 'clientError', and would refuse the next client's request.
+// Node's parser stays in its error state after a 'clientError', and would refuse the next client's request. If the answer does not say
+// that its connection ends, the server may have sent that request.
 function endAfterWrite(socket) {
-  const { write } = socket;
-  socket.write = function writeLast(...args) {
+  const { write, end } = socket;
+  const answers = (data) => {
+    if (KEEPS.test(data) && !CLOSES.test(data)) refusal.watchAgain(socket);
+  };
+  socket.write = function writeLast(data, ...rest) {
     setImmediate(() => this.destroySoon());
-    return write.apply(this, args);
+    answers(data);
+    return write.call(this, data, ...rest);
+  };
+  socket.end = function endLast(data, ...rest) {
+    answers(data);
+    return end.call(this, data, ...rest);
   };
 }
 

@@ -235,9 +235,11 @@ function install(server, callback) {
   // cabrank keeps idle connections and decides when to close them. A server that closes or refuses one could do so while a request
   // is on its way, which then fails. These are accessors, because applications set the properties, also after listen().
   // The time of `headersTimeout` counts from accept, so it would also close a connection that cabrank opened in advance.
-  for (const name of ['keepAliveTimeout', 'headersTimeout', 'maxRequestsPerSocket', 'maxConnections']) {
+  for (const name of ['keepAliveTimeout', 'headersTimeout', 'maxRequestsPerSocket']) {
     Object.defineProperty(server, name, { get: () => 0, set() {}, enumerable: true });
   }
+  // Since version 22, 0 would refuse each connection.
+  Object.defineProperty(server, 'maxConnections', { get: () => undefined, set() {}, enumerable: true });
   guardServer(server);
   // cabrank limits slow uploads. A limit that the application has chosen stays.
   if (server.requestTimeout === SERVER_REQUEST_TIMEOUT) server.requestTimeout = 0;

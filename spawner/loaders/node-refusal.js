@@ -53,6 +53,12 @@ function release(socket) {
   socket[REQUESTS].isRefused = true;
 }
 
+// Refuses the request that may follow the only answer of such a connection.
+function watchAgain(socket) {
+  socket[REQUESTS].isRefused = false;
+  socket[REQUESTS].whole = socket[REQUESTS].begun;
+}
+
 // Notes that the end of an answer was written.
 function noteWhole(socket) {
   const requests = socket[REQUESTS];
@@ -74,4 +80,4 @@ function refuse(socket, hasCome = false) {
   }
 }
 
-module.exports = { isAnswering, mayBegin, noteWhole, refuse, release, watch };
+module.exports = { mayBegin, noteWhole, refuse, release, watch, watchAgain };

@@ -151,7 +151,7 @@
 //!   blocks other refills, and a hanging `destroy` other evictions and reports. Neither blocks the other.
 //! - [`Pool::retain`] skips resources that are being tested, or that a concurrent call looks at.
 //! - In a pool that is not [`fair`](Builder::fair), a task that was woken to retry and is not polled keeps
-//!   the next waiter asleep. A newcomer may take the resource meanwhile.
+//!   the next waiter asleep, until it is polled or dropped. A newcomer may take the resource meanwhile.
 //! - If other callers keep returning broken resources, a borrower without a time limit may find one after the other.
 //!
 //! # Origin

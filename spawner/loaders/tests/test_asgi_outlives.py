@@ -347,6 +347,21 @@ if kind == "receive": await answer(send, b"")
                             pass
         self.assertEqual(self.ask(self.http(loader), "/next"), (200, b"next"))
 
+    def test_a_connection_whose_number_asyncio_still_watches(self):
+        """An exception within asyncio may have kept it from forgetting a connection that has ended. Here a pipe is that."""
+        loader = self.outliving("""
+if path == "/stale":
+    import selectors
+    ends = os.pipe()
+    for end in ends:
+        asyncio.get_running_loop()._selector.register(end, selectors.EVENT_READ, (None, None))
+        os.close(end)
+await answer(send, path.encode())
+""")
+        self.assertEqual(self.ask(self.http(loader), "/stale"), (200, b"/stale"))
+        for path in ("/one", "/two", "/three"):
+            self.assertEqual(self.ask(self.http(loader), path), (200, path.encode()))
+
     def test_an_exception_within_a_step_of_a_websocket(self):
         loader = self.outliving("""
 class Late(Exception): pass

@@ -1,5 +1,6 @@
 """The loader of Node applications: an answer that the application has not ended leaves its connection to no other client."""
 
+import json
 import os
 import signal
 
@@ -363,15 +364,22 @@ class NodeEnds(NodeLoader):
         self.assertIn("shrank", loader.read_stderr())
 
     def test_an_answer_to_a_client_error_is_the_last_of_its_connection(self):
-        """Node's parser stays in its error state."""
-        loader = self.app("""
-            const server = require('http').createServer((q, s) => s.end('next'));
-            server.on('clientError', (e, c) => c.write('HTTP/1.1 431 Large\\r\\nContent-Length: 0\\r\\n\\r\\n'));
-            server.listen(0);
-        """)
-        conn, file = self.raw(loader)
-        self.send(conn, "/", **{"X-Large": "x" * 20000})
-        self.assertEqual(file.read(), b"HTTP/1.1 431 Large\r\nContent-Length: 0\r\n\r\n")
+        """Node's parser stays in its error state. A request that follows an answer which keeps the connection is refused."""
+        keeps, closes, lasts = b"Content-Length: 0\r\n", b"Content-Length: 0\r\nConnection: close\r\n", b""
+        for call in ("write", "end", "destroy"):
+            for fields in (keeps, closes, lasts):
+                with self.subTest(call, fields=fields):
+                    text = (b"HTTP/1.1 431 Large\r\n" + fields + b"\r\n").decode()
+                    loader = self.app(f"""
+                        const text = {json.dumps(text)};
+                        const server = require('http').createServer((q, s) => s.end('next'));
+                        const calls = {{ write: (c) => c.write(text), end: (c) => c.end(text), destroy: (c) => {{ c.write(text); c.destroy(); }} }};
+                        server.on('clientError', (e, c) => calls.{call}(c));
+                        server.listen(0);
+                    """)
+                    conn, file = self.raw(loader)
+                    self.send(conn, "/", **{"X-Large": "x" * 20000})
+                    self.assertEqual(file.read(), text.encode() + (self.NAK if fields == keeps else b""))
 
     SURVIVES = """
         process.on('uncaughtException', () => process.stdout.write('survived\\n'));

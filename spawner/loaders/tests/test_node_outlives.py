@@ -592,6 +592,23 @@ class NodeOutlives(NodeLoader):
         links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{loader.process.pid}/fd")]
         return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
 
+    def test_a_length_that_is_given_as_a_text_counts(self):
+        """Before version 20 Node keeps it as it is."""
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              s.writeHead(200, { 'Content-Length': q.url === '/short' ? '3' : '2' });
+              s.write('hi');
+              if (q.url === '/short') return s.end();
+              setTimeout(() => { s.write('HTTP/1.1 200 OK'); s.end(); }, 20);
+            }).listen(0);
+        """)
+        conn, file = self.raw(loader)
+        for _ in range(2):
+            self.send(conn, "/more")
+            self.assertEqual(self.read(file, 2), b"hi")
+        self.send(conn, "/short")
+        self.assertEqual(self.read(file, 3), b"hi")
+
     def test_no_field_of_an_interim_answer_ends_it(self):
         """A client may have chosen its text. The rest would be an answer that the next client gets."""
         loader = self.app("""

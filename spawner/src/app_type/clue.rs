@@ -1,7 +1,7 @@
 //! The signs by which a directory shows the type of its application.
 
 use super::package_json::Package;
-use super::procfile;
+use super::{procfile, text_file};
 use std::fmt;
 use std::path::Path;
 
@@ -44,7 +44,7 @@ impl Clue {
     pub(super) fn startup_file(self, root: &Path) -> Option<String> {
         match self {
             Clue::File(file) | Clue::CommonFile(file) => {
-                root.join(file).exists().then(|| file.to_owned())
+                text_file::exists(&root.join(file)).then(|| file.to_owned())
             }
             Clue::PackageStart => Package::read(root).ok()?.start_file(root),
             Clue::PackageMain => Package::read(root).ok()?.main_file(root),

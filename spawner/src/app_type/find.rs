@@ -1,7 +1,9 @@
 //! The search for the application in a directory.
 
 use super::clue::{Clue, Evidence};
-use super::{App, AppType, CustomType, GENERIC, Launch, REGISTRY, Service, StartCommand, procfile};
+use super::{
+    App, AppType, CustomType, GENERIC, Launch, REGISTRY, Service, StartCommand, procfile, text_file,
+};
 use crate::error::Error;
 use std::path::Path;
 
@@ -122,7 +124,8 @@ impl Search<'_> {
     }
 
     fn by_presence(&self, root: &Path) -> Result<Chosen<'_>, Error> {
-        let mut custom = self.custom_types.iter().filter(|t| root.join(&t.startup_file).exists());
+        let mut custom =
+            self.custom_types.iter().filter(|t| text_file::exists(&root.join(&t.startup_file)));
         match (custom.next(), custom.next()) {
             (Some(one), None) => Ok(Chosen::Custom(one)),
             (Some(one), Some(other)) => {
@@ -160,7 +163,7 @@ impl Search<'_> {
     }
 
     fn must_exist(&self, root: &Path, startup_file: &str, type_name: &str) -> Result<(), Error> {
-        if root.join(startup_file).is_file() {
+        if text_file::is_file(&root.join(startup_file)) {
             return Ok(());
         }
         Err(Error::not_found(format!(

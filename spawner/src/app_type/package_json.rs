@@ -1,6 +1,6 @@
 //! The startup file that a `package.json` names.
 
-use super::text_file::read_text;
+use super::text_file::{self, read_text};
 use serde_json::Value;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl Package {
     pub(super) fn read(root: &Path) -> Result<Package, Option<String>> {
         let path = root.join(NAME);
         // Not a pipe or a device, which could block the reader.
-        if !path.is_file() {
+        if !text_file::is_file(&path) {
             return Err(None);
         }
         let unusable = |problem: String| {
@@ -73,7 +73,7 @@ fn module(root: &Path, name: &str) -> Option<String> {
         return None;
     }
     let forms = [name.to_owned(), format!("{name}.js"), format!("{name}/index.js")];
-    forms.into_iter().find(|file| root.join(file).is_file())
+    forms.into_iter().find(|file| text_file::is_file(&root.join(file)))
 }
 
 #[cfg(test)]

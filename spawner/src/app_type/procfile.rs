@@ -1,6 +1,6 @@
 //! The command of the process `web` in a `Procfile`, as Heroku and foreman read it.
 
-use super::text_file::read_text;
+use super::text_file::{self, read_text};
 use std::path::Path;
 
 pub(super) const NAME: &str = "Procfile";
@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "Procfile";
 pub(super) fn web(root: &Path) -> Result<String, Option<String>> {
     let path = root.join(NAME);
     // Not a pipe or a device, which could block the reader.
-    if !path.is_file() {
+    if !text_file::is_file(&path) {
         return Err(None);
     }
     let text = read_text(&path).map_err(|e| {

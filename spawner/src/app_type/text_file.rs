@@ -2,9 +2,11 @@
 //!
 //! The owner may also exchange the file at any time. To open a FIFO waits for a peer, to open some devices has an effect, and
 //! to read others never ends. So the look at the type and the reading use one file, which is opened without either at first.
-//! Symbolic links are followed: `cabrank.toml` may be one.
+//! Symbolic links are followed: `cabrank.toml` may be one. Those of `/proc` to an open file or directory are not: the server may
+//! stand in a directory that the owner may not enter.
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use std::fs::{File, FileType};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -19,7 +21,7 @@ const MAX: usize = 1 << 20;
 /// # Errors
 /// The file cannot be read, is no regular file, is longer than 1 MiB, or is no text in UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    let found = File::from(rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?);
+    let found = find(path)?;
     check_type(found.metadata()?.file_type())?;
     let mut text = Vec::new();
     let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
@@ -28,6 +30,27 @@ pub fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"));
     }
     String::from_utf8(text).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+/// Returns whether a file of any type is there.
+pub(super) fn exists(path: &Path) -> bool {
+    find(path).is_ok()
+}
+
+/// Returns whether a regular file is there.
+pub(super) fn is_file(path: &Path) -> bool {
+    find(path).and_then(|found| found.metadata()).is_ok_and(|facts| facts.is_file())
+}
+
+/// Opens a file to learn its facts.
+fn find(path: &Path) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+        // Before Linux 5.6.
+        Err(Errno::NOSYS) => Ok(rustix::fs::open(path, flags, Mode::empty())?.into()),
+        found => Ok(found?.into()),
+    }
 }
 
 fn check_type(found: FileType) -> io::Result<()> {
@@ -64,6 +87,20 @@ mod tests {
         std::fs::remove_file(&link).unwrap();
         symlink("file", &link).unwrap();
         assert_eq!(read_text(&link).unwrap(), "text");
+    }
+
+    /// The process may stand in a directory, or have a file open, that the owner of such a link may not reach.
+    #[test]
+    fn no_link_of_proc_to_an_open_file_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        for (name, target) in [("fd", &*open), ("cwd", "/proc/self/cwd/Cargo.toml")] {
+            let link = dir.path().join(name);
+            symlink(target, &link).unwrap();
+            assert!(link.exists() && !exists(&link) && !is_file(&link), "{target}");
+            assert!(read_text(&link).is_err());
+        }
     }
 
     #[test]

@@ -101,6 +101,7 @@ pub(crate) struct State<F: Form> {
     pub(crate) to_order: IndexedHeap<u64, InOrders>,
     /// How many borrowers are in the queues of all keys.
     pub(crate) waiting: usize,
+    /// How many of them retry, of all keys. `serve_first` and `end_retry` change it with that of the key.
     pub(crate) retrying: usize,
     pub(crate) total: usize,
     pub(crate) active: usize,
