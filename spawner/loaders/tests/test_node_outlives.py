@@ -592,6 +592,17 @@ class NodeOutlives(NodeLoader):
         links = [os.readlink(entry.path) for entry in os.scandir(f"/proc/{loader.process.pid}/fd")]
         return {link[len("socket:["):-1] for link in links if link.startswith("socket:[")}
 
+    def test_the_server_has_no_limit_of_connections(self):
+        """Since version 22, 0 would be one."""
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => s.end(String(server.maxConnections)));
+            server.maxConnections = 1;
+            server.listen(0);
+        """)
+        first, second = self.http(loader), self.http(loader)
+        self.assertEqual(self.ask(first), (200, b"undefined"))
+        self.assertEqual(self.ask(second), (200, b"undefined"))
+
     def test_a_length_that_is_given_as_a_text_counts(self):
         """Before version 20 Node keeps it as it is."""
         loader = self.app("""
