@@ -26,6 +26,7 @@ const HELD_BACK = Symbol('reads nothing until the bytes of an answer have left')
 const TORN = Symbol('a call that writes to it has begun, and has not returned');
 const SENT = Symbol('bytes of the body');
 const HELD = Symbol('the last byte of the body, before the end');
+const NOTED = Symbol('counts as whole');
 const ANSWERED = Symbol('has its response');
 const INTERIM = ['writeContinue', 'writeProcessing', 'writeEarlyHints', 'writeInformation'];
 const PERSISTENCE = /\r\n(?:Connection: (?:keep-alive|close)|Keep-Alive: [^\r]*)(?=\r\n)/gi;
@@ -96,21 +97,37 @@ function whole(method, message, ...args) {
   const { socket } = message;
   if (!socket || socket[KEPT] !== true) return method.apply(message, args);
   const before = socket[TORN];
+  const { _headerSent: hadHead, [SENT]: sent } = message;
   socket[TORN] = true;
   try {
     const result = method.apply(message, args);
     socket[TORN] = before;
     return result;
   } catch (error) {
-    if (isRefusal(error)) socket[TORN] = before;
-    else closeSoon(socket);
+    if (isRefusal(error) && message._headerSent === hadHead && message[SENT] === sent) {
+      socket[TORN] = before;
+    } else {
+      if (hasLeft(message)) noteOnce(message, socket);
+      closeSoon(socket);
+    }
     throw error;
   }
 }
 
-// Returns whether Node has refused an argument. It does so before it writes.
+// Returns whether Node has refused an argument, or a length: with `strictContentLength` only after it has written the body.
 function isRefusal(error) {
   return error instanceof Error && typeof error.code === 'string' && error.code.startsWith('ERR_');
+}
+
+// Returns whether the client has all bytes of an answer that has not been ended.
+function hasLeft(message) {
+  const declared = declaredOf(message);
+  return declared !== undefined && message._headerSent && !message[HELD] && message[SENT] === declared && !message._last;
+}
+
+function noteOnce(message, socket) {
+  if (message[NOTED] !== true) noteWhole(socket);
+  message[NOTED] = true;
 }
 
 // Calls code of the application that runs within a loop of Node's stream. An exception there would keep the stream from its other
@@ -315,7 +332,7 @@ ServerResponse.prototype._finish = function finish() {
   const isShort = declared !== undefined && (this[HELD] || (this[SENT] || 0) < declared);
   const isWhole = !isShort && !lacksBody(this);
   // First: a listener of 'prefinish' may destroy the socket, or throw.
-  if (socket && socket[KEPT] === true && isWhole && !this._last) noteWhole(socket);
+  if (socket && socket[KEPT] === true && isWhole && !this._last) noteOnce(this, socket);
   try {
     _finish.call(this);
   } finally {

@@ -47,12 +47,13 @@ function endAnnounced(socket) {
   socket[ENDING] = true;
 }
 
-// The application may survive this exception. One that Node's parser has met ends the connection. Elsewhere it may have interrupted
-// Node, too: such a connection ends with its next answer.
+// Watches the exceptions that end the process unless the application survives them.
 function watchExceptions(kept) {
   process.on('uncaughtExceptionMonitor', () => endInDoubt(kept));
 }
 
+// The application may survive this exception. One that Node's parser has met ends the connection. Elsewhere it may have interrupted
+// Node, too: such a connection ends with its next answer.
 function endInDoubt(kept) {
   const failed = socketOfParser();
   for (const socket of kept) {

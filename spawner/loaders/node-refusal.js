@@ -7,8 +7,8 @@
 // that the application has not seen it. So a connection without a request ends with the byte NAK, in place of an answer. From then on
 // none begins on it.
 //
-// An answer counts as whole when its end was written. A connection with an answer that is not whole, or that ends with the connection,
-// is never refused: the byte would be a part of that answer.
+// An answer counts as whole when its end was written. While a connection has an answer that is not whole, or that ends with the
+// connection, only a request that has come is refused: it shows that the server has the whole answer. Otherwise the byte would be a part of it.
 
 const fs = require('fs');
 

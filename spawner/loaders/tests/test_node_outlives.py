@@ -558,6 +558,8 @@ class NodeOutlives(NodeLoader):
             except ConnectionError:
                 pass
             self.assertEqual(loader.lines.readline(), f"{path}\n".encode())
+        loader.process.kill()
+        self.assertEqual(loader.lines.read(), b"")  # the application has seen no other
 
     def test_children_have_no_socket_of_their_parent(self):
         child = """

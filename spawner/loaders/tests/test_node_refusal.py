@@ -29,6 +29,12 @@ class NodeRefusal(NodeLoader):
           '/reset': (q, s) => { s.end('x'); q.socket.resetAndDestroy(); },
           '/response': (q, s) => { s.end('x'); s.destroy(new Error('mine')); },
           '/request': (q, s) => { s.end('x'); q.destroy(new Error('mine')); },
+          '/strict': (q, s) => { s.strictContentLength = true; s.setHeader('Content-Length', 1); s.end('xyz'); },
+          '/strict-again': (q, s) => {
+            s.strictContentLength = true;
+            s.setHeader('Content-Length', 1);
+            try { s.end('xyz'); } catch { s.end(); }
+          },
           '/prefinish-destroy': (q, s) => { s.on('prefinish', () => s.destroy()); s.end('x'); },
           '/write': (q, s) => { s.end('x'); setTimeout(() => q.socket.write('own'), 5); },
           '/error': (q, s) => { s.end('x'); setTimeout(() => q.socket.emit('error', new Error('mine')), 5); },
