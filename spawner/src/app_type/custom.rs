@@ -1,8 +1,7 @@
 //! Types that the user of the server defines, with a loader of their own.
 
-use super::{App, CustomLoader, Launch, REGISTRY};
+use super::{App, CustomLoader, Launch, REGISTRY, text_file};
 use crate::handshake::Protocol;
-use rustix::fs::{Access, access};
 use std::path::{Component, Path, PathBuf};
 
 /// A type of applications beside those of the [registry](super::REGISTRY).
@@ -85,9 +84,9 @@ impl CustomType {
         program: &Path,
     ) -> Result<(), InvalidType> {
         let path = root.join(program);
-        let problem = if !path.is_file() {
+        let problem = if !text_file::is_file(&path) {
             format!("the file {} does not exist. Create it, or correct the path", path.display())
-        } else if self.interpreter.is_none() && access(&path, Access::EXEC_OK).is_err() {
+        } else if self.interpreter.is_none() && !text_file::is_executable(&path) {
             format!(
                 "the file {} is not executable. Run `chmod +x` on it, or name its interpreter",
                 path.display()

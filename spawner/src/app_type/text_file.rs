@@ -5,7 +5,7 @@
 //! Symbolic links are followed: `cabrank.toml` may be one. Those of `/proc` to an open file or directory are not: the server may
 //! stand in a directory that the owner may not enter.
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Access, CWD, Mode, OFlags, ResolveFlags, access};
 use rustix::io::Errno;
 use std::fs::{File, FileType};
 use std::io::{self, Read};
@@ -24,7 +24,9 @@ pub fn read_text(path: &Path) -> io::Result<String> {
     let found = find(path)?;
     check_type(found.metadata()?.file_type())?;
     let mut text = Vec::new();
-    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?;
+    // Its owner may have a lease on it, for which an open would wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(of_descriptor(&found), flags, Mode::empty())?);
     file.take(MAX as u64 + 1).read_to_end(&mut text)?;
     if text.len() > MAX {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"));
@@ -40,6 +42,16 @@ pub(super) fn exists(path: &Path) -> bool {
 /// Returns whether a regular file is there.
 pub(super) fn is_file(path: &Path) -> bool {
     find(path).and_then(|found| found.metadata()).is_ok_and(|facts| facts.is_file())
+}
+
+/// Returns whether this process may execute the file.
+pub(super) fn is_executable(path: &Path) -> bool {
+    find(path).is_ok_and(|found| access(of_descriptor(&found), Access::EXEC_OK).is_ok())
+}
+
+/// Returns a name of an open file, whatever has its former name by now.
+fn of_descriptor(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 /// Opens a file to learn its facts.
@@ -71,7 +83,9 @@ fn check_type(found: FileType) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader};
     use std::os::unix::fs::symlink;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn only_a_regular_file_is_opened() {
@@ -101,6 +115,29 @@ mod tests {
             assert!(link.exists() && !exists(&link) && !is_file(&link), "{target}");
             assert!(read_text(&link).is_err());
         }
+    }
+
+    /// The kernel lets an open wait for the end of a lease, up to 45 s each time. The owner of the file takes another one then.
+    #[test]
+    fn a_file_with_a_lease_is_not_waited_for() {
+        // Closed: a lease needs a file that is open once.
+        let file = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+        std::fs::write(&file, "text").unwrap();
+        let holds = "import fcntl, os, signal, sys\n\
+            signal.signal(signal.SIGIO, signal.SIG_IGN)\n\
+            fcntl.fcntl(os.open(sys.argv[1], os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_WRLCK)\n\
+            print('held', flush=True)\n\
+            sys.stdin.read()";
+        let mut command = Command::new("python3");
+        command.args(["-c", holds]).arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "held\n");
+        assert_eq!(read_text(&file).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        assert_eq!(read_text(&file).unwrap(), "text");
     }
 
     #[test]
