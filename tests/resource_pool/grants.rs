@@ -190,3 +190,19 @@ fn a_stale_unfinished_creation_is_dropped() {
     assert_eq!(waits.poll().expect("at once").expect("a new one").number, 2);
     assert_eq!((rig.steps.begun(), rig.counts(), rig.steps.alive()), (2, (0, 1, 1), 1));
 }
+
+/// A waiter that was woken to retry is dropped before its next poll: the one behind it is woken instead (INV-RP-BARGING).
+#[test]
+fn a_woken_waiter_that_is_dropped_passes_its_retry_on() {
+    let rig = pool(|b| b.max_total(1).fair(false));
+    // A second round shows that the first left nothing behind.
+    for round in 1..=2 {
+        let lent = rig.lend();
+        let (first, mut second) = (rig.task(), rig.task());
+        drop(lent);
+        assert_eq!((first.wakes(), second.wakes()), (1, 0), "round {round}");
+        drop(first);
+        assert_eq!((rig.counts(), second.wakes()), ((0, 1), 1), "round {round}");
+        drop(second.poll().expect("its turn").expect("one"));
+    }
+}

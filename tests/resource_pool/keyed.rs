@@ -558,7 +558,7 @@ fn a_spared_victim_stays_in_its_place() {
     }
 }
 
-/// What was cleared before the victim lost its place does not count.
+/// A clear from before the victim lost its place does not count.
 #[test]
 fn a_spared_victim_stays_though_its_key_was_cleared_before() {
     let rig = keyed(|b| b.max_total(1));

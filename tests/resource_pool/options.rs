@@ -514,22 +514,6 @@ fn an_unfair_pool_lets_newcomers_barge() {
     assert_eq!(rig.counts(), (0, 1));
 }
 
-/// A waiter that was woken to retry is dropped before its next poll: the one behind it is woken instead (INV-RP-BARGING).
-#[test]
-fn a_woken_waiter_that_is_dropped_passes_its_retry_on() {
-    let rig = pool(|b| b.max_total(1).fair(false));
-    // A second round shows that the first left nothing behind.
-    for round in 1..=2 {
-        let lent = rig.lend();
-        let (first, mut second) = (rig.task(), rig.task());
-        drop(lent);
-        assert_eq!((first.wakes(), second.wakes()), (1, 0), "round {round}");
-        drop(first);
-        assert_eq!((rig.counts(), second.wakes()), ((0, 1), 1), "round {round}");
-        drop(second.poll().expect("its turn").expect("one"));
-    }
-}
-
 /// Newcomers barge in 1,024 times. Then the waiter is served directly (PROP-RP-BOUNDED-OVERTAKING).
 #[test]
 fn a_waiter_loses_a_bounded_number_of_races() {

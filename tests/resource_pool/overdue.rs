@@ -256,6 +256,7 @@ fn the_time_of_a_destruction_does_not_count_for_the_creation_in_its_place() {
     steps.on("destroy", Step::Held);
     let waits = begin_borrow(&pool, "b");
     assert_eq!(steps.begun(), 1, "the victim is destroyed first");
+    // In real time: the timer of the runtime has no other, and only a lower bound is asserted.
     std::thread::sleep(LONG);
     let destroyed = Instant::now();
     steps.go_on("destroy");

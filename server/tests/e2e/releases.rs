@@ -228,6 +228,21 @@ fn a_release_of_another_type_is_named_and_not_served() {
 }
 
 #[test]
+fn a_link_that_leads_nowhere_is_named_and_the_former_release_is_served() {
+    let deployment = Deployment::new(WSGI);
+    let server = Server::start(&deployment.current(), &["-e", "production"]);
+    let first = server.pids();
+    deployment.switch(2); // which was not made
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    server.logs("cannot find");
+    eventually("another process", || (server.pids() != first).then_some(()));
+    assert_eq!(server.get("/"), deployment.answer(1));
+    deployment.make(2);
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    deployment.serves(&server, 2);
+}
+
+#[test]
 fn the_directory_keeps_the_links_of_its_path_however_it_is_spelled() {
     let deployment = Deployment::new(WSGI);
     let current = deployment.current();

@@ -5,11 +5,12 @@
 //!
 //! A spawn that finds another release than the spawn before begins a restart of the group. So the processes of a group are of one
 //! release, except during a restart. A restart also finds the application again: its startup file or its command may
-//! be another one. What a restart cannot change, its type, stays as it was.
+//! be another one. Its type stays as it was: a restart cannot change it.
 
 use super::application::Application;
 use crate::app_type::App;
 use crate::file_rights::with_rights_of;
+use crate::options::Options;
 use crate::preloader::Preloading;
 use std::fs;
 use std::io;
@@ -78,9 +79,18 @@ impl Releases {
 
     /// Finds the release for a new process. Returns whether it is another one than that of the latest process.
     pub(super) fn look(&self) -> bool {
-        // The start of the process itself fails if the path names no directory.
-        let Some(found) = self.found() else { return false };
         let former = self.lock().clone();
+        let found = match self.found() {
+            Ok(found) => found,
+            Err(e) => {
+                let Options { group_name, app, .. } = &self.first.options;
+                tracing::warn!(
+                    "{group_name}: cannot find {}: {e}. It starts as before.",
+                    app.root.display()
+                );
+                return false;
+            }
+        };
         if former.release.as_ref() == Some(&found) {
             return false;
         }
@@ -99,16 +109,16 @@ impl Releases {
     /// Finds release and application again, for the first process after a restart.
     pub(super) fn reload(&self) {
         self.reload_preloader();
-        let Some(found) = self.found() else { return };
+        let Ok(found) = self.found() else { return }; // `look` follows, and says so
         let former = self.lock().application.clone();
         let app = self.find(&found, &former);
         self.set(found, app, &former);
     }
 
-    fn found(&self) -> Option<Release> {
+    fn found(&self) -> io::Result<Release> {
         let options = &self.first.options;
         // The user may put links on the way to its directory.
-        with_rights_of(options.user.as_ref(), || Release::at(&options.app.root)).ok()
+        with_rights_of(options.user.as_ref(), || Release::at(&options.app.root))
     }
 
     /// Ends the preloader, which has loaded the outdated code.
@@ -149,6 +159,9 @@ impl Releases {
         let app = app.unwrap_or_else(|| former.options.app.clone());
         let application = Arc::new(former.with_app(App { root: release.dir.clone(), ..app }));
         self.first.shared.release_dirs.note(&self.first.options.group_name, &release.dir);
-        *self.lock() = Present { release: Some(release), application };
+        let present = Present { release: Some(release), application };
+        // An application has code of the program, its finder: it is dropped behind the lock.
+        let outdated = std::mem::replace(&mut *self.lock(), present);
+        drop(outdated);
     }
 }
