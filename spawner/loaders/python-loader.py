@@ -16,7 +16,6 @@ The first two steps are common to all Python applications, and stand here. pytho
 wsgi-server.py or asgi-server.py with its parts, which lie beside this file. The option `app_type` decides where the callable does not.
 """
 
-import _thread
 import faulthandler
 import fcntl
 import hmac
@@ -37,11 +36,12 @@ SOCKET_PATH_MAX = 107  # sun_path has 108 bytes, one of them the final NUL
 BACKLOG = 1024
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMES = ("application", "app")
-STARTS = _thread.start_new_thread, getattr(_thread, "start_joinable_thread", None)  # before an application can replace them
+# A file of this directory that runs before the application does. The servers import from it.
+OWN = "python-own"
 # The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
 PARTS = {
-    "wsgi": ("python-own", "wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
-    "asgi": ("python-own", "asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
+    "wsgi": ("wsgi-greenlets", "wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
+    "asgi": ("asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
 }
 
 
@@ -51,7 +51,7 @@ def read_parts():
     Another user may take the place of a directory that has vanished meanwhile.
     """
     texts = {}
-    for name in {name for names in PARTS.values() for name in names}:
+    for name in {OWN, *(name for names in PARTS.values() for name in names)}:
         with open(os.path.join(HERE, f"{name}.py"), "rb") as file:
             texts[name] = file.read()
     return texts
@@ -66,6 +66,10 @@ class LoadError(Exception):
 
 class Terminated(BaseException):
     """SIGTERM arrived. This is not an Exception, so that an application's `except Exception` does not swallow it."""
+
+
+def terminate(*_):
+    raise Terminated
 
 
 class Hooks(types.ModuleType):
@@ -184,7 +188,10 @@ def register_fork_hooks():
 # --- The server ---------------------------------------------------------------------------------------------------------
 
 
-class Listener(socket.socket):
+Socket = socket.socket
+
+
+class Listener(Socket):
     """A socket whose connections never stand in for the standard streams.
 
     An application may close one of these. The next connection would get its number, and `print`, or another thread that writes
@@ -197,13 +204,13 @@ class Listener(socket.socket):
                 os.fstat(number)
             except OSError:
                 self.open_null()
-        conn, address = super().accept()
-        if conn.fileno() <= 2:  # it was closed meanwhile
-            other = socket.socket(fileno=fcntl.fcntl(conn, fcntl.F_DUPFD_CLOEXEC, 3))
-            conn.close()
+        # `accept` of the module would make the connection by what gevent or eventlet has put in the place of `socket.socket`.
+        descriptor, address = self._accept()
+        if descriptor <= 2:  # it was closed meanwhile
+            closed, descriptor = descriptor, fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+            os.close(closed)
             self.open_null()
-            conn = other
-        return conn, address
+        return Socket(fileno=descriptor), address
 
     @staticmethod
     def open_null():
@@ -220,6 +227,7 @@ class Channel:
 
     LoadError = LoadError
     Terminated = Terminated
+    terminate = staticmethod(terminate)  # the handler of SIGTERM
     log = staticmethod(log)
     log_error = staticmethod(log_error)
     flush = staticmethod(flush)
@@ -429,10 +437,6 @@ def set_up_process():
     # A handler, not SIG_IGN, which children of the application would inherit. Ctrl-C reaches the whole process group of a
     # terminal, and the server decides about the shutdown.
     signal.signal(signal.SIGINT, lambda *_: None)
-
-    def terminate(*_):
-        raise Terminated
-
     signal.signal(signal.SIGTERM, terminate)
     # The server asks for this when a request takes too long. It works even while the interpreter is stuck in C code.
     faulthandler.register(signal.SIGQUIT, all_threads=True, chain=False)
@@ -448,15 +452,13 @@ def load(channel):
     """Return the application that the options name, and the module that serves it."""
     app_root = os.path.abspath(channel.options.get("app_root") or os.getcwd())
     startup_file = channel.options.get("startup_file") or "passenger_wsgi.py"
+    run_part(OWN)
     application, app_type = load_application(app_root, startup_file, channel.options.get("app_type"))
     if not channel.is_own_process():
         leave_child()  # forked by the startup file
     if app_type == "asgi" and channel.threads > 1:
         raise LoadError("The application is an ASGI application: one process serves any number of requests at once without "
                         "threads. Remove --app-threads.")
-    if channel.threads > 1 and (_thread.start_new_thread, getattr(_thread, "start_joinable_thread", None)) != STARTS:
-        raise LoadError("gevent or eventlet has replaced the threads of this process by greenlets, and one of them would hold up the "
-                        "others while it waits for requests. Remove --app-threads, or the patch of `thread`.")
     for name in PARTS[app_type]:
         server = run_part(name)
     texts_of_parts.clear()

@@ -8,12 +8,15 @@ and serves requests as if the loader had started it.
 import gc
 import importlib.util
 import os
-import select
 import signal
 import socket
 import sys
 import threading
 import time
+# The application may replace them by functions of gevent or eventlet, which let greenlets of the application run meanwhile.
+from os import waitpid
+from select import POLLIN, poll
+from time import sleep
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMMAND_TIMEOUT = 10
@@ -89,9 +92,9 @@ class Preloader:
         gc.collect()
         gc.freeze()
         self.ready()
-        poller = select.poll()
+        poller = poll()
         for descriptor in (self.channel.control, listener.fileno()):
-            poller.register(descriptor, select.POLLIN)
+            poller.register(descriptor, POLLIN)
         while True:
             ready = [descriptor for descriptor, _ in poller.poll()]
             if self.channel.control in ready:
@@ -135,7 +138,7 @@ def fork_for_the_parent():
     """
     middle = os.fork()
     if middle:
-        _, status = os.waitpid(middle, 0)
+        _, status = waitpid(middle, 0)
         if status:
             raise OSError(f"the process between has ended with status {status}")
         return False
@@ -146,7 +149,7 @@ def fork_for_the_parent():
     except BaseException:
         os._exit(1)
     while os.getppid() == middle:
-        time.sleep(0.0005)
+        sleep(0.0005)
     return True
 
 

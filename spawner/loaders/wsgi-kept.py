@@ -1,10 +1,9 @@
 """Kept sessions (docs/kept-sessions.md), which carry one request of a WSGI application after another."""
 
-import select
 import socket
 import struct
 
-from cabrank.python_own import ClientGone, own
+from cabrank.python_own import POLLRDHUP, ClientGone, own, poll
 from cabrank.wsgi_answer import Response
 from cabrank.wsgi_request import BUFFER, Body, check_process
 from cabrank.wsgi_session import HEAD_MAX, HEAD_TIMEOUT
@@ -53,8 +52,8 @@ class Kept:
     def check(self):
         """Raise ClientGone if the server has closed or half-closed the connection: the answer has no reader."""
         if self.watch is None:
-            self.watch = select.poll()
-            self.watch.register(self.conn, select.POLLRDHUP)
+            self.watch = poll()
+            self.watch.register(self.conn, POLLRDHUP)
         if self.watch.poll(0):
             raise ClientGone("the server has abandoned the request")
 

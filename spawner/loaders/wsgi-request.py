@@ -4,13 +4,12 @@ Children that the application forks have neither. Each step that uses a connecti
 """
 
 import io
-import select
 import socket
 import sys
 import threading
 from wsgiref.util import FileWrapper
 
-from cabrank.python_own import ClientGone, own
+from cabrank.python_own import POLLIN, ClientGone, own, poll
 
 BUFFER = 64 << 10
 DONTWAIT = socket.MSG_DONTWAIT
@@ -118,11 +117,11 @@ class Body(io.RawIOBase):
                     return count
                 except BlockingIOError:
                     self.is_torn = False
-                    poll = self.begin_wait()
+                    wait = self.begin_wait()
                 except ConnectionError as error:
                     raise error if isinstance(error, ClientGone) else ClientGone(str(error)) from None
             try:
-                poll.poll()
+                wait.poll()
             finally:
                 self.end_wait()
 
@@ -132,10 +131,10 @@ class Body(io.RawIOBase):
             self.waker = socket.socketpair()
             wakers.add(self.waker)
         self.waiters += 1
-        poll = select.poll()
-        poll.register(self.conn, select.POLLIN)
-        poll.register(self.waker[0], select.POLLIN)
-        return poll
+        wait = poll()
+        wait.register(self.conn, POLLIN)
+        wait.register(self.waker[0], POLLIN)
+        return wait
 
     def end_wait(self):
         check_process()

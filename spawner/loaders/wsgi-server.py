@@ -9,12 +9,12 @@ wsgi-request.py has the request, wsgi-answer.py the answer, and wsgi-session.py 
 
 import io
 import os
-import select
 import socket
 import threading
 import time
 
-from cabrank.python_own import ClientGone, begin_process, own
+from cabrank.python_own import EPOLLIN, EPOLLONESHOT, ClientGone, begin_process, epoll, own
+from cabrank.wsgi_greenlets import GreenPoller, library_in_use, terminate_main
 from cabrank.wsgi_kept import END_OF_REQUEST, U32, Frames, Kept, KeptBody, KeptResponse, checked_size
 from cabrank.wsgi_request import BASE, BUFFER, DONTWAIT, content_length, make_environ, wakers
 from cabrank.wsgi_session import SessionBody, SessionResponse, drain, read_head
@@ -35,6 +35,8 @@ def serve(application, channel):
     """Serve the application until the server asks the process to leave."""
     BASE["wsgi.multithread"] = channel.threads > 1
     server = Server(application, channel)
+    if server.library is not None:
+        terminate_main(server.library, channel)
     channel.ready()
     server.serve_until_readable(channel.control)
 
@@ -79,11 +81,15 @@ class Turn:
     def is_holding(self):
         return bool(self.hand) and self.hand[0] is not None
 
-    def hold(self, wait):
+    def hold(self, poller):
         """Wait for an event, unless the thread has one. Return the descriptor."""
-        if not self.is_holding():
+        while not self.is_holding():
             self.connection = None
-            self.hand[:] = map(wait, (-1,), (1,))
+            if isinstance(poller, GreenPoller):
+                poller.wait()
+                self.hand[:] = map(poller.ready.pop, (0,))
+            else:
+                self.hand[:] = map(poller.poll, (-1,), (1,))
         return self.hand[0][0][0]
 
     def put_back(self, modify, descriptor, events):
@@ -98,7 +104,8 @@ class Server:
     """The loop of each thread that serves requests.
 
     All threads wait for the same descriptors. With several threads, an event wakes one of them, and the descriptor rests
-    until that thread resumes it. So at most one thread uses a connection.
+    until that thread resumes it. So at most one thread uses a connection. The threads are greenlets if the application has
+    replaced the threads of Python by these.
 
     An exception that comes while a thread is between two requests harms none: the thread logs it, and goes on.
     """
@@ -112,8 +119,9 @@ class Server:
         self.sessions = set()  # connections of the session protocol
         # Forked children of the application share this set. So a connection leaves it before it is closed: the child may
         # hold the connection open, and the set would go on reporting it.
-        self.poller = select.epoll()
-        self.events = select.EPOLLIN | (select.EPOLLONESHOT if self.threads > 1 else 0)
+        self.library = library_in_use(channel)
+        self.poller = epoll() if self.library is None else GreenPoller(self.library, self.threads)
+        self.events = EPOLLIN | (EPOLLONESHOT if self.threads > 1 or self.library is not None else 0)
         self.main_listener = channel.listen("main", "wsgi", "session", self.threads)
         self.kept_listener = channel.listen("kept", "kept", "kept_session", self.threads)
         channel.watch_forks(after_in_child=lambda: become_child(self))
@@ -131,7 +139,7 @@ class Server:
 
     def serve_until_readable(self, control):
         # Without EPOLLONESHOT: the request to leave is for each thread.
-        self.poller.register(control, select.EPOLLIN)
+        self.poller.register(control, EPOLLIN)
         for listener in (self.main_listener, self.kept_listener):
             self.poller.register(listener, self.events)
         others = [RequestThread(target=self.run_thread, args=(control,), name=f"request thread {number}")
@@ -193,9 +201,9 @@ class Server:
 
     def take_turns(self, control, turn):
         main, kept = self.main_listener.fileno(), self.kept_listener.fileno()
-        wait, connections, buffer = self.poller.poll, self.kept, bytearray(BUFFER)
+        poller, connections, buffer = self.poller, self.kept, bytearray(BUFFER)
         while True:
-            descriptor = turn.hold(wait)
+            descriptor = turn.hold(poller)
             if not own[0]:
                 self.give_back(descriptor)
             connection = connections.get(descriptor)
@@ -217,7 +225,7 @@ class Server:
 
     def resume(self, turn, descriptor):
         """Let threads wait for the descriptor again."""
-        if self.threads > 1:
+        if self.events != EPOLLIN:
             turn.put_back(self.poller.modify, descriptor, self.events)
         else:
             turn.end()
@@ -240,7 +248,7 @@ class Server:
         """Leave, in a child of a C library that a signal handler has forked within the wait. The event is the parent's."""
         if descriptor in self.kept or descriptor in (self.main_listener.fileno(), self.kept_listener.fileno()):
             try:
-                if self.threads > 1:
+                if self.events != EPOLLIN:
                     self.poller.modify(descriptor, self.events)
             except (OSError, ValueError):
                 pass  # the parent has closed it, or this child has
@@ -248,7 +256,8 @@ class Server:
 
     def accept(self, turn, listener):
         try:
-            return listener.accept()[0]
+            conn = listener.accept()[0]
+            return conn if self.library is None else self.library.adopt(conn)
         except BlockingIOError:
             pass
         except OSError as error:

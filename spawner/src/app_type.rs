@@ -73,6 +73,7 @@ const PYTHON: Loader = Loader {
     files: &[
         ("python-loader.py", include_str!("../loaders/python-loader.py")),
         ("python-own.py", include_str!("../loaders/python-own.py")),
+        ("wsgi-greenlets.py", include_str!("../loaders/wsgi-greenlets.py")),
         ("wsgi-request.py", include_str!("../loaders/wsgi-request.py")),
         ("wsgi-answer.py", include_str!("../loaders/wsgi-answer.py")),
         ("wsgi-session.py", include_str!("../loaders/wsgi-session.py")),

@@ -55,6 +55,10 @@ const STEPS: &[Step] = &[
         about: "the server's loaders of Python, Ruby and Node applications",
         is_deep: false,
         lines: "
+            greenlets=${CARGO_TARGET_DIR:-target}/greenlets
+            [ -x $greenlets/bin/python ] || python3 -m venv $greenlets
+            $greenlets/bin/pip install --quiet gevent eventlet
+            export CABRANK_GREENLETS=$(realpath --no-symlinks $greenlets/bin/python)
             timeout 300 python3 spawner/loaders/tests -p 'test_[a-q]*' &
             timeout 300 python3 spawner/loaders/tests -p 'test_[r-z]*'
             wait $!
