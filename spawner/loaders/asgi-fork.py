@@ -92,9 +92,9 @@ class Forks:
         channel = self.server.channel
         # Accepted sockets have the address of their listener. The server does not know of one that the loop has just accepted.
         own = {path for _, path, _, _ in channel.sockets}
-        control = 0 if channel.control is None else channel.control
+        controls = (channel.control,) if channel.is_ready else (channel.control, 0)
         for descriptor in open_descriptors():
-            if descriptor == control or descriptor in self.loop_descriptors or local_address(descriptor) in own:
+            if descriptor in controls or descriptor in self.loop_descriptors or local_address(descriptor) in own:
                 os.dup2(self.null, descriptor, inheritable=descriptor == 0)
 
 

@@ -229,7 +229,7 @@ def serve(application, channel):
     # First the stacks of all threads, written even while the loop is busy; then the loop writes those of its tasks.
     faulthandler.unregister(signal.SIGQUIT)
     loop.add_signal_handler(signal.SIGQUIT, server.dump)
-    faulthandler.register(signal.SIGQUIT, all_threads=True, chain=True)
+    faulthandler.register(signal.SIGQUIT, 2, all_threads=True, chain=True)
     try:
         loop.run_until_complete(main)
     except asyncio.CancelledError:

@@ -27,6 +27,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import sys
 import traceback
 import types
@@ -222,6 +223,21 @@ class Listener(Socket):
             os.close(null)  # another thread has taken the number
 
 
+def use_null_as_input():
+    """Let children of the application find an empty input, unless the application has given them another one."""
+    try:
+        if not stat.S_ISSOCK(os.fstat(0).st_mode):
+            return
+    except OSError:
+        pass  # it is closed
+    null = os.open(os.devnull, os.O_RDONLY)
+    if null == 0:
+        os.set_inheritable(0, True)
+    else:
+        os.dup2(null, 0)
+        os.close(null)
+
+
 class Channel:
     """The channel to the server, for the loader and its servers: options, sockets, `Ready`, and the request to leave."""
 
@@ -238,19 +254,22 @@ class Channel:
         self.pid = os.getpid()
         self.options = {}
         self.is_password = None  # whether some bytes are the password of a request
-        self.control = None  # the descriptor that becomes readable when the process has to leave
+        # The socket of standard input and output, which the application may close or redirect. After `Ready` it becomes readable
+        # when the process has to leave.
+        self.control = None
+        self.is_ready = False
         self.sockets = []  # name, path, protocol, concurrency
 
     def say(self, text):
         """Write a block of protocol lines.
 
         A single write keeps the output of other threads out of the block. The newline in front ends an unfinished line of
-        the application or its children (`print(end="")`), which share this descriptor.
+        the application or its children (`print(end="")`), which share this socket.
         """
         flush()
         data = memoryview(("\n" + text).encode("utf-8", "surrogateescape"))
         while data:
-            data = data[os.write(1, data):]
+            data = data[os.write(self.control, data):]
 
     def handshake(self):
         """Perform the handshake, which gives the options.
@@ -258,8 +277,9 @@ class Channel:
         The function reads byte by byte, so that it consumes no byte after the empty line. A start-up script may replace the
         process by another interpreter (`os.execl(INTERP, INTERP, *sys.argv)`), which starts a new handshake on descriptor 0.
         """
+        self.control = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
         self.say(f"!> I have control {PROTOCOL_VERSION}\n")
-        with open(0, "rb", buffering=0, closefd=False) as stdin:
+        with open(self.control, "rb", buffering=0, closefd=False) as stdin:
             greeting = stdin.readline().rstrip(b"\n")
             if greeting != f"You have control {PROTOCOL_VERSION}".encode():
                 raise LoadError(f"The server answered the handshake with {greeting!r}, but this loader speaks version {PROTOCOL_VERSION}.")
@@ -304,10 +324,9 @@ class Channel:
 
     def ready(self, **facts):
         """Announce the sockets and facts. From here on the process serves requests, and `control` asks it to leave."""
-        # Descriptor 0 now carries the shutdown byte. A child that reads its standard input must not consume it.
-        self.control = os.dup(0)
-        with open(os.devnull, "rb") as null:
-            os.dup2(null.fileno(), 0)
+        # The socket now carries the shutdown byte. A child that reads its standard input must not consume it.
+        use_null_as_input()
+        self.is_ready = True
         lines = "".join(f"!> socket: {name};unix:{path};{protocol};{concurrency}\n" for name, path, protocol, concurrency in self.sockets)
         lines += "".join(f"!> {name}: {value}\n" for name, value in facts.items())
         self.say(f"!> Ready\n{lines}!> pid: {self.pid}\n!> \n")
@@ -439,7 +458,7 @@ def set_up_process():
     signal.signal(signal.SIGINT, lambda *_: None)
     signal.signal(signal.SIGTERM, terminate)
     # The server asks for this when a request takes too long. It works even while the interpreter is stuck in C code.
-    faulthandler.register(signal.SIGQUIT, all_threads=True, chain=False)
+    faulthandler.register(signal.SIGQUIT, 2, all_threads=True, chain=False)
     os.set_blocking(0, True)
     sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     sys.modules["cabrank"] = cabrank
@@ -483,7 +502,7 @@ def live(channel, work):
             leave_child(error)
         if issubclass(type(error), Terminated):
             sys.exit(128 + signal.SIGTERM)
-        if channel.control is not None:
+        if channel.is_ready:
             raise  # after `Ready`
         try:
             channel.say(f"!> Error\n!> \n{describe(error)}")

@@ -113,8 +113,8 @@ class Preloader:
 
     def ready(self):
         channel = self.channel
-        channel.control = os.dup(0)
-        use_null_as_input()
+        loader.use_null_as_input()
+        channel.is_ready = True
         channel.say(f"!> Ready\n!> socket: unix:{channel.sockets[0][1]}\n!> pid: {channel.pid}\n!> \n")
 
     def spawn(self, command):
@@ -173,12 +173,6 @@ def die_with_the_server():
         raise OSError(ctypes.get_errno(), "prctl")
     if os.getppid() != server:
         os._exit(1)  # the request came too late
-
-
-def use_null_as_input():
-    """Let children of the application find an empty input."""
-    with open(os.devnull, "rb") as null:
-        os.dup2(null.fileno(), 0)
 
 
 def warn_of_threads():
