@@ -97,6 +97,7 @@ module Cabrank
     def rewind = 0
     def close = nil
     def size = 0
+    alias length size
     def eof? = true
     def binmode = self
     def external_encoding = Encoding::BINARY
@@ -181,14 +182,34 @@ module Cabrank
     end
   end
 
-  # Adds `rewind`, which Rack 2 demands, to an Input: it keeps all that was read, in memory or in a file.
+  # Adds `rewind` and `size` to an Input: it keeps all that was read, in memory or in a file.
+  #
+  # Rack 2 demands `rewind`. Rack 3 does not, but servers that receive a body before they call the application have both, and
+  # applications use them.
   class RewindableInput
     IN_MEMORY = 128 * 1024
 
-    def initialize(input)
+    # `length` is the request's CONTENT_LENGTH, or nil.
+    def initialize(input, length)
       @input = input
+      @length = length
       @seen = StringIO.new(String.new)
     end
+
+    # Returns the length of the body. If the client has sent none, the whole body has to come first.
+    def size
+      @length ||= begin
+        position = @seen.pos
+        @seen.seek(0, IO::SEEK_END)
+        while (data = @input.read(IN_MEMORY))
+          keep(data)
+        end
+        length = @seen.pos
+        @seen.pos = position
+        length
+      end
+    end
+    alias length size
 
     def read(length = nil, buffer = nil)
       buffer&.clear

@@ -428,7 +428,6 @@ module Cabrank
       @application = application
       @generation = Cabrank.generation
       @environment = Environment.new(password, is_multithreaded: threads > 1)
-      @demands_rewind = Rack.release.to_i < 3
       @requests = Thread::Queue.new if threads > 1 # connections with a request
       @threads = threads
       @sends_early_hints = sends_early_hints
@@ -672,8 +671,9 @@ module Cabrank
         raise BadRequest, "invalid CONTENT_LENGTH #{length.inspect}"
       end
 
-      session.input = SessionInput.new(session.io, length && !length.empty? ? length.to_i : nil)
-      env["rack.input"] = @demands_rewind ? RewindableInput.new(session.input) : session.input
+      length = length && !length.empty? ? length.to_i : nil
+      session.input = SessionInput.new(session.io, length)
+      env["rack.input"] = RewindableInput.new(session.input, length)
     rescue BadRequest, ClientGone => e
       Cabrank.log("rack-loader: refused a connection: #{e.message}\n")
       session.close
@@ -698,7 +698,7 @@ module Cabrank
       size = count >= 4 ? 4 + kept.checked_size(data.unpack1("N")) : BUFFER
       data, size = kept.receive_head(data) if count < size
       env = @environment.make(data.byteslice(4, size - 5))
-      env["rack.input"] = input_of(kept, data, size)
+      env["rack.input"] = input_of(kept, data, size, env["CONTENT_LENGTH"])
     rescue BadRequest, ClientGone => e
       Cabrank.log("rack-loader: refused a connection: #{e.message}\n")
       false
@@ -710,7 +710,7 @@ module Cabrank
     end
 
     # Returns `rack.input` for the bytes behind the head.
-    def input_of(kept, data, size)
+    def input_of(kept, data, size, length)
       behind = data.bytesize - size
       if behind >= 4 && data.end_with?(Kept::END_OF_REQUEST)
         return NoInput.new if behind == 4
@@ -720,7 +720,7 @@ module Cabrank
         end
       end
       kept.input = KeptInput.new(kept.io, data.byteslice(size..))
-      @demands_rewind ? RewindableInput.new(kept.input) : kept.input
+      RewindableInput.new(kept.input, length && !length.empty? ? length.to_i : nil)
     end
 
     # Leaves a connection whose answer has ended. Returns whether the connection stays open.

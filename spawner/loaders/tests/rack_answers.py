@@ -178,6 +178,44 @@ class RackAnswers:
         self.assertEqual(self.session(loader, REQUEST_METHOD="HEAD", PATH_INFO="/path").body, b"")
         self.assertFalse(loader.read_stderr())
 
+    def test_size_and_rewind_of_an_input_at_each_size(self):
+        source = """
+            %s
+            run(lambda do |env|
+              input = env["rack.input"]
+              input.read(3) if env["PATH_INFO"] == "/begun"
+              size = input.size
+              first = input.read.bytesize
+              input.rewind
+              [200, {}, [[size, input.length, first, input.read.sum, input.size].join(" ")]]
+            end)
+        """
+        for release in ("", "Rack.define_singleton_method(:release) { '3.0.0' }"):
+            loader = self.app(source % release)
+            for count in (0, 3, 10, 10_000, 100_000, 500_000):
+                body = b"a" * count
+                for length in ({}, {"CONTENT_LENGTH": count}):
+                    for path, read in (("/", count), ("/begun", max(0, count - 3))):
+                        with self.subTest(release=release, count=count, length=length, path=path):
+                            answer = self.session(loader, body, PATH_INFO=path, **length).body.decode()
+                            self.assertEqual(answer, f"{count} {count} {read} {count * 97 % 65536} {count}")
+            self.assertFalse(loader.read_stderr())
+
+    def test_an_error_shows_no_body_of_a_request(self):
+        loader = self.app("""
+            run(lambda do |env|
+              input = env["rack.input"]
+              input.read(10)
+              puts input.inspect.include?("secret"), input.to_s.include?("secret")
+              input.no_such_method
+            end)
+        """)
+        for count in (2, 10_000, 50_000):
+            self.assertEqual(self.session(loader, b"secret" * count).status, "Status: 500 Internal Server Error")
+            self.assertEqual([loader.lines.readline(), loader.lines.readline()], [b"false\n", b"false\n"])
+        self.assertIn("no_such_method", loader.read_stderr())
+        self.assertNotIn("secretsecret", loader.read_stderr())
+
     def test_hijacking(self):
         loader = self.app("""
             run(lambda do |env|

@@ -8,10 +8,9 @@ import socket
 from common import RackLoader
 from driver import KeptConnection, frame, head, session
 
-# Prints what a block returns or raises. RACK3 makes the loader pass the input without `rewind`.
+# Prints what a block returns or raises.
 PROLOGUE = """
     require "timeout"
-    Rack.define_singleton_method(:release) { "3.0.0" } if ENV["RACK3"]
     def try(name)
       result = begin
         yield.inspect
@@ -25,13 +24,7 @@ ENDED = "Cabrank::ClientGone: the request has ended"
 
 
 class Late(RackLoader):
-    def setUp(self):
-        self.addCleanup(os.environ.pop, "RACK3", None)
-
-    def late_app(self, source, threads=1, rack3=False, **options):
-        os.environ.pop("RACK3", None)
-        if rack3:
-            os.environ["RACK3"] = "1"
+    def late_app(self, source, threads=1, **options):
         return self.app(PROLOGUE + source, app_threads=threads, **options)
 
     def connect(self, loader):
@@ -73,11 +66,11 @@ class LateReads(Late):
     """
 
     def test_a_read_that_waits_at_the_end(self):
-        for threads, rack3 in ((1, False), (1, True), (2, False)):
-            loader = self.late_app(self.APP, threads, rack3)
+        for threads in (1, 2):
+            loader = self.late_app(self.APP, threads)
             connection = self.connect(loader)
             for method in ("read", "read 1000", "gets", "read_some"):
-                with self.subTest(method, threads=threads, rack3=rack3):
+                with self.subTest(method, threads=threads):
                     connection.conn.sendall(head(PATH_INFO="/background", HTTP_METHOD=method) + frame(b"a" * 1000)[:504])
                     self.assertEqual(connection.answer().body, b"left")
                     self.assertEqual(self.line(loader), "read: " + ENDED)
@@ -159,7 +152,7 @@ class LateReads(Late):
               puts first
               [200, {}, [first, part.pop, env["rack.input"].read]]
             end)
-        """, rack3=True)
+        """)
         connection = self.connect(loader)
         for _ in range(20):
             connection.conn.sendall(head())
