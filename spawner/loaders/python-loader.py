@@ -16,6 +16,7 @@ The first two steps are common to all Python applications, and stand here. pytho
 wsgi-server.py or asgi-server.py with its parts, which lie beside this file. The option `app_type` decides where the callable does not.
 """
 
+import ast
 import faulthandler
 import fcntl
 import hmac
@@ -358,9 +359,14 @@ def run_file(name, path):
 
 
 def load_application(app_root, startup_file, app_type):
-    """Return the application, and its type: `wsgi` or `asgi`."""
+    """Return the application, and its type: `wsgi` or `asgi`.
+
+    In the place of the startup file may stand a module and a name, such as `package.module:name`.
+    """
     path = os.path.join(app_root, startup_file)
-    if not os.path.isfile(path):
+    module_name, colon, expression = startup_file.partition(":")
+    is_module = colon and not os.path.exists(path)
+    if not is_module and not os.path.isfile(path):
         raise LoadError(f"The startup file {path} does not exist. Create it, or name another file with --startup-file.")
 
     # The first entry is this file's directory. Applications expect their own directory there.
@@ -368,10 +374,18 @@ def load_application(app_root, startup_file, app_type):
         del sys.path[0]
     sys.path.insert(0, app_root)
 
-    if os.path.basename(path) == "manage.py":
+    if is_module:
+        module = import_module(module_name)
+        if expression:
+            source = f"`{startup_file}`"
+            application = evaluate(module, expression, source)
+            return application, type_of(application, source, app_type)
+        path = module_name
+    elif os.path.basename(path) == "manage.py":
         application, source = load_django(path, app_type)
         return application, type_of(application, source, app_type)
-    module = run_file(os.path.splitext(os.path.basename(path))[0], path)
+    else:
+        module = run_file(os.path.splitext(os.path.basename(path))[0], path)
     values = vars(module)
     found = [(name, values[name]) for name in NAMES if values.get(name) is not None]
     found = [one for one in found if callable(one[1])] or found
@@ -380,6 +394,41 @@ def load_application(app_root, startup_file, app_type):
                         "another file with --startup-file.")
     typed = [(value, type_of(value, f"`{name}` in {path}", app_type)) for name, value in found]
     return next((one for one in typed if one[1] == app_type), typed[0])
+
+
+def import_module(name):
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # of another module, which this one imports
+        raise LoadError(f"Python finds no module `{error.name}`, in {sys.path[0]} or elsewhere. Correct --app, or name the directory "
+                        "with that module.") from None
+
+
+def evaluate(module, expression, source):
+    """Return what the expression names in the module: a name, perhaps with attributes, or the result of a call with literals."""
+    try:
+        node = ast.parse(expression.strip(), mode="eval").body
+        call = node if isinstance(node, ast.Call) else None
+        arguments = [ast.literal_eval(argument) for argument in call.args] if call else []
+        named = {argument.arg: ast.literal_eval(argument.value) for argument in call.keywords} if call else {}
+        path, node = [], call.func if call else node
+        while isinstance(node, ast.Attribute):
+            path.insert(0, node.attr)
+            node = node.value
+        path.insert(0, node.id)
+    except (SyntaxError, ValueError, AttributeError):
+        raise LoadError(f"{source} has neither a name behind the colon, nor the call of a function with literal values, such as "
+                        "`create_app()`.") from None
+    value, owner = module, f"The module {module.__name__}"
+    for name in path:
+        try:
+            value = getattr(value, name)
+        except AttributeError:
+            raise LoadError(f"{owner} has no `{name}`. Correct --app.") from None
+        owner = f"`{name}` in {module.__name__}"
+    return value(*arguments, **named) if call else value
 
 
 def load_django(path, app_type):
@@ -423,6 +472,9 @@ def type_of(application, source, app_type):
     if signature is not None:
         takes = {count: name for count, name in takes.items() if accepts(signature, count)}
     if not takes:
+        if accepts(signature, 0):
+            raise LoadError(f"{source} takes no argument: it seems to be a function that returns the application. Write "
+                            "`--app MODULE:NAME()`, or call it in the startup file.")
         raise LoadError(f"{source} takes neither (environ, start_response) as in WSGI, nor (scope, receive, send) as in ASGI: "
                         f"its parameters are {signature}.")
     if app_type in takes.values():

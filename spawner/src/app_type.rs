@@ -8,6 +8,7 @@ mod clue;
 mod custom;
 mod find;
 mod launch;
+mod module;
 mod package_json;
 mod procfile;
 mod start_command;

@@ -129,17 +129,25 @@ impl Application {
     }
 }
 
-/// Forgets what the file says if the command line or the environment contradicts it: a start command, or the type and
-/// the startup file.
+/// Forgets what the file says if the command line or the environment contradicts it: a start command, a module, or the
+/// type and the startup file.
 fn yield_to_line(options: &mut Options) {
-    let Options { app_type, startup_file, start_command, .. } = options;
+    let Options { app_type, startup_file, start_command, app, .. } = options;
     if start_command.is_on_line() && start_command.is_some() {
         app_type.ignore_file();
         startup_file.ignore_file();
+        app.ignore_file();
+    } else if app.is_on_line() && app.is_some() {
+        startup_file.ignore_file();
+        start_command.ignore_file();
     } else if (app_type.is_on_line() && app_type.as_deref().is_some_and(|name| name != "generic"))
         || startup_file.is_on_line()
     {
         start_command.ignore_file();
+        let is_python = |name: &str| matches!(name, "python" | "wsgi" | "asgi");
+        if startup_file.is_on_line() || !app_type.as_deref().is_some_and(is_python) {
+            app.ignore_file();
+        }
     }
 }
 
@@ -181,6 +189,7 @@ fn search<'a>(options: &'a Options, custom_types: &'a [CustomType]) -> Search<'a
     Search {
         app_type: options.app_type.as_deref(),
         startup_file: options.startup_file.as_deref(),
+        module: options.app.as_deref(),
         start_command: options.start_command.as_deref(),
         custom_types,
     }

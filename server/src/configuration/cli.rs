@@ -1,10 +1,11 @@
 //! The command line: the commands, and the options of `start` from their [table](crate::configuration::options).
 
 use crate::configuration::options::TABLE;
+use crate::configuration::peers;
 use crate::configuration::table::variable;
 use crate::configuration::values::{OptionValue, Pid};
 use crate::failure::EXIT_CODES;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{
     Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser,
 };
@@ -22,7 +23,8 @@ impl Cli {
     /// Parses the command line and the environment. Exits with a message if they are wrong.
     pub(crate) fn read() -> Cli {
         let matches = Cli::declaration().try_get_matches();
-        matches.and_then(|m| Cli::from_arg_matches(&m)).unwrap_or_else(|e| with_origin(e).exit())
+        let cli = matches.and_then(|m| Cli::from_arg_matches(&m));
+        cli.unwrap_or_else(|e| with_answer(with_origin(e)).exit())
     }
 
     fn declaration() -> clap::Command {
@@ -35,6 +37,19 @@ impl Cli {
             })
         })
     }
+}
+
+/// Says in the error for another server's option what does the same here.
+fn with_answer(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && let Some(answer) = peers::answer(option.split(['=', ' ']).next().unwrap_or_default())
+    {
+        error.remove(ContextKind::SuggestedArg);
+        let tips = ContextValue::StyledStrs(vec![answer.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    error
 }
 
 /// Names the environment variable in the error if the bad value comes from there.

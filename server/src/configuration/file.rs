@@ -3,7 +3,7 @@
 
 use crate::configuration::section::{Section, in_line};
 use crate::configuration::values::OptionValue;
-use crate::configuration::{custom_types, syntax};
+use crate::configuration::{custom_types, peers, syntax};
 use crate::failure::Failure;
 use cabrank_spawner::app_type::{CustomType, read_text};
 use std::io;
@@ -85,6 +85,9 @@ impl<'t> FileOptions<'t> {
 }
 
 fn unknown_key(key: &str, known: &[&str]) -> String {
+    if let Some(answer) = peers::answer(&format!("--{}", key.replace('_', "-"))) {
+        return format!("unknown key {key}: {answer}. (`cabrank start --help` lists all options.)");
+    }
     let nearest = known.iter().min_by_key(|k| distance(k, key));
     match nearest {
         Some(k) if distance(k, key) <= key.len() / 3 => {

@@ -13,6 +13,7 @@ pub(crate) mod limits;
 pub(crate) mod options;
 #[cfg(test)]
 mod page_tests;
+pub(crate) mod peers;
 pub(crate) mod section;
 pub(crate) mod syntax;
 pub(crate) mod table;
@@ -101,7 +102,7 @@ impl Configuration {
         let in_file = |error: String| Failure::usage(format!("{}:{error}", path.display()));
         let mut from_file = FileOptions::parse(&path, &text, &known).map_err(in_file)?;
         let custom_types = from_file.take_custom_types(&root, &known).map_err(in_file)?;
-        let options = Options::take(&args.options, &mut from_file).map_err(in_file)?;
+        let options = Options::take(&args.options, &mut from_file)?;
         let application = Application::find(&root, options.clone(), &custom_types)?;
         Ok(Configuration {
             listeners: vec![Listener {

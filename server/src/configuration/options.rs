@@ -9,14 +9,16 @@ use crate::configuration::values::{
     Address, AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, MessageSize,
     OptionValue, Port, Seconds, SpawnMethod, Threads,
 };
+use crate::failure::Failure;
 use crate::request::networks::Networks;
 use clap::ArgMatches;
 use std::path::PathBuf;
 
 options! {
     Listener Options {
-        address 'a': Address = Is("127.0.0.1"), "IP", "The address to listen on";
-        port 'p': Port = Is("3000"), "PORT", "The port to listen on; 0: any free port";
+        address 'a': Address = Is("127.0.0.1"), "IP", "The address to listen on, or localhost";
+        port 'p': Port = Is("3000"), "PORT",
+            "The port to listen on; 0: any free port. Behind CABRANK_PORT, the variable PORT names it, too";
     }
     Server Options {
         trusted_proxies: Option<Networks> = By("no proxy"), "NETWORKS",
@@ -53,6 +55,9 @@ options! {
         app_type: Option<String> = By("by the startup file in DIR"), "TYPE",
             "The type of the application: rack, wsgi, asgi, python, node, generic, or one that DIR/cabrank.toml defines";
         startup_file: Option<String> = By("by type"), "FILE", "The file that starts the application";
+        app: Option<String> = None, "MODULE:NAME",
+            "The Python application, as gunicorn and uvicorn take it: package.module:name, or package.module:name() for a \
+             function that returns the application. Modules are found in DIR, and where Python finds them";
         start_command: Option<String> = By("the line `web` of DIR/Procfile, if DIR has no startup file"), "COMMAND",
             "The command that starts an application which has no loader, such as './server --port $PORT'. The \
              application serves HTTP on the port $PORT of 127.0.0.1, or on the Unix socket $SOCKET";

@@ -2,6 +2,7 @@
 
 use crate::configuration::file::FileOptions;
 use crate::configuration::values::OptionValue;
+use crate::failure::Failure;
 use clap::builder::ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
@@ -123,6 +124,11 @@ pub(crate) fn variable(name: &str) -> String {
     format!("CABRANK_{}", name.to_uppercase())
 }
 
+/// Returns the variable by which platforms such as Heroku name the value of an option.
+fn common_variable(name: &str) -> Option<&'static str> {
+    (name == "port").then_some("PORT")
+}
+
 /// The value of an option, and where it comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Given<T> {
@@ -136,6 +142,8 @@ pub(crate) struct Given<T> {
 enum Source {
     CommandLine,
     Environment,
+    /// This variable, which other servers and platforms know.
+    Common(&'static str),
     /// This file.
     File(String),
     Default,
@@ -153,16 +161,17 @@ impl<T: OptionValue> Given<T> {
     /// Takes the value from the first source that has one.
     ///
     /// # Errors
-    /// The value in the file is bad.
+    /// The value in the file is bad, or that of a common variable.
     pub(crate) fn take(
         name: &'static str,
         default: Default,
         line: &ArgMatches,
         file: &mut FileOptions<'_>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Failure> {
         let given = |value, source| Ok(Given { name, value, source });
         // Also if a later source overrides it, a bad value in the file is an error.
-        let in_file = file.take::<T>(name)?;
+        let in_file = file.take::<T>(name);
+        let in_file = in_file.map_err(|e| Failure::usage(format!("{}:{e}", file.path())))?;
         if line.try_get_one::<bool>(&no(name)).is_ok_and(|off| off == Some(&true)) {
             return given(preset("false"), Source::CommandLine);
         }
@@ -170,6 +179,15 @@ impl<T: OptionValue> Given<T> {
             let is_variable = line.value_source(name) == Some(ValueSource::EnvVariable);
             let source = if is_variable { Source::Environment } else { Source::CommandLine };
             return given(value.clone(), source);
+        }
+        if let Some(variable) = common_variable(name)
+            && let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty())
+        {
+            let value = T::of_text(&text.to_string_lossy()).map_err(|e| {
+                let text = text.display();
+                Failure::usage(format!("bad value {text} of the variable {variable}: it {e}."))
+            })?;
+            return given(value, Source::Common(variable));
         }
         match (in_file, default) {
             (Some(value), _) => given(value, Source::File(file.path().into())),
@@ -207,6 +225,7 @@ impl<T> Given<T> {
         match &self.source {
             Source::CommandLine => format!("{} {value}", self.option()),
             Source::Environment => format!("{}={value}", variable(name)),
+            Source::Common(variable) => format!("{variable}={value}"),
             Source::File(path) => format!("{name} = {value} in {path}"),
             Source::Default => format!("{} {value} (the default)", self.option()),
         }
@@ -251,7 +270,7 @@ macro_rules! options {
             ///
             /// # Errors
             /// A value in the file is bad.
-            pub(crate) fn take(line: &ArgMatches, file: &mut FileOptions<'_>) -> Result<Options, String> {
+            pub(crate) fn take(line: &ArgMatches, file: &mut FileOptions<'_>) -> Result<Options, Failure> {
                 Ok(Options {
                     $($($name: Given::take(stringify!($name), Default::$default $(($text))?, line, file)?,)+)+
                 })

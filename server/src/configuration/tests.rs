@@ -74,6 +74,35 @@ fn a_start_command_and_a_type_on_the_command_line_override_each_other_in_the_fil
 }
 
 #[test]
+fn a_module_on_the_command_line_overrides_other_ways_to_start_in_the_file() {
+    let start = |toml: &str, line: &[&str]| {
+        load(app(toml).path(), line).unwrap().applications[0].app.start().to_owned()
+    };
+    let module = "app = \"site.wsgi:app\"\n";
+    assert_eq!(start(module, &[]), "site.wsgi:app");
+    assert_eq!(start("start_command = \"./serve\"\n", &["--app", "main:app"]), "main:app");
+    assert_eq!(start("startup_file = \"x.js\"\n", &["--app", "main"]), "main:");
+    assert_eq!(start(module, &["--start-command", "./serve"]), "./serve");
+    assert_eq!(start(module, &["--startup-file", "app.js"]), "app.js");
+    assert_eq!(start(module, &["--app-type", "asgi"]), "site.wsgi:app");
+    let both = load(app(module).path(), &["--app", "a:b", "--startup-file", "app.js"]);
+    assert!(both.unwrap_err().message.contains("contradicts the startup file app.js"));
+}
+
+#[test]
+fn localhost_is_an_address() {
+    let all = load(app("address = \"localhost\"\n").path(), &[]).unwrap();
+    assert_eq!(all.listeners[0].address.to_string(), "127.0.0.1:3000");
+}
+
+#[test]
+fn an_option_of_another_server_in_the_file_is_answered() {
+    let failure = load(app("port = 1\nworkers = 4\n").path(), &[]).unwrap_err();
+    let parts = ["cabrank.toml:2: unknown key workers", "use --max-pool-size N"];
+    assert!(parts.iter().all(|part| failure.message.contains(part)), "{failure}");
+}
+
+#[test]
 fn an_error_in_the_file_names_the_file() {
     let dir = app("port = 99999\n");
     let failure = load(dir.path(), &[]).unwrap_err();

@@ -5,7 +5,7 @@
 
 use crate::request::networks::{self, Networks};
 use clap::builder::ValueParser;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::DeValue;
@@ -173,9 +173,12 @@ pub(crate) struct Address(pub(crate) IpAddr);
 
 impl OptionValue for Address {
     fn of_text(text: &str) -> Result<Self, String> {
+        if text == "localhost" {
+            return Ok(Address(Ipv4Addr::LOCALHOST.into()));
+        }
         text.parse().map(Address).map_err(|_| {
-            "must be an IP address without a port, such as 127.0.0.1 (this machine only) or 0.0.0.0 \
-             (all networks); set the port with --port"
+            "must be an IP address without a port, such as 127.0.0.1 or localhost (this machine only) or \
+             0.0.0.0 (all networks); set the port with --port"
                 .into()
         })
     }

@@ -26,6 +26,30 @@ fn the_usual_variables_name_the_environment() {
 }
 
 #[test]
+fn the_variable_port_names_the_port_behind_ours_and_before_the_file() {
+    let dir = wsgi("", "return answer('ok')");
+    let port = |variables: &[(&str, &str)], options: &[&str]| {
+        let runtime = tempfile::tempdir().unwrap();
+        let mut command = crate::server::command(runtime.path(), &["start"]);
+        command.arg(dir.path()).args(options).envs(variables.iter().copied());
+        Server::start_with(command, runtime).address.port()
+    };
+    let [one, two, three] =
+        [(); 3].map(|()| cabrank_checks_harness::server::free_address().unwrap().port());
+    let text = [one, two, three].map(|port| port.to_string());
+    fs::write(dir.path().join("cabrank.toml"), format!("port = {three}\n")).unwrap();
+    assert_eq!(port(&[("PORT", &text[0])], &[]), one);
+    assert_eq!(port(&[("PORT", &text[0]), ("CABRANK_PORT", &text[1])], &[]), two);
+    assert_eq!(port(&[("PORT", &text[0])], &["--port", &text[1], "--address", "localhost"]), two);
+    assert_eq!(port(&[("PORT", "")], &[]), three);
+    let runtime = tempfile::tempdir().unwrap();
+    let mut command = crate::server::command(runtime.path(), &["start"]);
+    let out = command.arg(dir.path()).env("PORT", "http").output().unwrap();
+    let message = String::from_utf8(out.stderr).unwrap();
+    assert!(message.contains("bad value http of the variable PORT: it must be"), "{message}");
+}
+
+#[test]
 fn production_by_a_variable_hides_the_details_of_errors() {
     let dir = wsgi("", "return answer('ok')");
     let server = start(dir.path(), &[("WSGI_ENV", "production")], &["--no-rolling-restarts"]);

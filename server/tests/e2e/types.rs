@@ -48,3 +48,37 @@ fn a_start_command_serves_what_has_no_loader() {
     );
     assert!(server.get("/").contains("server.py"));
 }
+
+#[test]
+fn a_module_and_a_factory_are_served_in_both_kinds_of_python_and_by_a_preloader() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("site_of_ours")).unwrap();
+    let wsgi = "
+def create(greeting, *, mark='!'):
+    def app(environ, start_response):
+        start_response('200 OK', [])
+        return [f'{greeting}{mark}'.encode()]
+    return app
+app = create('wsgi')
+";
+    let asgi = "
+async def app(scope, receive, send):
+    if scope['type'] == 'http':
+        await send({'type': 'http.response.start', 'status': 200, 'headers': []})
+        await send({'type': 'http.response.body', 'body': b'asgi'})
+create = lambda: app
+";
+    for (file, text) in [("wsgi.py", wsgi), ("asgi.py", asgi)] {
+        std::fs::write(dir.path().join("site_of_ours").join(file), text).unwrap();
+    }
+    for (name, more, answer) in [
+        ("site_of_ours.wsgi:app", &[][..], "wsgi!"),
+        ("site_of_ours.wsgi", &["--app-threads", "2"], "wsgi!"),
+        ("site_of_ours.wsgi:create('made', mark='?')", &["--spawn-method", "smart"], "made?"),
+        ("site_of_ours.asgi:app", &[], "asgi"),
+        ("site_of_ours.asgi:create()", &["--app-type", "asgi"], "asgi"),
+    ] {
+        let server = Server::start(dir.path(), &[&["--app", name][..], more].concat());
+        assert!(server.get("/").ends_with(answer), "{name}");
+    }
+}

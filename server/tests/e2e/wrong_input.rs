@@ -65,6 +65,37 @@ fn unknown_options_and_bad_values() {
     fails(dir.path(), &[], 2, &["cabrank.toml:1:", "max_pool_sice", "Did you mean max_pool_size?"]);
 }
 
+#[test]
+fn an_option_of_another_server_is_answered() {
+    let dir = wsgi("", "");
+    for (option, answer) in [
+        ("--workers=4", "--max-pool-size N"),
+        ("-w4", "--max-pool-size N"),
+        ("--bind=0.0.0.0:80", "--address IP"),
+        ("-b", "--address IP"),
+        ("--host", "--address IP"),
+        ("--ssl", "no TLS"),
+        ("--max-memory", "--max-requests N"),
+        ("--daemon", "foreground"),
+    ] {
+        let message = fails(dir.path(), &[option], 2, &["unexpected argument", answer]);
+        assert!(!message.contains("similar argument"), "{message}");
+    }
+}
+
+#[test]
+fn a_module_that_does_not_fit_is_named_with_the_remedy() {
+    let dir = wsgi("", "");
+    fails(dir.path(), &["--app", "main.py"], 2, &["--app takes a Python module", "without `.py`"]);
+    fails(
+        dir.path(),
+        &["--app", "main:app", "--startup-file", "x.py"],
+        2,
+        &["contradicts", "x.py"],
+    );
+    fails(dir.path(), &["--app", "absent:app"], 5, &["no module `absent`", "Correct --app"]);
+}
+
 /// Asserts the error for a value on the command line, in the environment and in the file.
 #[track_caller]
 fn fails_everywhere(dir: &Path, option: &str, value: &str, toml: &str, parts: &[&str]) {
@@ -115,7 +146,7 @@ fn the_error_for_a_bad_value_says_what_is_valid() {
         let rule = "must be a number of seconds from 0 to 1000000000";
         fails_everywhere(dir.path(), "pool-idle-time", line, toml, &[rule]);
     }
-    for (line, toml) in [("localhost", "\"localhost\""), ("127.0.0.1:80", "\"127.0.0.1:80\"")] {
+    for (line, toml) in [("example.org", "\"example.org\""), ("127.0.0.1:80", "\"127.0.0.1:80\"")] {
         let rule = "must be an IP address without a port, such as 127.0.0.1";
         fails_everywhere(dir.path(), "address", line, toml, &[rule]);
     }

@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import textwrap
 
 from common import EXAMPLES, WsgiLoader
 from driver import DEADLINE, PASSWORD, head, kept_session, session
@@ -13,6 +14,49 @@ from wsgi_answers import WsgiAnswers
 
 class WsgiOverSession(WsgiAnswers, WsgiLoader):
     session = staticmethod(session)
+
+    def test_an_application_that_a_module_names(self):
+        source = """
+            def one(environ, start_response):
+                start_response("200 OK", [])
+                return [f"{__name__} {environ['PATH_INFO']}".encode()]
+            application = one
+            class Container:
+                @staticmethod
+                def app(environ, start_response): return one(environ, start_response)
+                @staticmethod
+                def make(path, *, also=""):
+                    def app(environ, start_response): return one({"PATH_INFO": path + also}, start_response)
+                    return app
+            def create(path="/made"): return Container.make(path)
+            async def coroutine(scope, receive, send): pass
+            broken = None
+        """
+        served = {
+            "package.module:one": "/", "package.module:": "/", "package.module: one": "/", "package.module:Container.app": "/",
+            "package.module:create()": "/made", "package.module:create('/a:b')": "/a:b",
+            "package.module:Container.make('x', also='y')": "xy",
+        }
+        refused = {
+            "package.other:one": "no module `package.other`", "absent:one": "no module `absent`",
+            "package.module:absent": "has no `absent`", "package.module:Container.absent": "`Container` in package.module has no `absent`",
+            "package.module:create": "Write `--app MODULE:NAME()`", "package.module:create(path)": "literal values",
+            "package.module:1 + 1": "literal values", "package.module:create(": "literal values", "package.module:broken": "not callable",
+            "package.module:create(1, 2, 3)": "TypeError", "package.wrong:app": "No module named 'of_another'",
+        }
+        with tempfile.TemporaryDirectory() as root:
+            os.mkdir(os.path.join(root, "package"))
+            for name, text in (("module", textwrap.dedent(source)), ("wrong", "import of_another")):
+                with open(os.path.join(root, "package", f"{name}.py"), "w") as file:
+                    file.write(text)
+            for name, path in served.items():
+                with self.subTest(name):
+                    loader = self.start(name, app_root=root)
+                    self.assertIsNone(loader.error)
+                    self.assertEqual(session(loader).body.decode(), f"package.module {path}")
+            for name, why in refused.items():
+                with self.subTest(name):
+                    self.assertIn(why, self.start(name, app_root=root).error or "")
 
     def test_ping(self):
         loader = self.app("def application(e, s): s('200 OK', []); return [b'ok']")

@@ -2,7 +2,8 @@
 
 use super::clue::{Clue, Evidence};
 use super::{
-    App, AppType, CustomType, GENERIC, Launch, REGISTRY, Service, StartCommand, procfile, text_file,
+    App, AppType, CustomType, GENERIC, Interpreter, Launch, REGISTRY, Service, StartCommand,
+    module, procfile, text_file,
 };
 use crate::error::Error;
 use std::path::Path;
@@ -14,6 +15,8 @@ pub struct Search<'a> {
     pub app_type: Option<&'a str>,
     /// The file that starts the application.
     pub startup_file: Option<&'a str>,
+    /// The module that defines a Python application, and its name there, such as `package.module:name`.
+    pub module: Option<&'a str>,
     /// The command that starts the application.
     pub start_command: Option<&'a str>,
     /// The types of the user. They come before those of the registry.
@@ -44,6 +47,9 @@ impl Search<'_> {
     pub fn find(&self, root: &Path) -> Result<App, Error> {
         if let Some(command) = self.start_command {
             return self.generic(root, command);
+        }
+        if let Some(text) = self.module {
+            return self.of_module(root, text);
         }
         let chosen = match (self.app_type, self.startup_file) {
             (Some(name), _) => self.by_name(name)?,
@@ -138,9 +144,12 @@ impl Search<'_> {
 
     /// Returns the application that a command starts.
     fn generic(&self, root: &Path, command: &str) -> Result<App, Error> {
-        let contradiction = match (self.app_type, self.startup_file) {
-            (Some(name), _) if name != GENERIC.name => Some(format!("the application type {name}")),
-            (_, Some(file)) => Some(format!("the startup file {file}")),
+        let contradiction = match (self.app_type, self.startup_file, self.module) {
+            (Some(name), ..) if name != GENERIC.name => {
+                Some(format!("the application type {name}"))
+            }
+            (_, Some(file), _) => Some(format!("the startup file {file}")),
+            (.., Some(module)) => Some(format!("the application {module}")),
             _ => None,
         };
         if let Some(other) = contradiction {
@@ -151,6 +160,30 @@ impl Search<'_> {
         }
         let launch = Launch::Command(StartCommand::new(command)?);
         Ok(App::new(root.to_owned(), &GENERIC, launch))
+    }
+
+    /// Returns the Python application that a module defines.
+    fn of_module(&self, root: &Path, text: &str) -> Result<App, Error> {
+        let startup_file =
+            module::normal(text).ok_or_else(|| Error::usage(module::RULE.to_owned()))?;
+        let contradicts = |other| {
+            Error::usage(format!(
+                "the application {text} contradicts {other}: an application starts by one of them. Leave out --app, or the \
+                 other option."
+            ))
+        };
+        if let Some(file) = self.startup_file {
+            return Err(contradicts(format!("the startup file {file}")));
+        }
+        let name = self.app_type.unwrap_or("python");
+        match self.by_name(name)? {
+            Chosen::Known(app_type @ AppType { service: Service::Loader(loader), .. })
+                if loader.interpreter == Interpreter::Python =>
+            {
+                Ok(App::new(root.to_owned(), app_type, Launch::Loader { loader, startup_file }))
+            }
+            _ => Err(contradicts(format!("the application type {name}"))),
+        }
     }
 
     fn startup_file(&self, root: &Path, app_type: &AppType) -> Result<String, Error> {

@@ -158,3 +158,23 @@ fn a_start_command_excludes_a_startup_file_and_other_types() {
     let message = none.find(dir.path()).unwrap_err().message().to_owned();
     assert!(message.contains("--start-command") && message.contains("Procfile"), "{message}");
 }
+
+#[test]
+fn a_module_is_a_python_application_and_excludes_other_ways_to_start() {
+    let dir = root(&["config.ru"]);
+    let module = Search { module: Some("site.wsgi:app"), ..Search::default() };
+    for (name, type_name) in [(None, "python"), (Some("wsgi"), "wsgi"), (Some("asgi"), "asgi")] {
+        let app = Search { app_type: name, ..module }.find(dir.path()).unwrap();
+        assert_eq!((&*app.type_name, app.start()), (type_name, "site.wsgi:app"));
+    }
+    for (search, part) in [
+        (Search { app_type: Some("node"), ..module }, "the application type node"),
+        (Search { startup_file: Some("app.py"), ..module }, "the startup file app.py"),
+        (Search { start_command: Some("./serve"), ..module }, "the application site.wsgi:app"),
+        (Search { module: Some("site/wsgi.py:app"), ..module }, "package.module:name"),
+    ] {
+        let failure = search.find(dir.path()).unwrap_err();
+        assert!(failure.message().contains(part), "{failure}");
+        assert_eq!(failure.kind(), ErrorKind::Usage);
+    }
+}

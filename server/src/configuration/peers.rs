@@ -1,0 +1,123 @@
+//! The options of other servers, and what does the same here.
+//!
+//! Users of gunicorn, uvicorn, Puma, Passenger and pm2 type the options that they know. The error for such an option says what
+//! to write instead.
+
+/// Returns what does the work of another server's option, which is given with its dashes.
+pub(crate) fn answer(option: &str) -> Option<&'static str> {
+    ANSWERS.iter().find(|(options, _)| options.contains(&option)).map(|(_, answer)| *answer)
+}
+
+const TLS: &str = "cabrank speaks no TLS: let nginx or another web server do so, and name that in --trusted-proxies";
+const FOREGROUND: &str =
+    "cabrank stays in the foreground: let systemd or another supervisor run it, or append `&`";
+const OWN_LOG: &str =
+    "cabrank logs to standard error: redirect that, or choose by --log-level and --log-format";
+const NO_ACCESS_LOG: &str = "cabrank writes no access log: the web server before it does";
+
+/// The options, and the answer for them.
+const ANSWERS: &[(&[&str], &str)] = &[
+    (&["--bind", "-b"], "use --address IP and --port PORT"),
+    (&["--host", "-H", "-o"], "use --address IP"),
+    (
+        &["--workers", "-w", "--worker-processes", "--instances", "-i", "--processes"],
+        "use --max-pool-size N, and --min-instances N to keep them all",
+    ),
+    (
+        &["--worker-connections", "--thread-count", "-t"],
+        "use --app-threads N: each process serves N requests at once",
+    ),
+    (
+        &["--worker-class", "-k", "--concurrency-model"],
+        "ASGI applications are recognised. For WSGI and Rack use --app-threads N, also where gevent or eventlet has replaced threads",
+    ),
+    (
+        &[
+            "--ssl",
+            "--ssl-certificate",
+            "--ssl-certificate-key",
+            "--ssl-port",
+            "--certfile",
+            "--keyfile",
+            "--ssl-certfile",
+            "--ssl-keyfile",
+            "--ca-certs",
+        ],
+        TLS,
+    ),
+    (&["--max-memory", "--memory-limit", "--max-memory-restart"], MEMORY),
+    (&["--timeout", "--max-request-duration"], "use --max-request-time SECONDS"),
+    (
+        &["--graceful-timeout", "--timeout-graceful-shutdown", "--kill-timeout"],
+        "use --shutdown-timeout SECONDS",
+    ),
+    (
+        &["--keep-alive", "--timeout-keep-alive", "--persistent-timeout"],
+        "use --keep-alive-timeout SECONDS",
+    ),
+    (&["--limit-concurrency"], "use --max-connections N, or --max-request-queue-size N"),
+    (&["--limit-max-requests"], "use --max-requests N"),
+    (
+        &["--max-requests-jitter"],
+        "a jitter is not needed: no request fails when --max-requests replaces a process",
+    ),
+    (&["--backlog"], "use --max-request-queue-size N, for requests that wait for a process"),
+    (&["--preload", "--preload-app", "--fork-worker"], "use --spawn-method smart"),
+    (
+        &["--reload", "--watch", "--reload-dir"],
+        "touch tmp/restart.txt in DIR, or run `cabrank restart`",
+    ),
+    (&["--chdir", "--app-dir", "--dir", "--cwd"], "name the directory behind `cabrank start`"),
+    (&["--factory"], "use --app MODULE:NAME()"),
+    (&["--wsgi-file", "-R", "--rackup"], "use --startup-file FILE"),
+    (&["--module"], "use --app MODULE:NAME"),
+    (&["--interface"], "use --app-type wsgi or --app-type asgi, where it is not recognised"),
+    (&["--forwarded-allow-ips", "--proxy-headers"], "use --trusted-proxies NETWORKS"),
+    (
+        &["--limit-request-line", "--limit-request-fields", "--limit-request-field_size"],
+        "use --max-header-size BYTES",
+    ),
+    (&["--ws-max-size"], "use --max-websocket-message BYTES"),
+    (&["--env"], "set the variable for `cabrank start`: the application's processes inherit it"),
+    (&["--daemon", "--daemonize", "-D", "-d"], FOREGROUND),
+    (&["--access-logfile", "--access-log"], NO_ACCESS_LOG),
+    (&["--error-logfile", "--log-config", "--redirect-stdout"], OWN_LOG),
+    (&["--pidfile", "--pid", "--pid-file"], "`cabrank status` shows the pid of the server"),
+    (
+        &["--nginx-bin", "--nginx-config-template", "--nginx-version", "--engine"],
+        "cabrank needs no nginx, and has one engine",
+    ),
+    (&["--config", "-c", "-C"], "options stand in DIR/cabrank.toml"),
+];
+
+const MEMORY: &str =
+    "use --max-requests N against processes that grow, or a limit of systemd (MemoryMax=)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::options::TABLE;
+
+    #[test]
+    fn no_option_of_another_server_is_one_of_ours() {
+        for option in ANSWERS.iter().flat_map(|(options, _)| *options) {
+            let is_ours = TABLE.iter().any(|row| {
+                *option == format!("--{}", row.long())
+                    || row.short.is_some_and(|short| *option == format!("-{short}"))
+            });
+            assert!(!is_ours, "{option}");
+            assert!(answer(option).is_some_and(|answer| !answer.ends_with('.')));
+        }
+        let all = ANSWERS.iter().flat_map(|(options, _)| *options);
+        assert_eq!(all.clone().count(), all.collect::<std::collections::BTreeSet<_>>().len());
+    }
+
+    #[test]
+    fn each_answer_names_options_that_exist() {
+        for (_, answer) in ANSWERS {
+            for word in answer.split([' ', ',', ':']).filter(|word| word.starts_with("--")) {
+                assert!(TABLE.iter().any(|row| word == format!("--{}", row.long())), "{word}");
+            }
+        }
+    }
+}
