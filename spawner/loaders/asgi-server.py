@@ -13,6 +13,7 @@ import contextvars
 import faulthandler
 import os
 import signal
+import socket
 import threading
 import time
 
@@ -90,6 +91,7 @@ class Server:
         self.hosts = {}
         self.connections = set()
         self.running = set()  # requests and WebSockets
+        self.listener = None
         self.is_child = False  # this is a process that the application has forked
         self.is_leaving = False
         self.farewell = None  # the close code and reason of all WebSockets, once the server has asked for their end
@@ -129,7 +131,7 @@ class Server:
         lifespan = Lifespan(self)
         await lifespan.start()
         listener = channel.listen("main", "asgi", "http_session", 0)
-        server = await loop.create_unix_server(lambda: Connection(self), sock=listener, backlog=1024)
+        self.listener = server = await loop.create_unix_server(lambda: Connection(self), sock=listener, backlog=1024)
         leave = loop.create_future()
         channel.ready(ends_websockets="true")
         loop.add_reader(channel.control, self.obey, leave)
@@ -190,6 +192,21 @@ class Server:
         self.is_terminating = True
         task.cancel()
 
+    def end(self):
+        """End all connections: the process may live on, until tasks and threads of the application have come to their end.
+
+        A request that came here meanwhile would wait as long.
+        """
+        if self.listener is not None:
+            for listener in self.listener.sockets:
+                try:
+                    listener.shutdown(socket.SHUT_RDWR)  # a forked child may hold it open
+                except OSError:
+                    pass  # the application has closed it
+            self.listener.close()
+        for connection in list(self.connections):
+            connection.transport.abort()
+
     def dump(self):
         """Write to standard error what each request waits for."""
         now = time.monotonic()
@@ -215,6 +232,21 @@ def new_loop():
     return uvloop.new_event_loop()
 
 
+def end_tasks(loop):
+    """Cancel the tasks that are left, and wait for them.
+
+    `SystemExit` of a task ends a run of the loop, once for the task and once more for each task that awaits it.
+    """
+    rest = asyncio.all_tasks(loop)
+    for task in rest:
+        task.cancel()
+    while rest := {task for task in rest if not task.done()}:
+        try:
+            loop.run_until_complete(asyncio.wait(rest))
+        except SystemExit:
+            pass
+
+
 def serve(application, channel):
     """Serve the application until the server asks the process to leave."""
     before = open_descriptors()
@@ -236,10 +268,8 @@ def serve(application, channel):
         raise channel.Terminated from None
     finally:
         server.is_terminating = True
-        rest = asyncio.all_tasks(loop)
-        for task in rest:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+        server.end()
+        end_tasks(loop)
         loop.run_until_complete(loop.shutdown_asyncgens())
         if main.done() and not main.cancelled() and main.exception() is None and hasattr(loop, "shutdown_default_executor"):
             loop.run_until_complete(loop.shutdown_default_executor())

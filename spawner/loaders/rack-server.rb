@@ -435,6 +435,7 @@ module Cabrank
       @connections = {}.compare_by_identity # by socket
       @returned = Thread::Queue.new # connections that were away, and whether they are free
       @wake, @waker = IO.pipe.each { |io| Cabrank.own(io) }
+      @is_closed = false
       @paths = []
       @main_listener = listen(main_path)
       @kept_listener = listen(kept_path)
@@ -459,19 +460,31 @@ module Cabrank
       end
     end
 
-    # Removes the sockets.
+    # Removes the sockets, and ends the connections that wait for a request: the process may live on, until `at_exit` and threads
+    # of the application have come to their end. A request that came here meanwhile would wait as long.
     def close
       @paths.each do |path|
         File.unlink(path)
       rescue SystemCallError
         # The server has removed it already.
       end
+      [@main_listener, @kept_listener].each do |listener|
+        listener.shutdown # a forked child may hold it open
+        listener.close
+      rescue SystemCallError, IOError
+        # The application has closed it.
+      end
+      @is_closed = true
+      @connections.values.push(*@current).each(&:close)
+      close_returned
     end
 
     # Takes a connection back whose answer has outlived the call of the application, or no connection and a thread that the
     # application has ended. Any thread may call it.
     def take_back(connection, is_free)
       @returned << [connection, is_free]
+      return close_returned if @is_closed
+
       @waker.write_nonblock(".", exception: false)
     end
 
@@ -636,6 +649,13 @@ module Cabrank
       @connections.delete(connection.io)
       @readers.delete(connection.io)
       connection.close if is_free == false
+    end
+
+    # Ends the connections that come back after the end.
+    def close_returned
+      loop { @returned.pop(true)[0]&.close }
+    rescue ThreadError
+      # None is left.
     end
 
     # Continues with the connections that are no longer away.

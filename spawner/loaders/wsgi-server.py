@@ -20,6 +20,9 @@ from cabrank.wsgi_request import BASE, BUFFER, DONTWAIT, content_length, make_en
 from cabrank.wsgi_session import SessionBody, SessionResponse, drain, read_head
 
 
+SIGNAL_PAUSE = 1  # seconds
+
+
 def become_child(server):
     """Close the sockets of the parent. Each send and each receive checks the process, too."""
     own[0] = 0
@@ -38,7 +41,11 @@ def serve(application, channel):
     if server.library is not None:
         terminate_main(server.library, channel)
     channel.ready()
-    server.serve_until_readable(channel.control)
+    try:
+        server.serve_until_readable(channel.control)
+    finally:
+        if own[0]:
+            server.end()
 
 
 class RequestThread(threading.Thread):
@@ -81,15 +88,15 @@ class Turn:
     def is_holding(self):
         return bool(self.hand) and self.hand[0] is not None
 
-    def hold(self, poller):
-        """Wait for an event, unless the thread has one. Return the descriptor."""
+    def hold(self, poller, seconds):
+        """Wait for an event, unless the thread has one, and look each so many seconds. Return the descriptor."""
         while not self.is_holding():
             self.connection = None
             if isinstance(poller, GreenPoller):
                 poller.wait()
                 self.hand[:] = map(poller.ready.pop, (0,))
             else:
-                self.hand[:] = map(poller.poll, (-1,), (1,))
+                self.hand[:] = map(poller.poll, (seconds,), (1,))
         return self.hand[0][0][0]
 
     def put_back(self, modify, descriptor, events):
@@ -116,6 +123,7 @@ class Server:
         self.channel = channel
         self.threads = channel.threads
         self.kept = {}  # descriptor: connection
+        self.has_ended = False
         self.sessions = set()  # connections of the session protocol
         # Forked children of the application share this set. So a connection leaves it before it is closed: the child may
         # hold the connection open, and the set would go on reporting it.
@@ -136,6 +144,19 @@ class Server:
         if self.channel.control is not None:
             os.close(self.channel.control)
             self.channel.control = None  # a child of the child may have another file of this number
+
+    def end(self):
+        """End all connections: the process may live on, until threads of the application and its handlers of `atexit` have come
+        to their end. A request that came here meanwhile would wait as long."""
+        self.has_ended = True
+        for listener in (self.main_listener, self.kept_listener):
+            try:
+                listener.shutdown(socket.SHUT_RDWR)  # a forked child, or a thread in its wait, may hold it open
+            except OSError:
+                pass  # the application has closed it
+            listener.close()
+        for connection in (*list(self.kept.values()), *map(Kept, list(self.sessions))):
+            connection.close()
 
     def serve_until_readable(self, control):
         # Without EPOLLONESHOT: the request to leave is for each thread.
@@ -165,6 +186,8 @@ class Server:
         except BaseException as error:
             if not own[0]:
                 leave(self.channel, error)
+            if self.has_ended:
+                return
             self.channel.log_error(error)
             self.channel.flush()
             os._exit(1)
@@ -191,7 +214,7 @@ class Server:
             # The poller of a child is closed.
             leave(self.channel, None if issubclass(type(error), (OSError, ValueError)) else error)
         if turn.connection is not None:
-            self.end(turn)
+            self.end_kept(turn)
         try:
             for listener in (self.main_listener, self.kept_listener):
                 self.poller.modify(listener, self.events)
@@ -202,8 +225,11 @@ class Server:
     def take_turns(self, control, turn):
         main, kept = self.main_listener.fileno(), self.kept_listener.fileno()
         poller, connections, buffer = self.poller, self.kept, bytearray(BUFFER)
+        # Another thread may have taken a signal, and only the main thread runs handlers.
+        is_handler = self.threads > 1 and threading.current_thread() is threading.main_thread()
+        seconds = SIGNAL_PAUSE if is_handler else -1
         while True:
-            descriptor = turn.hold(poller)
+            descriptor = turn.hold(poller, seconds)
             if not own[0]:
                 self.give_back(descriptor)
             connection = connections.get(descriptor)
@@ -215,7 +241,7 @@ class Server:
                 if is_kept:
                     self.resume(turn, descriptor)
                 else:
-                    self.end(turn)
+                    self.end_kept(turn)
             elif descriptor == control:
                 return
             elif descriptor == main:
@@ -230,7 +256,7 @@ class Server:
         else:
             turn.end()
 
-    def end(self, turn):
+    def end_kept(self, turn):
         """End the kept connection of the turn, also after an exception has interrupted its end."""
         if turn.is_holding():
             connection, descriptor = turn.connection, turn.hand[0][0][0]
