@@ -95,11 +95,9 @@ impl Factory {
         book.made
     }
     fn gone(&self, resource: u32) {
+        self.book().destroyed.push(resource);
         self.note(Call::Destroy, Some(resource));
-        let mut book = self.book();
-        book.destroyed.push(resource);
-        let panics = book.destroy_panics;
-        drop(book);
+        let panics = self.book().destroy_panics;
         if panics {
             std::panic::resume_unwind(Box::new("scripted"));
         }

@@ -256,6 +256,10 @@ impl World {
         ];
         all.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect()
     }
+    /// Returns whether the keys may compete for places. They do not where the specification and the pool would differ then.
+    pub(crate) fn may_compete(&self) -> bool {
+        !self.keyed || !self.options.creates || self.options.fair
+    }
     /// Corrects the options that the builder would refuse.
     fn valid(mut self) -> World {
         if !self.keyed {
@@ -269,8 +273,10 @@ impl World {
             // A creation is overdue by a clock that is not the test's.
             self.test_while_idle = false;
             (self.max_idle_time, self.soft_max_idle_time, self.max_lifetime) = (None, None, None);
-            // Between keys, waiters that lost a race stand in line by the first of them.
-            self.options.fair |= self.keyed;
+            // Between keys, waiters that lost a race stand in line by the first of them. That shows only where the keys
+            // compete for places.
+            let compete = self.bounds.total.is_some() || self.options.max_creating.0.is_some();
+            self.options.fair |= self.keyed && compete;
         } else {
             self.options.max_creating = state::Limit::NONE;
         }

@@ -481,9 +481,9 @@ impl Mirror {
         if self.drops(adding) {
             return Some(Ended::Closed);
         }
-        let at = self.place(adding);
+        let (at, closed) = (self.place(adding), self.spec.closed);
         self.apply(Action::Added { at });
-        Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
+        Some(if closed { Ended::Closed } else { Ended::Added })
     }
 
     /// Drops the task of an addition: without a runtime its creation ends with it.
@@ -516,7 +516,8 @@ impl Mirror {
 
     fn test(&mut self, id: SlotId, valid: impl FnOnce(&mut Mirror, u32) -> bool) {
         let place = |idle: &Idle| idle.slot.id == id;
-        let at = self.spec.idle.iter().position(place).expect("it is idle");
+        // Within a call, the factory may have cleared the pool.
+        let Some(at) = self.spec.idle.iter().position(place) else { return };
         self.apply(Action::Test { at });
         let valid = valid(self, self.numbers[&id]);
         let at = self.spec.idle.iter().position(place).expect("it is under test");

@@ -58,7 +58,13 @@ impl Mirror {
             self.back_off = (failure.is_some() || dropped).then_some((u64::MAX, 0));
         }
         if dropped {
-            self.end_dropped(order.id);
+            if failure.is_none() && order.calls.is_empty() {
+                // It was made, and is destroyed as any other that leaves.
+                self.leaving.push_back(order.id);
+                self.destroy();
+            } else {
+                self.end_dropped(order.id);
+            }
             return true;
         }
         let at = self.place(order);

@@ -377,6 +377,9 @@ impl SideBySide {
                     // pool.
                     return None;
                 }
+                if matches!(change, Limit::Total(Some(_))) && !self.mirror.world.may_compete() {
+                    return None;
+                }
                 let real = self.pool.resize(change)?;
                 self.watch();
                 if real != self.mirror.resize(change) {
