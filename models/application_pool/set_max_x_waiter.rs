@@ -3,6 +3,7 @@
 use crate::kernel::sync::{me, thread};
 use crate::models::rig::*;
 use crate::models::tool::explore::Outcomes;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -94,6 +95,34 @@ fn lowered_max_x_two_spawns() {
             }
         },
     );
+}
+
+/// Guards the look at `max_per_app` in `State::grow`. Without it, a group whose get waits for room in the pool spawns beyond
+/// a limit that was lowered since. Asserted: the get has its session from the only process, unless `max` was raised before.
+#[test]
+fn lowered_max_per_app_x_waiter() {
+    let expected = ["lowered first", "raised first"];
+    explore(Model("lowered_max_per_app_x_waiter", 1_119), &expected, |outcomes| {
+        let rig = Rig::new(|b| b.max(1));
+        let session = rig.session(&app("a"));
+        let waiting = app("a");
+        let mut waiter = pin!(rig.pool.get_async(&waiting));
+        assert!(rig.reentry.poll_once(waiter.as_mut()).is_pending());
+        let pool = rig.pool.clone();
+        let raising = spawn(move || {
+            pool.inner().critical(|state, _| {
+                state.mutate_max(2);
+                state.max_per_app.is_some()
+            })
+        });
+        rig.pool.set_max_per_app(1).expect("not zero");
+        let lowered_first = raising.join().expect("no panic");
+        let counts = rig.pool.counts();
+        assert!(!lowered_first || counts.count + counts.spawning == 1, "above the limit");
+        drop(session);
+        drop(rig.reentry.block_on(waiter).expect("a session"));
+        outcomes.note(if lowered_first { "lowered first" } else { "raised first" });
+    });
 }
 
 /// Gets a second session while `raise` raises a limit to two.

@@ -129,6 +129,12 @@ impl<T, Q: Copy + Ord> Waiters<T, Q> {
         self.arena.len()
     }
 
+    /// Returns the outcomes that their waiters have not taken.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = &T> {
+        self.arena.iter().filter_map(|(_, waiter)| waiter.outcome.as_ref())
+    }
+
     /// Adds a thread, which then waits on its condition variable.
     pub(crate) fn enqueue_thread(&mut self, queue: &mut Queue) -> WaiterKey {
         let wake = self.thread();

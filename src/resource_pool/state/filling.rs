@@ -47,7 +47,7 @@ impl<F: Form> State<F> {
     /// Lets the callers that fill look again: a creation for the idle list has ended, or is overdue.
     pub(crate) fn let_fillers_look(&mut self, fx: &mut Effects<F>) {
         while !self.filling.is_empty() {
-            let wake = self.waiters.resolve_front(&mut self.filling, Outcome::Retry);
+            let wake = self.waiters.resolve_front(&mut self.filling, Outcome::Look);
             fx.push(Effect::Wake(wake));
         }
     }

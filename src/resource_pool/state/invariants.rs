@@ -3,7 +3,7 @@
 use super::names::SubKey;
 use super::options::WhenExhausted;
 use super::slot::{Content, InAge, InIdle, Order, Slot, SlotState, Sub};
-use super::state::State;
+use super::state::{Outcome, State};
 use crate::kernel::collections::list::List;
 use crate::kernel::section::{Invariant, invariants};
 use crate::resource_pool::api::factory::Form;
@@ -140,7 +140,12 @@ fn idle_order<F: Form>(state: &State<F>) -> bool {
 fn waiting<F: Form>(state: &State<F>) -> bool {
     let waiting: usize = state.subs.iter().map(|(_, sub)| sub.queue.len()).sum();
     let retrying: usize = state.subs.iter().map(|(_, sub)| sub.retrying).sum();
-    state.waiting == waiting && state.retrying == retrying
+    state.waiting == waiting && state.retrying == retrying && retrying == called(state)
+}
+
+/// Returns how many waiters were woken to retry, and have not.
+fn called<F: Form>(state: &State<F>) -> usize {
+    state.waiters.outcomes().filter(|outcome| matches!(outcome, Outcome::Retry)).count()
 }
 
 fn orders<F: Form>(state: &State<F>) -> bool {
@@ -192,5 +197,5 @@ fn exact_wake_up<F: Form>(state: &State<F>) -> bool {
 fn barging<F: Form>(state: &State<F>) -> bool {
     let free = state.free();
     state.options.fair
-        || state.all_keys(|key, sub| !state.could_be_served(key, sub) || state.retrying >= free)
+        || state.all_keys(|key, sub| !state.could_be_served(key, sub) || called(state) >= free)
 }

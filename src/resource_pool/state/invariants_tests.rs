@@ -147,6 +147,11 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
         }),
         ("INV-RP-WAITING", In::Keyed, |s| s.waiting += 1),
         ("INV-RP-WAITING", In::Unfair, |s| s.retrying += 1),
+        ("INV-RP-WAITING", In::Unfair, |s| {
+            // Both counts are wrong in the same way.
+            s.retrying += 1;
+            s.subs.touch(SubKey::FIRST).retrying += 1;
+        }),
         ("INV-RP-ORDERS", In::Keyed, |s| s.creating += 1),
         ("INV-RP-ORDERS", In::Keyed, |s| s.overdue += 1),
         ("INV-RP-ORDERS", In::Keyed, |s| s.dropping += 1),

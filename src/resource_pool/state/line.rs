@@ -198,7 +198,7 @@ impl<F: Form> State<F> {
             Some(Outcome::Granted(grant)) => self.return_grant(grant, fx),
             Some(Outcome::Retry) => self.end_retry(key),
             Some(Outcome::Failed(failed)) => fx.push(Effect::ReportFailed(failed)),
-            Some(Outcome::Closed | Outcome::Dropped) => {}
+            Some(Outcome::Closed | Outcome::Dropped | Outcome::Look) => {}
         }
     }
 }

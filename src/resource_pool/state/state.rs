@@ -37,6 +37,8 @@ pub(crate) enum Outcome<F: Form> {
     Closed,
     /// The pool drops the creation of the task that waits.
     Dropped,
+    /// A creation has ended, or is overdue: a caller that fills looks again.
+    Look,
 }
 
 /// A slot that is reserved for a waiter: with a resource, or for one to be created in the place of the victim.

@@ -43,7 +43,8 @@ impl<F: Form> Waits<F> for WaitForTurn {
                 return self.unless_again(state.retry(self.key, arrival, is_thread, fx));
             }
             Outcome::Failed(failed) => Step::Failed(failed),
-            Outcome::Closed | Outcome::Dropped => Step::Refused(Refusal::Closed),
+            // A caller that fills waits in no key's queue.
+            Outcome::Closed | Outcome::Dropped | Outcome::Look => Step::Refused(Refusal::Closed),
         })
     }
     fn wake<'s>(&self, state: &'s mut State<F>) -> &'s mut Wake {

@@ -212,7 +212,7 @@ impl Drop for Replaced {
     }
 }
 
-/// The drop of a value is user code: it runs without the lock of the value.
+/// The drop of a value is user code: it runs without the lock of the value, whichever call drops it.
 #[test]
 fn the_drop_of_a_value_that_is_replaced_finds_the_new_one() {
     let (interlock, loaded, (saw, seen)) = (Interlock::new(), Arc::new(Loaded::new()), channel());
@@ -225,6 +225,10 @@ fn the_drop_of_a_value_that_is_replaced_finds_the_new_one() {
         for _ in 0..2 {
             interlock.run(|r| r.load(|l| loaded.set(value(), l)).expect("alone")).expect("alone");
         }
+        interlock.unload(|unloading| loaded.clear(unloading)).expect("alone");
     });
-    assert_eq!(seen.recv_timeout(Duration::from_secs(60)), Ok(true));
+    // The second is removed, and nothing has replaced it.
+    for found in [true, false] {
+        assert_eq!(seen.recv_timeout(Duration::from_secs(60)), Ok(found));
+    }
 }

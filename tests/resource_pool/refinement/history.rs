@@ -133,10 +133,41 @@ pub(crate) enum Operation {
         nth: usize,
         ends: Vec<End>,
     },
+    /// A creation that the pool has ordered is overdue. Then its task runs.
+    Overdue {
+        nth: usize,
+        ends: Vec<End>,
+    },
+    /// A creation that the pool has ordered takes longer than its limit.
+    TimeOut {
+        nth: usize,
+    },
     Clear,
     ClearAll,
     Close,
     Resize(Limit),
+    /// The nth call of the factory, within the operation, calls the pool itself.
+    Within {
+        nth: usize,
+        inner: Inner,
+        operation: Box<Operation>,
+    },
+}
+
+/// A call of the pool by its factory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Inner {
+    Clear,
+    ClearAll,
+    Close,
+    Resize(Limit),
+    /// A borrower of its own asks, as a future.
+    Borrow {
+        key: usize,
+    },
+    Return {
+        nth: usize,
+    },
 }
 
 fn end() -> impl Strategy<Value = End> {
@@ -225,6 +256,10 @@ impl World {
         ];
         all.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect()
     }
+    /// Returns whether the keys may compete for places. They do not where the specification and the pool would differ then.
+    pub(crate) fn may_compete(&self) -> bool {
+        !self.keyed || !self.options.creates || self.options.fair
+    }
     /// Corrects the options that the builder would refuse.
     fn valid(mut self) -> World {
         if !self.keyed {
@@ -235,12 +270,13 @@ impl World {
         }
         self.options.creates &= self.tasks;
         if self.options.creates {
-            // The maintenance would be a task of the same runtime.
-            self.bounds.min_idle = 0;
+            // A creation is overdue by a clock that is not the test's.
             self.test_while_idle = false;
             (self.max_idle_time, self.soft_max_idle_time, self.max_lifetime) = (None, None, None);
-            // Between keys, waiters that lost a race stand in line by the first of them.
-            self.options.fair |= self.keyed;
+            // Between keys, waiters that lost a race stand in line by the first of them. That shows only where the keys
+            // compete for places.
+            let compete = self.bounds.total.is_some() || self.options.max_creating.0.is_some();
+            self.options.fair |= self.keyed && compete;
         } else {
             self.options.max_creating = state::Limit::NONE;
         }
@@ -302,7 +338,29 @@ impl Bounds {
     }
 }
 
+/// An operation; in some, the factory calls the pool.
 pub(crate) fn operation() -> impl Strategy<Value = Operation> {
+    let limit = prop_oneof![
+        number(3).prop_map(Limit::Active),
+        number(4).prop_map(Limit::Total),
+        number(3).prop_map(Limit::Idle),
+    ];
+    let inner = prop_oneof![
+        10 => (0..3usize).prop_map(|key| Inner::Borrow { key }),
+        10 => (0..8usize).prop_map(|nth| Inner::Return { nth }),
+        4 => limit.prop_map(Inner::Resize),
+        3 => Just(Inner::Clear),
+        3 => Just(Inner::ClearAll),
+        1 => Just(Inner::Close),
+    ];
+    let within = prop::option::weighted(0.2, (0..3usize, inner));
+    (outer(), within).prop_map(|(operation, within)| match within {
+        Some((nth, inner)) => Operation::Within { nth, inner, operation: Box::new(operation) },
+        None => operation,
+    })
+}
+
+fn outer() -> impl Strategy<Value = Operation> {
     let nth = || 0..8usize;
     let key = || 0..3usize;
     let limit = prop_oneof![
@@ -319,6 +377,9 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(client, key, ends)| Operation::Block { client, key, ends }),
         12 => (nth(), ends()).prop_map(|(nth, ends)| Operation::Run { nth, ends }),
         12 => (nth(), ends()).prop_map(|(nth, ends)| Operation::RunOrder { nth, ends }),
+        6 => (nth(), prop_oneof![3 => Just(vec![]), 1 => ends()])
+            .prop_map(|(nth, ends)| Operation::Overdue { nth, ends }),
+        1 => nth().prop_map(|nth| Operation::TimeOut { nth }),
         6 => nth().prop_map(|nth| Operation::Cancel { nth }),
         10 => (nth(), ends()).prop_map(|(nth, ends)| Operation::Return { nth, ends }),
         2 => (nth(), ends()).prop_map(|(nth, ends)| Operation::PutBack { nth, ends }),

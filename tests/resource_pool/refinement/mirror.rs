@@ -1,7 +1,9 @@
 //! The specification's machine, and the part that it leaves to its environment: times, the resource
 //! in each slot, and the factory's pending calls.
 
-use crate::refinement::history::{Bounds, End, Number, World};
+use crate::refinement::calls::{Call, InnerCall, called};
+use crate::refinement::history::{Bounds, End, Limit as Change, Number, World};
+use crate::refinement::seen::seen_of;
 use cabrank_spec::resource_pool::action::Action;
 use cabrank_spec::resource_pool::rules::Rules;
 use cabrank_spec::resource_pool::state::{
@@ -17,22 +19,26 @@ pub(crate) enum Ended {
     Exhausted,
     WouldBlock,
     TimedOut,
-    /// Whether it ended by a panic.
-    Create(bool),
-    Activate(bool),
-    Passivate(bool),
+    Create(Why),
+    Activate(Why),
+    Passivate(Why),
     Invalid,
     Added,
     Full,
 }
 
-/// A call of the factory that a borrower or an addition has to finish.
+/// How a call of the factory failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
-    Create,
-    Activate,
-    Validate,
-    Passivate,
+pub(crate) enum Why {
+    Error,
+    Panic,
+    Time,
+}
+
+impl End {
+    pub(super) fn why(self) -> Why {
+        if self == End::Panic { Why::Panic } else { Why::Error }
+    }
 }
 
 /// A creation for the idle list.
@@ -51,11 +57,12 @@ impl Ends {
     pub(crate) fn new(ends: &[End], tasks: bool) -> Ends {
         Ends { ends: ends.iter().copied().collect(), tasks }
     }
-    pub(super) fn next(&mut self) -> Option<End> {
+    fn next(&mut self) -> Option<End> {
         self.ends.pop_front().or((!self.tasks).then_some(End::Well))
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Mirror {
     pub(crate) spec: ResourcePool,
     pub(super) world: World,
@@ -63,7 +70,7 @@ pub(crate) struct Mirror {
     /// In milliseconds.
     now: u64,
     next_run: Option<u64>,
-    back_off: Option<(u64, u32)>,
+    pub(super) back_off: Option<(u64, u32)>,
     made: u32,
     numbers: BTreeMap<SlotId, u32>,
     created: BTreeMap<SlotId, u64>,
@@ -80,10 +87,22 @@ pub(crate) struct Mirror {
     /// How the creation failed whose error the borrower gets.
     pub(super) failed: Vec<Option<Ended>>,
     ended: Vec<Option<Refusal>>,
-    leaving: VecDeque<SlotId>,
+    pub(super) leaving: VecDeque<SlotId>,
     pub(crate) destroyed: Vec<u32>,
     /// The actions and events that have happened.
     pub(crate) happened: BTreeSet<String>,
+    /// The calls of the pool by its factory that have happened, and within which call.
+    pub(crate) called_back: BTreeSet<String>,
+    /// The calls of the factory in the current step, and what was seen of the pool then.
+    pub(crate) noted: Vec<String>,
+    /// The resources that the real pool has destroyed in the current step.
+    pub(crate) real_order: Vec<u32>,
+    /// What the call of this number in the step does.
+    pub(crate) inner: Option<(usize, InnerCall)>,
+    /// How the borrow of the factory ended: `None`, if it waits.
+    pub(crate) inner_ended: Option<Option<Ended>>,
+    /// Whether resources are being destroyed, one after the other.
+    pub(super) destroys: bool,
 }
 
 /// Returns the name of the variant.
@@ -148,6 +167,12 @@ impl Mirror {
             leaving: VecDeque::new(),
             destroyed: vec![],
             happened: BTreeSet::new(),
+            called_back: BTreeSet::new(),
+            noted: vec![],
+            real_order: vec![],
+            inner: None,
+            inner_ended: None,
+            destroys: false,
         }
     }
 
@@ -202,15 +227,64 @@ impl Mirror {
     }
 
     pub(super) fn destroy(&mut self) {
-        while let Some(id) = self.leaving.pop_front() {
+        if std::mem::replace(&mut self.destroys, true) {
+            // The task that destroys goes on with it.
+            return;
+        }
+        while let Some(id) = self.next_to_destroy() {
             self.gone(id);
             let at = self.spec.leaving.iter().position(|slot| slot.id == id);
             self.section(Action::Destroyed { at: at.expect("it leaves") });
         }
+        self.destroys = false;
     }
 
+    /// Returns whether the limit is accepted.
+    pub(crate) fn resize(&mut self, change: Change) -> bool {
+        let bounds = self.bounds.with(change);
+        let valid = bounds.are_valid() && bounds.can_reach(change);
+        if valid {
+            self.bounds = bounds;
+            self.apply(Action::Resize(limits(&bounds)));
+        }
+        valid
+    }
+
+    /// Of several that leave at once, the real pool says which is destroyed first.
+    fn next_to_destroy(&mut self) -> Option<SlotId> {
+        let at = (0..self.leaving.len()).min_by_key(|&at| self.turn(self.leaving[at]))?;
+        self.leaving.remove(at)
+    }
+
+    /// Returns the turn of the resource in the slot among those that the real pool has destroyed. An empty slot comes first.
+    fn turn(&self, id: SlotId) -> Option<Option<usize>> {
+        let number = self.numbers.get(&id)?;
+        Some(self.real_order.iter().position(|other| other == number))
+    }
+
+    /// The resource in the slot, if there is one, is destroyed.
     pub(super) fn gone(&mut self, id: SlotId) {
-        self.destroyed.extend(self.numbers.remove(&id));
+        if let Some(number) = self.numbers.remove(&id) {
+            self.destroyed.push(number);
+            self.note(Call::Destroy, Some(number));
+        }
+    }
+
+    /// Returns how a call of the factory ends; or `None`, if it pends.
+    pub(super) fn call(&mut self, call: Call, id: SlotId, ends: &mut Ends) -> Option<End> {
+        let end = ends.next()?;
+        let number = self.numbers.get(&id).copied();
+        self.note(call, number);
+        Some(end)
+    }
+
+    fn note(&mut self, call: Call, number: Option<u32>) {
+        let seen = called(call, number, &seen_of(&self.spec));
+        self.noted.push(seen);
+        let count = self.noted.len();
+        if let Some((_, inner)) = self.inner.take_if(|(nth, _)| *nth < count) {
+            self.calls_back(call, inner);
+        }
     }
 
     pub(super) fn create(&mut self, id: SlotId) {
@@ -251,7 +325,7 @@ impl Mirror {
                 }
                 // Without a runtime, it awaits its own creation only.
                 At::Creating { slot, .. } => {
-                    let end = ends.next()?;
+                    let end = self.call(Call::Create, slot.id, ends)?;
                     if end == End::Well {
                         self.create(slot.id);
                         self.apply(Action::Created { client });
@@ -261,7 +335,7 @@ impl Mirror {
                     if self.spec.clients[client] == At::Out
                         && self.ended[client] != Some(Refusal::Closed)
                     {
-                        return Some(Ended::Create(end == End::Panic));
+                        return Some(Ended::Create(end.why()));
                     }
                 }
                 At::Activating { slot, fresh, .. } => {
@@ -269,7 +343,7 @@ impl Mirror {
                         self.apply(Action::Ready { client });
                         continue;
                     };
-                    let end = ends.next()?;
+                    let end = self.call(call, slot.id, ends)?;
                     if end == End::Well {
                         self.calls[client].as_mut().and_then(VecDeque::pop_front);
                         continue;
@@ -281,7 +355,7 @@ impl Mirror {
                     self.apply(Action::ActivateFails { client });
                     if fresh {
                         return Some(match call {
-                            Call::Activate => Ended::Activate(end == End::Panic),
+                            Call::Activate => Ended::Activate(end.why()),
                             _ => Ended::Invalid,
                         });
                     }
@@ -352,7 +426,10 @@ impl Mirror {
     pub(crate) fn give_back(&mut self, client: ClientId, ends: Option<&mut Ends>) {
         let At::Lent(slot) = self.spec.clients[client] else { unreachable!("it has one") };
         let good = match ends {
-            Some(ends) => self.cleaning().all(|_| ends.next() == Some(End::Well)),
+            Some(ends) => {
+                let mut calls = self.cleaning();
+                calls.all(|call| self.call(call, slot.id, ends) == Some(End::Well))
+            }
             None => {
                 self.unclean.insert(slot.id);
                 true
@@ -387,30 +464,49 @@ impl Mirror {
     /// Runs an addition. Returns `None` if it is not done.
     pub(crate) fn run_add(&mut self, adding: &mut Adding, ends: &mut Ends) -> Option<Ended> {
         while let Some(call) = adding.calls.front().copied() {
-            let end = ends.next()?;
+            let end = self.call(call, adding.id, ends)?;
             adding.calls.pop_front();
             if end != End::Well {
                 self.fail_add(adding);
                 return Some(match call {
                     Call::Validate => Ended::Invalid,
-                    Call::Passivate => Ended::Passivate(end == End::Panic),
-                    Call::Create | Call::Activate => Ended::Create(end == End::Panic),
+                    Call::Passivate => Ended::Passivate(end.why()),
+                    Call::Create | Call::Activate | Call::Destroy => Ended::Create(end.why()),
                 });
             }
             if call == Call::Create {
                 self.create(adding.id);
             }
         }
-        let at = self.place(adding);
+        if self.drops(adding) {
+            return Some(Ended::Closed);
+        }
+        let (at, closed) = (self.place(adding), self.spec.closed);
         self.apply(Action::Added { at });
-        Some(if self.spec.closed { Ended::Closed } else { Ended::Added })
+        Some(if closed { Ended::Closed } else { Ended::Added })
     }
 
     /// Drops the task of an addition: without a runtime its creation ends with it.
     pub(crate) fn fail_add(&mut self, adding: &Adding) {
+        if self.drops(adding) {
+            return;
+        }
         self.gone(adding.id);
+        // The destruction may have had it dropped.
+        if self.drops(adding) {
+            return;
+        }
         let at = self.place(adding);
         self.apply(Action::AddFails { at });
+    }
+
+    /// A refill that was dropped during its last call ends. Returns whether it was.
+    fn drops(&mut self, adding: &Adding) -> bool {
+        let dropped = self.is_dropped(adding.id);
+        if dropped {
+            self.end_dropped(adding.id);
+        }
+        dropped
     }
 
     pub(super) fn place(&self, adding: &Adding) -> usize {
@@ -418,17 +514,20 @@ impl Mirror {
         at.expect("it is being added")
     }
 
-    fn test(&mut self, id: SlotId, valid: impl FnOnce(u32) -> bool) {
-        let at = self.spec.idle.iter().position(|idle| idle.slot.id == id).expect("it is idle");
-        let valid = valid(self.numbers[&id]);
+    fn test(&mut self, id: SlotId, valid: impl FnOnce(&mut Mirror, u32) -> bool) {
+        let place = |idle: &Idle| idle.slot.id == id;
+        // Within a call, the factory may have cleared the pool.
+        let Some(at) = self.spec.idle.iter().position(place) else { return };
         self.apply(Action::Test { at });
+        let valid = valid(self, self.numbers[&id]);
+        let at = self.spec.idle.iter().position(place).expect("it is under test");
         self.apply(Action::Tested { at, valid });
     }
 
     pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         let all: Vec<SlotId> = self.spec.idle.iter().map(|idle| idle.slot.id).collect();
         for id in all {
-            self.test(id, &keep);
+            self.test(id, |_, number| keep(number));
         }
     }
 
@@ -491,7 +590,6 @@ impl Mirror {
                 self.evict(at);
             }
         }
-        self.destroy();
         if self.world.test_while_idle && runs && !self.spec.closed {
             for _ in 0..self.turns.len() {
                 if self.turns.is_empty() {
@@ -499,19 +597,27 @@ impl Mirror {
                 }
                 self.turns.rotate_left(1);
                 let (id, _) = self.turns[self.turns.len() - 1];
-                self.test(id, |_| ends.next() == Some(End::Well));
+                self.test(id, |mirror, _| mirror.call(Call::Validate, id, ends) == Some(End::Well));
             }
         }
         self.refill(ends);
     }
 
-    fn evict(&mut self, at: usize) {
-        self.section(Action::Age { at });
-        self.section(Action::Evict { at, hard: true });
+    /// Returns whether the test's clock says what is due. The real back-off of an order ends by another clock.
+    pub(crate) fn knows_the_time(&self) -> bool {
+        !self.spec.options.creates || self.back_off.is_none()
     }
 
+    fn evict(&mut self, at: usize) {
+        self.section(Action::Age { at });
+        self.apply(Action::Evict { at, hard: true });
+    }
+
+    /// Of several that have outlived, the real pool says which leaves first.
     fn next_that_has_outlived(&self) -> Option<usize> {
-        self.spec.idle.iter().position(|idle| self.has_outlived(idle.slot.id))
+        let outlived = |&at: &usize| self.has_outlived(self.spec.idle[at].slot.id);
+        let all = (0..self.spec.idle.len()).filter(outlived);
+        all.min_by_key(|&at| self.turn(self.spec.idle[at].slot.id))
     }
 
     fn next_to_evict(&self) -> Option<usize> {
@@ -525,6 +631,9 @@ impl Mirror {
     }
 
     fn refill(&mut self, ends: &mut Ends) {
+        while self.spec.creates && self.spec.wants_refill(0) {
+            self.apply(Action::Refill { key: 0 });
+        }
         while self.spec.wants_refill(0) && self.back_off.is_none_or(|(until, _)| self.now >= until)
         {
             let Ok(mut adding) = self.add(Action::Refill { key: 0 }) else { return };

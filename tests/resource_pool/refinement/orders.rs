@@ -1,7 +1,8 @@
 //! The creations that the pool orders: their tasks, as the machine's environment plays them.
 
+use crate::refinement::calls::Call;
 use crate::refinement::history::End;
-use crate::refinement::mirror::{Adding, Call, Ended, Ends, Mirror};
+use crate::refinement::mirror::{Adding, Ended, Ends, Mirror, Why};
 use cabrank_spec::resource_pool::action::Action;
 use cabrank_spec::resource_pool::state::{Event, Refusal, SlotId};
 
@@ -33,7 +34,7 @@ impl Mirror {
         }
         let mut failure = None;
         while let Some(call) = order.calls.front().copied() {
-            let Some(end) = ends.next() else {
+            let Some(end) = self.call(call, order.id, ends) else {
                 if self.is_dropped(order.id) {
                     break;
                 }
@@ -42,7 +43,7 @@ impl Mirror {
             order.calls.pop_front();
             if end != End::Well {
                 failure = Some(match call {
-                    Call::Create => Ended::Create(end == End::Panic),
+                    Call::Create => Ended::Create(end.why()),
                     _ => Ended::Invalid,
                 });
                 break;
@@ -51,10 +52,19 @@ impl Mirror {
                 self.create(order.id);
             }
         }
-        if self.is_dropped(order.id) {
-            self.gone(order.id);
-            let at = self.dropped(order.id).expect("it is dropped");
-            self.apply(Action::Destroyed { at });
+        // Without an end, the task has dropped it before its result.
+        let dropped = self.is_dropped(order.id);
+        if failure.is_some() || order.calls.is_empty() {
+            self.back_off = (failure.is_some() || dropped).then_some((u64::MAX, 0));
+        }
+        if dropped {
+            if failure.is_none() && order.calls.is_empty() {
+                // It was made, and is destroyed as any other that leaves.
+                self.leaving.push_back(order.id);
+                self.destroy();
+            } else {
+                self.end_dropped(order.id);
+            }
             return true;
         }
         let at = self.place(order);
@@ -62,7 +72,46 @@ impl Mirror {
             self.apply(Action::Added { at });
             return true;
         };
+        self.order_fails(order, failure);
+        true
+    }
+
+    /// The task of a dropped creation has ended.
+    pub(super) fn end_dropped(&mut self, id: SlotId) {
+        self.gone(id);
+        let at = self.dropped(id).expect("it is dropped");
+        self.apply(Action::Destroyed { at });
+    }
+
+    /// An order whose creation has begun is overdue. Returns whether it is dropped by that.
+    pub(crate) fn overdue(&mut self, order: &mut Adding) -> bool {
+        let at = self.place(order);
+        self.apply(Action::Overdue { at });
+        self.is_dropped(order.id) && self.run_order(order, &mut Ends::new(&[], true))
+    }
+
+    /// Returns whether an order is not dropped.
+    pub(crate) fn is_in_flight(&self, order: &Adding) -> bool {
+        self.spec.adding.iter().any(|slot| slot.id == order.id)
+    }
+    /// Returns whether it awaits its creation, and not the test after it.
+    pub(crate) fn is_creating(&self, order: &Adding) -> bool {
+        self.is_in_flight(order) && order.calls.front() == Some(&Call::Create)
+    }
+
+    /// The creation of an order takes longer than its limit.
+    pub(crate) fn time_out(&mut self, order: &Adding) {
+        self.back_off = Some((u64::MAX, 0));
+        self.order_fails(order, Ended::Create(Why::Time));
+    }
+
+    fn order_fails(&mut self, order: &Adding, failure: Ended) {
         self.gone(order.id);
+        if self.is_dropped(order.id) {
+            // The destruction had it dropped.
+            return self.end_dropped(order.id);
+        }
+        let at = self.place(order);
         self.section(Action::AddFails { at });
         let failed = self.spec.events.iter().find_map(|event| match event {
             Event::Refused(client, Refusal::Failed) => Some(*client),
@@ -72,6 +121,5 @@ impl Mirror {
             self.failed[client] = Some(failure);
         }
         self.destroy();
-        true
     }
 }

@@ -1,136 +1,17 @@
 //! The real pools on a manual clock, with a factory whose calls end as the history says.
 
-use crate::refinement::history::{End, Limit, World};
-use crate::shared::task;
+use crate::refinement::factory::{Factory, Scripted, Tasks};
+use crate::refinement::history::{Limit, World};
+use crate::refinement::runtime::{LIMIT, OVERDUE, Orders};
 use cabrank::ManualClock;
-use cabrank::periodic_executor::{BoxFuture, Runtime};
 use cabrank::resource_pool::{
-    AddError, Async, AsyncResourceFactory, BorrowError, Borrowed, KeyedResourcePool, LendOrder,
-    ResourceFactory, ResourcePool, Snapshot, WhenExhausted,
+    AddError, Async, BorrowError, Borrowed, KeyedResourcePool, LendOrder, ResourcePool, Snapshot,
+    WhenExhausted,
 };
 use cabrank_spec::resource_pool::state;
-use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-/// The error of a scripted failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Scripted;
-
-/// The factory's script, and its record of the pool's calls.
-#[derive(Default)]
-pub(crate) struct Book {
-    /// How the next calls end.
-    ends: VecDeque<End>,
-    made: u32,
-    /// The destroyed resources.
-    pub(crate) destroyed: Vec<u32>,
-    destroy_panics: bool,
-}
-
-#[derive(Clone, Default)]
-pub(crate) struct Factory(Arc<Mutex<Book>>);
-
-impl Factory {
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-    /// The calls during `during` end like this.
-    pub(crate) fn ending<R>(&self, ends: &[End], during: impl FnOnce() -> R) -> R {
-        self.book().ends = ends.iter().copied().collect();
-        let result = during();
-        self.book().ends.clear();
-        result
-    }
-    /// A call that ends at once; without a script it succeeds.
-    fn call(&self) -> bool {
-        let end = self.book().ends.pop_front();
-        well(end.unwrap_or(End::Well))
-    }
-    /// A call that pends until its end is scripted.
-    async fn awaited(&self) -> bool {
-        let end = poll_fn(|_| match self.book().ends.pop_front() {
-            Some(end) => Poll::Ready(end),
-            None => Poll::Pending,
-        });
-        well(end.await)
-    }
-    fn made(&self) -> u32 {
-        let mut book = self.book();
-        book.made += 1;
-        book.made
-    }
-    fn gone(&self, resource: u32) {
-        let mut book = self.book();
-        book.destroyed.push(resource);
-        let panics = book.destroy_panics;
-        drop(book);
-        if panics {
-            std::panic::resume_unwind(Box::new("scripted"));
-        }
-    }
-}
-
-fn well(end: End) -> bool {
-    match end {
-        End::Well => true,
-        End::Badly => false,
-        // Panics without calling the panic hook.
-        End::Panic => std::panic::resume_unwind(Box::new("scripted")),
-    }
-}
-
-fn or_error(well: bool) -> Result<(), Scripted> {
-    if well { Ok(()) } else { Err(Scripted) }
-}
-
-impl ResourceFactory for Factory {
-    type Resource = u32;
-    type Metadata = usize;
-    type Error = Scripted;
-    fn create(&self, _: &usize) -> Result<u32, Scripted> {
-        or_error(self.call()).map(|()| self.made())
-    }
-    fn destroy(&self, _: &usize, resource: u32) {
-        self.gone(resource);
-    }
-    fn validate(&self, _: &usize, _: &mut u32) -> bool {
-        self.call()
-    }
-    fn activate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
-        or_error(self.call())
-    }
-    fn passivate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
-        or_error(self.call())
-    }
-}
-
-/// The same, asynchronous.
-pub(crate) struct Tasks(Factory);
-
-impl AsyncResourceFactory for Tasks {
-    type Resource = u32;
-    type Metadata = usize;
-    type Error = Scripted;
-    async fn create(&self, _: &usize) -> Result<u32, Scripted> {
-        or_error(self.0.awaited().await).map(|()| self.0.made())
-    }
-    fn destroy(&self, _: &usize, resource: u32) {
-        self.0.gone(resource);
-    }
-    async fn validate(&self, _: &usize, _: &mut u32) -> bool {
-        self.0.awaited().await
-    }
-    async fn activate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
-        or_error(self.0.awaited().await)
-    }
-    async fn passivate(&self, _: &usize, _: &mut u32) -> Result<(), Scripted> {
-        or_error(self.0.awaited().await)
-    }
-}
 
 /// A loan of either kind of pool.
 pub(crate) enum Guard {
@@ -164,7 +45,7 @@ impl Guard {
 
 pub(crate) type Lent = Result<Guard, BorrowError<Scripted>>;
 pub(crate) type Added = Result<(), AddError<Scripted>>;
-pub(crate) type Task<T> = Pin<Box<dyn Future<Output = T>>>;
+pub(crate) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 #[derive(Clone)]
 pub(crate) enum Pool {
@@ -208,8 +89,11 @@ macro_rules! built {
             .test_on_create($world.test_on_create)
             .test_on_borrow($world.test_on_borrow)
             .test_on_return($world.test_on_return)
-            .test_while_idle($world.test_while_idle)
-            .clock($clock);
+            .test_while_idle($world.test_while_idle);
+        // With a manual clock there are no timers.
+        if !options.creates {
+            builder = builder.clock($clock);
+        }
         if let Some(idle) = bounds.idle {
             builder = builder.max_idle(idle);
         }
@@ -232,75 +116,14 @@ macro_rules! built {
 macro_rules! on {
     ($builder:expr, $world:expr, $orders:expr) => {
         match $world.options.creates {
-            true => $builder.max_creating($world.options.max_creating.0).build_on($orders.clone()),
+            true => {
+                let builder = $builder.max_creating($world.options.max_creating.0);
+                let builder = builder.create_timeout(LIMIT).overdue_after(OVERDUE);
+                builder.build_on($orders.clone())
+            }
             false => $builder.maintenance(false).build_async(),
         }
     };
-}
-
-/// A runtime that hands out the creations that the pool orders, and runs the destructions at once.
-#[derive(Clone, Default)]
-pub(crate) struct Orders(Arc<Mutex<Vec<BoxFuture<()>>>>);
-
-/// Returns the size of the task that destroys resources, which tells it from that of an order.
-fn size_of_destroyer() -> usize {
-    static SIZE: OnceLock<usize> = OnceLock::new();
-    *SIZE.get_or_init(|| {
-        let (factory, sizes) = (Factory::default(), Sizes::default());
-        let pool = ResourcePool::builder(Async(Tasks(factory.clone())), 0);
-        let pool = pool.build_on(sizes.clone()).expect("a valid pool");
-        let adder = pool.clone();
-        let mut adds = task::Task::new(async move { adder.add_async().await });
-        let added = factory.ending(&[End::Well, End::Well], || adds.poll());
-        assert_eq!(added, Some(Ok(())));
-        drop(adds);
-        pool.clear();
-        let mut borrows = task::Task::new(async move { pool.borrow_async().await.map(drop) });
-        assert!(borrows.poll().is_none());
-        drop(borrows);
-        let sizes = sizes.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let [destroyer, order] = sizes[..] else { panic!("two tasks, not {sizes:?}") };
-        assert_ne!(order, destroyer, "they cannot be told apart");
-        destroyer
-    })
-}
-
-/// A runtime that notes the sizes of its tasks, and runs none.
-#[derive(Clone, Default)]
-struct Sizes(Arc<Mutex<Vec<usize>>>);
-
-impl Runtime for Sizes {
-    type Sleep = std::future::Pending<()>;
-    fn spawn(&self, task: BoxFuture<()>) {
-        let mut sizes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sizes.push(std::mem::size_of_val(&*task));
-        drop(sizes);
-        std::mem::forget(task);
-    }
-    fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
-        std::future::pending()
-    }
-}
-
-impl Orders {
-    pub(crate) fn take(&self) -> Vec<BoxFuture<()>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Runtime for Orders {
-    type Sleep = std::future::Pending<()>;
-    fn spawn(&self, mut task: BoxFuture<()>) {
-        if std::mem::size_of_val(&*task) == size_of_destroyer() {
-            let polled = task.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            assert!(polled.is_ready(), "a destruction awaits nothing here");
-            return;
-        }
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(task);
-    }
-    fn sleep_until(&self, _: std::time::Instant) -> Self::Sleep {
-        std::future::pending()
-    }
 }
 
 impl Pool {
