@@ -7,6 +7,9 @@
 // A target without it is one of a program that has connected to the socket of this process: the modes of its directory admit no
 // other user, so that the comparison needs no constant time.
 //
+// `socket.encrypted` is true if the client's scheme is `https`: frameworks ask it first, whatever proxies they trust. Some applications
+// define it themselves, and such a property ends with the request, as others do.
+//
 // A request that does not read the address pays for one search in its target, and nothing else.
 
 const net = require('net');
@@ -54,5 +57,16 @@ const CLIENT = {
   remoteFamily: property('remoteFamily', ([, address]) => ({ 4: 'IPv4', 6: 'IPv6' })[net.isIP(address)]),
   remotePort: property('remotePort', ([, , port]) => Number(port)),
 };
+
+Object.defineProperty(prototype, 'encrypted', {
+  get() {
+    const origin = originOf(this);
+    return (origin !== undefined && origin[0] === 'https') || undefined;
+  },
+  set(value) {
+    Object.defineProperty(this, 'encrypted', { value, writable: true, enumerable: true, configurable: true });
+  },
+  configurable: true,
+});
 
 module.exports = { CLIENT, LATEST, setPassword, takeOrigin };

@@ -7,7 +7,7 @@ use crate::request::chunked;
 use crate::request::fields::{Name, put_field, put_length};
 use crate::request::framing::Reader;
 use crate::request::head::{AnswerTo, RequestFraming};
-use crate::request::origin::{Forwarded, Scheme};
+use crate::request::origin::Forwarded;
 use cabrank_spawner::connections::Lent;
 use cabrank_spawner::stream::AppStream;
 use std::io::Write;
@@ -169,10 +169,9 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, receiver: Recei
             out.extend_from_slice(b", ");
         }
         let _ = write!(out, "{}\r\n", peer.remote.ip().to_canonical());
-    }
-    // Frameworks find the scheme there. A loader's own connection has none but `http`.
-    if !has_scheme && (password.is_none() || origin.scheme == Scheme::Https) {
-        let _ = write!(out, "X-Forwarded-Proto: {}\r\n", origin.scheme.name());
+        if !has_scheme {
+            let _ = write!(out, "X-Forwarded-Proto: {}\r\n", origin.scheme.name());
+        }
     }
     match framing {
         RequestFraming::None => {}

@@ -117,11 +117,10 @@ fn a_loader_gets_the_fields_of_a_trusted_proxy_as_they_came_and_those_of_another
     let lines = requested_by_loader(&input, "192.0.2.9");
     assert_eq!(lines[0], "GET /secret,http;192.0.2.9;5555,/ HTTP/1.1");
     assert_eq!(lines[2..], ["X-Real-IP: 1.1.1.1"]);
-    // The scheme of `Forwarded`, in the field that frameworks read.
     let input = "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=1.1.1.1;proto=https\r\n\r\n";
     let lines = requested_by_loader(input, "10.0.0.9");
     assert_eq!(lines[0], "GET /secret,https;1.1.1.1;0,/ HTTP/1.1");
-    assert_eq!(lines[2..], ["Forwarded: for=1.1.1.1;proto=https", "X-Forwarded-Proto: https"]);
+    assert_eq!(lines[2..], ["Forwarded: for=1.1.1.1;proto=https"]);
 }
 
 #[test]

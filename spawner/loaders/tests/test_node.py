@@ -213,6 +213,32 @@ class Node(NodeLoader):
         conn.request("GET", target(target("/", "6.6.6.6"), "192.0.2.2"))
         self.assertEqual(conn.getresponse().read(), f"{target('/', '6.6.6.6')} 192.0.2.2 5555".encode())
 
+    def test_the_scheme_of_the_client(self):
+        loader = self.app("""
+            'use strict';
+            require('http').createServer((q, s) => {
+              const before = q.socket.encrypted;
+              if (q.url === '/set') q.socket.encrypted = 'set';
+              s.end(`${before} ${q.connection.encrypted}`);
+            }).listen(0);
+        """)
+        conn = self.http(loader)
+        for path, scheme, expected in (("/", "https", "true true"), ("/", "http", "undefined undefined"), ("/set", "http", "undefined set"),
+                                       ("/", "http", "undefined undefined"), ("/set", "https", "true set"), ("/", "https", "true true")):
+            conn.request("GET", target(path, scheme=scheme))
+            self.assertEqual(conn.getresponse().read(), expected.encode())
+        conn.request("GET", "/", headers={"X-Forwarded-Proto": "https"})
+        self.assertEqual(conn.getresponse().read(), b"undefined undefined")
+
+    def test_the_scheme_that_a_listener_of_connections_sets(self):
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => s.end(String(q.socket.encrypted))).listen(0);
+            server.on('connection', (socket) => { socket.encrypted = true; });
+        """)
+        conn = self.http(loader)
+        for _ in range(2):
+            self.assertEqual(self.ask(conn), (200, b"true"))
+
     def test_the_address_of_the_client_when_the_socket_has_ended(self):
         loader = self.app("""
             require('http').createServer((q, s) => {

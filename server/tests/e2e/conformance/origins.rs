@@ -22,7 +22,10 @@ const ROWS: [(&str, &str); 11] = [
         "`proxies::only_a_trusted_proxy_says_who_the_client_is`, `test_node::test_the_address_of_the_client`, `test_asgi::test_the_scope`",
     ),
     ("client's port", "`pairs_tests::a_trusted_proxy_gives_scheme_and_address`"),
-    ("scheme", "`origin_tests::a_trusted_proxy_gives_address_and_scheme`"),
+    (
+        "scheme",
+        "`origin_tests::a_trusted_proxy_gives_address_and_scheme`, `test_node::test_the_scheme_of_the_client`",
+    ),
     (
         "X-Forwarded-For",
         "`http_tests::an_application_sees_the_fields_of_proxies_only_from_proxies`, \
@@ -150,7 +153,7 @@ fn write(kind: &str) -> (TempDir, Vec<&'static str>) {
             let code = "const names = ['X-Forwarded-For', 'X-Forwarded-Proto', 'Forwarded', 'X-Real-IP', 'Host', 'X-Forwarded-Host',\n\
                           'X-Forwarded-Port', 'X-Forwarded-Prefix'];\n\
                         http.createServer(({ socket, headers }, s) => s.end([`client's address=${socket.remoteAddress}`,\n\
-                          `client's port=${socket.remotePort}`, `scheme=${headers['x-forwarded-proto'] || 'http'}`,\n\
+                          `client's port=${socket.remotePort}`, `scheme=${socket.encrypted ? 'https' : 'http'}`,\n\
                           ...names.map((name) => `${name}=${headers[name.toLowerCase()] || '–'}`)].join('\\n'))).listen(0);";
             (node(code), vec![])
         }
@@ -240,7 +243,7 @@ pub(super) fn page() -> String {
          What a program finds of the client, of its proxy, and of the fields by which proxies report a request. \
          The [trusted proxies](security.md#proxies) decide.\n\n\
          - *Client's address*, *port*, *scheme*: `REMOTE_ADDR`, `REMOTE_PORT` and the scheme of the URL (Rack, WSGI), `scope[\"client\"]` and \
-         `scope[\"scheme\"]` (ASGI), `req.socket.remoteAddress`, `remotePort` and `X-Forwarded-Proto` (Node). They are the \
+         `scope[\"scheme\"]` (ASGI), `req.socket.remoteAddress`, `remotePort` and `encrypted` (Node), the other end of the connection and `X-Forwarded-Proto` (a command). They are the \
          server's own word, by a way on which no client can write.\n\
          - A program that starts by a command, and a loader of your own that does not take the origin, speak HTTP themselves. For them the \
          server is a proxy: it appends the address of its own client to `X-Forwarded-For`.\n\
