@@ -7,6 +7,9 @@
 // A target without it is one of a program that has connected to the socket of this process: the modes of its directory admit no
 // other user, so that the comparison needs no constant time.
 //
+// An application that reads a connection itself, or `rawPacket` of a 'clientError', sees the target with its origin. A client who learns
+// the password of it can forge nothing by it.
+//
 // `socket.encrypted` is true if the client's scheme is `https`: frameworks ask it first, whatever proxies they trust. Some applications
 // define it themselves, and such a property ends with the request, as others do.
 //
