@@ -4,8 +4,9 @@ The parser is this file's own. The server has checked each request, and writes i
 and `partition`; that costs less than the callbacks of a general parser, and needs no package in the application's
 environment. It refuses heads that the server never sends, such as obsolete line folding or two lengths.
 
-The client's address is the last one of X-Forwarded-For, and the scheme the last one of X-Forwarded-Proto: the server
-writes both, or has checked them. The client's port is 0, because the server does not pass it on.
+The server writes the origin of each request in front of its target: `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`. No client can forge
+it, because what the client sends stands behind. A request without it has no client, and the scheme `http`: a program with the
+rights of this process has connected to its socket.
 """
 
 import asyncio
@@ -18,8 +19,8 @@ from cabrank.python_own import ClientGone, own
 HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
 CHUNK_LINE_MAX = 1000
 SPEC = {"version": "3.0", "spec_version": "2.3"}
-SPECIAL = {b"host", b"content-length", b"transfer-encoding", b"x-forwarded-for", b"x-forwarded-proto", b"upgrade",
-           b"sec-websocket-key", b"sec-websocket-version", b"sec-websocket-protocol"}
+SPECIAL = {b"host", b"content-length", b"transfer-encoding", b"upgrade", b"sec-websocket-key", b"sec-websocket-version",
+           b"sec-websocket-protocol"}
 
 
 class BadRequest(Exception):
@@ -215,13 +216,17 @@ class Connection(asyncio.Protocol):
                     raise (BadHandshake if name.startswith(b"sec-") else BadRequest)(f"repeated header: {name!r}")
                 special[name] = special[name] + b"," + value if name in special else value
         get = special.get
+        server = self.server
+        secure, client = False, None
+        password, comma, rest = target.partition(b",")
+        if comma and server.channel.is_password(password[1:]):
+            origin, _, target = rest.partition(b",")
+            scheme, address, port = origin.split(b";")
+            secure, client = scheme == b"https", (address.decode("ascii"), int(port))
         path, _, query = target.partition(b"?")
         if path[:1] != b"/" and b"://" in path:
             path = b"/" + path.partition(b"://")[2].partition(b"/")[2]
         text = path.decode("ascii", "replace")
-        secure = get(b"x-forwarded-proto", b"")[-5:].lower() == b"https"
-        client = get(b"x-forwarded-for")
-        server = self.server
         host = get(b"host", b"")
         is_websocket = b"upgrade" in special and special[b"upgrade"].lower() == b"websocket" and method == b"GET"
         scope = {
@@ -235,7 +240,7 @@ class Connection(asyncio.Protocol):
             "query_string": query,
             "root_path": server.root_path,
             "headers": headers,
-            "client": None if client is None else (client[client.rfind(b",") + 1:].strip().decode("latin-1"), 0),
+            "client": client,
             "server": server.hosts.get((host, secure)) or server.remember_host(host, secure),
             "extensions": {"http.response.early_hint": {}},
             "state": server.state.copy(),

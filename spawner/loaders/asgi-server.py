@@ -133,7 +133,7 @@ class Server:
         listener = channel.listen("main", "asgi", "http_session", 0)
         self.listener = server = await loop.create_unix_server(lambda: Connection(self), sock=listener, backlog=1024)
         leave = loop.create_future()
-        channel.ready(ends_websockets="true")
+        channel.ready(ends_websockets="true", takes_origin="true")
         loop.add_reader(channel.control, self.obey, leave)
         stops = await leave
         server.close()

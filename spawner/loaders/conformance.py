@@ -15,6 +15,7 @@ application, which `--app` replaces for other languages. It answers by the path:
     /late       200, `begun`, and then an error; no Content-Length
     /short      200, Content-Length: 10, `begun`, and then the end
     /empty      204
+    /origin     200, the target, and the address and port of the client, if the loader takes the origin (`takes_origin`)
     /steps      what the player of walks commands: walks.py describes it
 
 Exit code 0: the loader passes. 1: the output names the failures.
@@ -32,7 +33,7 @@ import time
 import unittest
 
 import walks
-from driver import DEADLINE, PASSWORD, KeptConnection, Loader, frame, head, kept_session, session
+from driver import DEADLINE, PASSWORD, KeptConnection, Loader, frame, head, kept_session, session, target
 
 REFERENCE = """
 import itertools, os, socket, threading
@@ -378,6 +379,22 @@ class HttpSession(LoaderCase):
         connection.request("GET", "/endless")
         connection.sock.recv(10)
         connection.close()
+        self.assertTrue(self.is_alive())
+
+    def test_the_origin_of_a_request(self):
+        if self.loader.ready.get("takes_origin") != "true":
+            self.skipTest("the loader does not take the origin of requests")
+        connection = self.connect()
+        for address, port in (("192.0.2.1", 5555), ("2001:db8::1", 0), ("192.0.2.2", 1)):
+            path = target("/origin?a,b", address, port)
+            self.assertEqual(self.ask(connection, path)[2], f"/origin?a,b {address} {port}".encode())
+        # One origin is the server's. What stands behind it is the client's.
+        inner = target("/x", "6.6.6.6")
+        self.assertEqual(self.ask(connection, target(f"/origin?{inner}"))[2], f"/origin?{inner} 192.0.2.1 5555".encode())
+        self.assertEqual(self.ask(connection, target("/unread"))[2], b"unread")
+        # Without the password it is no origin, and the request has no client.
+        self.assertNotIn(b"192.0.2.1", self.ask(connection, "/origin")[2])
+        self.ask(connection, target("/unread", password="wrong"))
         self.assertTrue(self.is_alive())
 
     def test_what_is_not_http_is_refused(self):

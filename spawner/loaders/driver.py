@@ -106,6 +106,11 @@ def head(**variables):
     return len(block).to_bytes(4, "big") + block
 
 
+def target(path="/", address="192.0.2.1", port=5555, scheme="http", password=PASSWORD):
+    """Return the target of a request in HTTP, with its origin in front."""
+    return f"/{password},{scheme};{address};{port},{path}"
+
+
 class Answer:
     """An answer in the session protocol; `cut` if the connection was reset instead of ended."""
 

@@ -24,7 +24,8 @@ const {
   KEPT, LAST, ENDING, CLOSING, REQUEST, IS_HEAD, TORN, HELD_BACK, writing, apart, close, closeSoon, resumeReading, socketOf,
 } = require('./node-answer.js');
 const { endWithAnswer, watchExceptions } = require('./node-exceptions.js');
-const { noteAnswered } = require('./node-late.js');
+const { takeOrigin } = require('./node-client.js');
+const { noteAnswered, noteLatest } = require('./node-late.js');
 const refusal = require('./node-refusal.js');
 const { began, begins, ended, note, noteListener } = require('./node-traces.js');
 
@@ -288,6 +289,8 @@ function guardParser(socket) {
       socket.destroy();
       return 0;
     }
+    takeOrigin(args[0]);
+    noteLatest(socket, args[0]); // listeners of diagnostics see the request before its event
     return onIncoming.apply(this, args);
   };
 }

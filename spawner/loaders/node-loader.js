@@ -29,9 +29,8 @@
 // the process exits when the handler calls process.exit(), or when no timer, socket or other work is left. The server's
 // --drain-timeout (--shutdown-timeout at a stop; then SIGQUIT, SIGTERM and SIGKILL) bounds it. Without any handler the process exits at once.
 //
-// `socket.remoteAddress` is the client's address, which the server appends to X-Forwarded-For. Several clients share a
-// socket, so it belongs to the socket's latest request. An earlier request keeps its own (node-late.js). `socket.remotePort`
-// is 0, because the server does not pass it on.
+// `socket.remoteAddress` is the client's address, which the server writes in front of each target (node-client.js). Several
+// clients share a socket, so it belongs to the socket's latest request. An earlier request keeps its own (node-late.js).
 //
 // SIGQUIT writes the requests in progress and what the process waits for to standard error. While the main thread is busy
 // no signal handler runs. If the handshake has `max_request_time` (in ms), a worker thread watches the main thread, and
@@ -46,7 +45,8 @@ const { EventEmitter } = require('events');
 const { randomBytes } = require('crypto');
 const { inspect } = require('util');
 const { begin, guard, guardServer, release } = require('./node-kept.js');
-const { CLIENT, LATEST, noteLatest } = require('./node-late.js');
+const { CLIENT, LATEST, setPassword } = require('./node-client.js');
+const { noteLatest } = require('./node-late.js');
 
 const PROTOCOL_VERSION = '1.0';
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
@@ -110,7 +110,8 @@ function onInput(chunk) {
     const colon = line.indexOf(': ');
     if (colon > 0) options[line.slice(0, colon)] = line.slice(colon + 2);
   }
-  delete options.connect_password; // http_session has none
+  setPassword(options.connect_password);
+  delete options.connect_password;
   if (received.length > end + 2) leave();
   // From here on only the application keeps the process alive. A process that finishes without listening ends.
   if (process.stdin.unref) process.stdin.unref();
@@ -250,7 +251,7 @@ function install(server, callback) {
   server.once('listening', () => {
     fs.chmodSync(socketPath, 0o600);
     state = 'ready';
-    say(`!> Ready\n!> socket: main;unix:${socketPath};http_session;0\n!> pid: ${process.pid}\n!> \n`);
+    say(`!> Ready\n!> socket: main;unix:${socketPath};http_session;0\n!> takes_origin: true\n!> pid: ${process.pid}\n!> \n`);
   });
   return server;
 }

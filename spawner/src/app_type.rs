@@ -225,6 +225,7 @@ pub const REGISTRY: [AppType; 8] = [
         service: Service::Loader(Loader {
             files: &[
                 ("node-loader.js", include_str!("../loaders/node-loader.js")),
+                ("node-client.js", include_str!("../loaders/node-client.js")),
                 ("node-answer.js", include_str!("../loaders/node-answer.js")),
                 ("node-kept.js", include_str!("../loaders/node-kept.js")),
                 ("node-exceptions.js", include_str!("../loaders/node-exceptions.js")),

@@ -11,7 +11,8 @@
 //! loader   !>                                               free text to the end
 //! ```
 //!
-//! A loader that speaks WebSocket itself may add `!> ends_websockets: true`.
+//! A loader that speaks WebSocket itself may add `!> ends_websockets: true`. One that reads the origin of each request in HTTP
+//! adds `!> takes_origin: true`.
 //! A loader that replaces itself sends the first line again, and the handshake starts over. Lines that do
 //! not begin with `!> ` are the application's own output.
 

@@ -35,7 +35,7 @@ pub struct AppInfo {
     pub protocol: Protocol,
     /// The number of simultaneous sessions; 0: any number.
     pub concurrency: usize,
-    /// The secret that each request in the session protocol carries.
+    /// The secret that each request in the session protocol carries, and each one with an origin.
     pub password: String,
     /// The process's Unix socket. The address in `endpoint` is valid as long as it is held.
     pub(crate) held: Option<HeldSocket>,
@@ -44,6 +44,8 @@ pub struct AppInfo {
     pub(crate) control: Option<OwnedWriteHalf>,
     /// Whether its loader ends its WebSockets when it is asked to. False once it was asked.
     pub(crate) ends_websockets: AtomicBool,
+    /// Whether its requests in HTTP begin with their origin.
+    pub takes_origin: bool,
     /// Whether it has been given a session.
     pub(crate) had_session: AtomicBool,
     /// Whether it has answered a request.
@@ -132,6 +134,7 @@ impl AppInfo {
             held: None,
             control: None,
             ends_websockets: false.into(),
+            takes_origin: false,
             had_session: false.into(),
             has_answered: false.into(),
             leave: Notify::new(),

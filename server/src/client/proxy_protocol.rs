@@ -102,7 +102,7 @@ fn line(input: &[u8]) -> Result<ProxyHead, &'static str> {
             };
             let remote = address(remote, remote_port).ok_or(WRONG)?;
             let local = address(local, local_port).ok_or(WRONG)?;
-            Some(Peer { remote, local, scheme: Scheme::Http })
+            Some(Peer { remote, local, scheme: Scheme::Http, is_reported: true })
         }
         _ => return Err(WRONG),
     };
@@ -152,6 +152,7 @@ fn addresses(family: u8, rest: &[u8]) -> Result<Option<Peer>, &'static str> {
         remote: SocketAddr::new(remote, u16::from_be_bytes([ports[0], ports[1]])),
         local: SocketAddr::new(local, u16::from_be_bytes([ports[2], ports[3]])),
         scheme,
+        is_reported: true,
     }))
 }
 
@@ -174,7 +175,8 @@ mod tests {
     use super::*;
 
     fn peer(remote: &str, local: &str, scheme: Scheme) -> Option<Peer> {
-        Some(Peer { remote: remote.parse().unwrap(), local: local.parse().unwrap(), scheme })
+        let (remote, local) = (remote.parse().unwrap(), local.parse().unwrap());
+        Some(Peer { remote, local, scheme, is_reported: true })
     }
 
     /// Asserts that the head is found whole, and that each part of it is incomplete.

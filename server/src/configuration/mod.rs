@@ -57,8 +57,8 @@ pub(crate) struct Listener {
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) limits: ServerLimits,
-    /// The proxies whose word on the client's address and scheme counts.
-    pub(crate) trusted_proxies: Networks,
+    /// The proxies whose word on the client's address and scheme counts. `None`: as the listeners decide.
+    pub(crate) trusted_proxies: Option<Networks>,
     /// The number of threads that serve requests.
     pub(crate) threads: usize,
     /// `None`: as many as the limit of open files allows.
@@ -111,7 +111,7 @@ impl Configuration {
             }],
             server: Server {
                 limits: ServerLimits::of(&options),
-                trusted_proxies: options.trusted_proxies.as_ref().cloned().unwrap_or_default(),
+                trusted_proxies: options.trusted_proxies.as_ref().cloned(),
                 threads: options.threads.map_or_else(|| application.threads(), |n| n.0),
                 max_connections: options.max_connections.map(|n| n.0),
                 shutdown_timeout: options.shutdown_timeout.0,

@@ -21,9 +21,10 @@ options! {
             "The port to listen on; 0: any free port. Behind CABRANK_PORT, the variable PORT names it, too";
     }
     Server Options {
-        trusted_proxies: Option<Networks> = By("no proxy"), "NETWORKS",
-            "The proxies whose X-Forwarded-* and Forwarded headers are believed: addresses and networks, separated by \
-             commas, such as 127.0.0.1,10.0.0.0/8";
+        trusted_proxies: Option<Networks> = By("the loopback, if the server listens only there"), "NETWORKS",
+            "The proxies whose X-Forwarded-* and Forwarded headers and PROXY protocol are believed: addresses and networks, \
+             separated by commas, such as 10.0.0.7,10.1.0.0/16. A server that listens only on the loopback trusts it, too; \
+             none: it trusts no proxy";
     }
     Application Options {
         environment 'e': Option<String> = By("by WSGI_ENV, NODE_ENV and the like, else development"), "NAME",

@@ -8,6 +8,7 @@ use crate::exchange::end::Refusal;
 use crate::exchange::stages;
 use crate::observe::record::Record;
 use crate::request::head::BadRequest;
+use crate::request::origin::Peer;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -36,7 +37,8 @@ async fn serve_all(
     has_served: bool,
 ) -> Next {
     let serving = &*core.serving;
-    let is_proxy = serving.trusted_proxies.contains(client.peer.remote.ip().to_canonical());
+    let Peer { remote, is_reported, .. } = client.peer;
+    let is_proxy = serving.trust.is_proxy(remote.ip(), is_reported);
     let limit = serving.limits.timeouts.header;
     if !has_served && is_proxy && !proxy_protocol::read(client, &mut scratch.bytes, limit).await {
         return Next::Close;

@@ -217,7 +217,7 @@ impl Scene {
         let limits = ServerLimits { max_body: setting.max_body, max_buffered_request, ..LIMITS };
         let serving = Serving {
             limits,
-            trusted_proxies,
+            trust: trusted_proxies.into(),
             buffers: Buffers::new(Directory::Fixed(place.into()), &limits),
             connections: connections.clone(),
             applications: vec![Arc::new(Served {
@@ -235,7 +235,8 @@ impl Scene {
         // So that the server, and not the kernel, has what the client does not read.
         rustix::net::sockopt::set_socket_send_buffer_size(&ours, 4096).unwrap();
         let address = ([127, 0, 0, 1], 80).into();
-        let peer = Peer { remote: address, local: address, scheme: Scheme::Http };
+        let peer =
+            Peer { remote: address, local: address, scheme: Scheme::Http, is_reported: false };
         let served = Arc::clone(&core);
         let served = tokio::spawn(async move {
             let (protocol, counts) = (client::Protocol::Http1, mpsc::channel(1).0);

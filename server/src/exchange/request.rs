@@ -27,7 +27,10 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     pub(crate) fn new(serving: &'a Serving, head: &'a Head, peer: Peer) -> Self {
         let limits = &serving.limits;
-        let origin = Forwarded::of(head, &peer, &serving.trusted_proxies);
+        let origin = Forwarded::of(head, &peer, &serving.trust);
+        if !origin.from_proxy {
+            serving.trust.note_untrusted(head, origin.remote);
+        }
         Request {
             head,
             peer,

@@ -4,7 +4,7 @@ use crate::configuration::ServerLimits;
 use crate::exchange::buffers::Buffers;
 use crate::exchange::served::Served;
 use crate::request::head::Head;
-use crate::request::networks::Networks;
+use crate::request::trust::Trust;
 use cabrank_spawner::connections::Connections;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) struct Serving {
     pub(crate) limits: ServerLimits,
     /// The proxies whose word on the client's address and scheme counts.
-    pub(crate) trusted_proxies: Networks,
+    pub(crate) trust: Trust,
     pub(crate) buffers: Buffers,
     /// The connections to the processes of all applications.
     pub(crate) connections: Connections,
@@ -59,7 +59,7 @@ mod tests {
         for limits in [[100, 5000], [5000, 100]] {
             let serving = Serving {
                 limits: LIMITS,
-                trusted_proxies: Networks::default(),
+                trust: Trust::default(),
                 buffers: Buffers::new(Directory::Fixed(Path::new("/").into()), &LIMITS),
                 connections: connections.clone(),
                 applications: limits.map(served).into(),

@@ -7,6 +7,7 @@ use crate::request::chunked;
 use crate::request::fields::{Name, put_field, put_length};
 use crate::request::framing::Reader;
 use crate::request::head::{AnswerTo, RequestFraming};
+use crate::request::origin::Forwarded;
 use cabrank_spawner::connections::Lent;
 use cabrank_spawner::stream::AppStream;
 use std::io::Write;
@@ -106,18 +107,35 @@ impl Http {
     }
 }
 
+/// The program that gets requests by HTTP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Receiver<'a> {
+    /// Whether its HTTP is not ours.
+    pub(crate) is_foreign: bool,
+    /// The password of the origin in front of each target; `None`: the program does not know such an origin.
+    pub(crate) password: Option<&'a str>,
+}
+
 /// Appends the head of a request to an application that speaks HTTP.
 ///
 /// The connection to the application stays open. An `Upgrade` of the client is passed on. The application
 /// sees the fields of proxies that [`origin`](crate::request::origin) allows.
 ///
+/// A loader gets the origin of the request in front of the target, and the fields as a trusted proxy has sent them. The server
+/// is no proxy for it, and adds no address. A client cannot forge the origin: whatever the client sends is part of the target
+/// behind it. To another program the server is a proxy, and adds its own client.
+///
 /// A program whose HTTP is not ours (`is_foreign`) may leave a body unread, and go on to parse it as a request. The client would
 /// choose such a request, and another client would get its answer. So a request with a body is the last of its connection,
 /// which the program learns, too. It then offers no upgrade, because that would go on after the body.
-pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, is_foreign: bool) {
+pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, receiver: Receiver<'_>) {
+    let Receiver { is_foreign, password } = receiver;
     let Message { head, peer, origin, framing, underscores } = message;
     out.extend_from_slice(head.method().as_bytes());
     out.push(b' ');
+    if let Some(password) = password {
+        push_origin(out, origin, password);
+    }
     out.extend_from_slice(head.target());
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
     if head.values(Name::Host).next().is_some() {
@@ -132,7 +150,8 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, is_foreign: boo
         match field.known {
             _ if field.is_hop_by_hop => continue,
             // The server writes these itself.
-            Name::Host | Name::ContentLength | Name::ForwardedFor => continue,
+            Name::Host | Name::ContentLength => continue,
+            Name::ForwardedFor if password.is_none() || !origin.from_proxy => continue,
             Name::Expect => continue, // the server has answered it
             Name::Proxy | Name::Disguised => continue,
             Name::Underscored if !underscores => continue,
@@ -143,14 +162,16 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, is_foreign: boo
         }
         put_field(out, &head.bytes, field);
     }
-    out.extend_from_slice(b"X-Forwarded-For: ");
-    for value in head.values(Name::ForwardedFor).filter(|value| !value.is_empty()) {
-        out.extend_from_slice(value);
-        out.extend_from_slice(b", ");
-    }
-    let _ = write!(out, "{}\r\n", peer.remote.ip().to_canonical());
-    if !has_scheme {
-        let _ = write!(out, "X-Forwarded-Proto: {}\r\n", origin.scheme.name());
+    if password.is_none() {
+        out.extend_from_slice(b"X-Forwarded-For: ");
+        for value in head.values(Name::ForwardedFor).filter(|value| !value.is_empty()) {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+        let _ = write!(out, "{}\r\n", peer.remote.ip().to_canonical());
+        if !has_scheme {
+            let _ = write!(out, "X-Forwarded-Proto: {}\r\n", origin.scheme.name());
+        }
     }
     match framing {
         RequestFraming::None => {}
@@ -165,6 +186,15 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, is_foreign: boo
         out.extend_from_slice(b"\r\n");
     }
     out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the origin in front of a target: see [`Protocol::HttpSession`](cabrank_spawner::Protocol::HttpSession).
+fn push_origin(out: &mut Vec<u8>, origin: &Forwarded, password: &str) {
+    out.push(b'/');
+    out.extend_from_slice(password.as_bytes());
+    let Forwarded { remote, remote_port, scheme, .. } = origin;
+    // Writing to a vector cannot fail.
+    let _ = write!(out, ",{};{remote};{remote_port},", scheme.name());
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::request::origin::{Forwarded, Peer, Scheme};
 
 /// Encodes a request for an application, as it comes from this address, and returns its lines.
 fn requested(input: &str, from: &str, framing: RequestFraming) -> Vec<String> {
-    requested_with(input, from, framing, false, false)
+    requested_with(input, from, framing, false, Receiver { is_foreign: false, password: None })
 }
 
 fn requested_with(
@@ -15,21 +15,22 @@ fn requested_with(
     from: &str,
     framing: RequestFraming,
     underscores: bool,
-    is_foreign: bool,
+    receiver: Receiver<'_>,
 ) -> Vec<String> {
     let (head, _) = parsed(input);
     let peer = Peer {
         remote: format!("{from}:5555").parse().unwrap(),
         local: "127.0.0.1:3000".parse().unwrap(),
         scheme: Scheme::Http,
+        is_reported: false,
     };
     let trusted: Networks = "10.0.0.0/8".parse().unwrap();
-    let origin = Forwarded::of(&head, &peer, &trusted);
+    let origin = Forwarded::of(&head, &peer, &trusted.into());
     let mut out = Vec::new();
     push_head(
         &mut out,
         Message { head: &head, peer: &peer, origin: &origin, framing, underscores },
-        is_foreign,
+        receiver,
     );
     let out = String::from_utf8(out).unwrap();
     out.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
@@ -81,6 +82,47 @@ fn an_application_sees_the_fields_of_proxies_only_from_proxies() {
     assert_eq!(lines.last().unwrap(), "X-Forwarded-Proto: https");
 }
 
+/// Encodes a request for a loader that takes the origin.
+fn requested_by_loader(input: &str, from: &str) -> Vec<String> {
+    let receiver = Receiver { is_foreign: false, password: Some("secret") };
+    requested_with(input, from, RequestFraming::None, false, receiver)
+}
+
+#[test]
+fn a_loader_gets_the_origin_in_front_of_the_target_and_no_field_of_the_servers() {
+    let lines = requested_by_loader("GET /x?y HTTP/1.1\r\nHost: a\r\n\r\n", "192.0.2.9");
+    assert_eq!(lines, ["GET /secret,http;192.0.2.9;5555,/x?y HTTP/1.1", "Host: a"]);
+    let lines = requested_by_loader("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "[::ffff:192.0.2.9]");
+    assert_eq!(lines[0], "OPTIONS /secret,http;192.0.2.9;5555,* HTTP/1.1");
+    let lines = requested_by_loader("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "[2001:db8::1]");
+    assert_eq!(lines[0], "GET /secret,http;2001:db8::1;5555,/ HTTP/1.1");
+}
+
+#[test]
+fn a_client_that_knows_the_password_of_a_loader_forges_no_origin() {
+    let input = "GET /secret,https;1.1.1.1;1,/x HTTP/1.1\r\nHost: a\r\n\r\n";
+    let lines = requested_by_loader(input, "192.0.2.9");
+    assert_eq!(lines[0], "GET /secret,http;192.0.2.9;5555,/secret,https;1.1.1.1;1,/x HTTP/1.1");
+}
+
+#[test]
+fn a_loader_gets_the_fields_of_a_trusted_proxy_as_they_came_and_those_of_another_client_not_at_all()
+{
+    let fields = "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-For: 1.1.1.1:80, 10.0.0.2\r\n\
+                  X-Forwarded-Host: h\r\nX-Real-IP: 1.1.1.1";
+    let input = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+    let lines = requested_by_loader(&input, "10.0.0.9");
+    assert_eq!(lines[0], "GET /secret,https;1.1.1.1;80,/ HTTP/1.1");
+    assert_eq!(lines[2..], fields.split("\r\n").collect::<Vec<_>>());
+    let lines = requested_by_loader(&input, "192.0.2.9");
+    assert_eq!(lines[0], "GET /secret,http;192.0.2.9;5555,/ HTTP/1.1");
+    assert_eq!(lines[2..], ["X-Real-IP: 1.1.1.1"]);
+    let input = "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=1.1.1.1;proto=https\r\n\r\n";
+    let lines = requested_by_loader(input, "10.0.0.9");
+    assert_eq!(lines[0], "GET /secret,https;1.1.1.1;0,/ HTTP/1.1");
+    assert_eq!(lines[2..], ["Forwarded: for=1.1.1.1;proto=https"]);
+}
+
 #[test]
 fn an_upgrade_to_a_protocol_of_requests_is_not_passed_on() {
     for protocols in ["h2c", "H2C", "websocket, h2c", "HTTP/2.0", "TLS/1.2", "h2c ,x"] {
@@ -111,7 +153,8 @@ fn an_upgrade_is_passed_on_only_if_the_client_asks_for_it() {
 fn names_with_underscores_are_passed_on_only_where_the_operator_wants_them() {
     let input = "GET / HTTP/1.1\r\nHost: a\r\nX_Key: 1\r\nX_Forwarded_Proto: https\r\nContent_Length: 5\r\n\r\n";
     let of = |underscores| {
-        let lines = requested_with(input, "10.0.0.9", RequestFraming::None, underscores, false);
+        let receiver = Receiver { is_foreign: false, password: None };
+        let lines = requested_with(input, "10.0.0.9", RequestFraming::None, underscores, receiver);
         lines.into_iter().filter(|line| line.contains('_')).collect::<Vec<_>>()
     };
     assert_eq!((of(false), of(true)), (vec![], vec!["X_Key: 1".to_owned()]));
@@ -121,7 +164,8 @@ fn names_with_underscores_are_passed_on_only_where_the_operator_wants_them() {
 fn a_request_with_a_body_is_the_last_of_its_connection_to_a_foreign_program() {
     let input = "POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n";
     let connection = |framing, is_foreign| {
-        let lines = requested_with(input, "192.0.2.9", framing, false, is_foreign).into_iter();
+        let receiver = Receiver { is_foreign, password: None };
+        let lines = requested_with(input, "192.0.2.9", framing, false, receiver).into_iter();
         lines.filter(|line| line.contains("pgrade") || line.contains("close")).collect::<Vec<_>>()
     };
     let keeps: Vec<String> = vec!["Connection: upgrade".into(), "Upgrade: x".into()];

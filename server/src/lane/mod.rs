@@ -14,7 +14,7 @@ mod parts;
 pub(crate) mod reply_head;
 pub(crate) mod session;
 
-use crate::lane::http::Http;
+use crate::lane::http::{Http, Receiver};
 use crate::lane::kept::Kept;
 use crate::lane::reply_head::ReplyHead;
 use crate::lane::session::Session;
@@ -66,13 +66,18 @@ impl Lane {
         to: &AppConnection,
         message: Message<'_>,
     ) -> Result<(), BadRequest> {
-        let password = &to.process.password;
-        match to.process.protocol {
+        let process = &to.process;
+        let password = &process.password;
+        match process.protocol {
             Protocol::Session | Protocol::KeptSession => {
                 pairs::session_pairs(out, message, password)
             }
             Protocol::HttpSession => {
-                http::push_head(out, message, to.process.endpoint.is_foreign());
+                let receiver = Receiver {
+                    is_foreign: process.endpoint.is_foreign(),
+                    password: process.takes_origin.then_some(password),
+                };
+                http::push_head(out, message, receiver);
                 Ok(())
             }
         }

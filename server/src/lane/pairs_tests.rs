@@ -22,9 +22,10 @@ fn encoded_with(
         remote: format!("{from}:5555").parse().unwrap(),
         local: "127.0.0.1:3000".parse().unwrap(),
         scheme: Scheme::Http,
+        is_reported: false,
     };
     let trusted: Networks = "10.0.0.0/8".parse().unwrap();
-    let origin = Forwarded::of(&head, &peer, &trusted);
+    let origin = Forwarded::of(&head, &peer, &trusted.into());
     let framing = length.map_or(RequestFraming::None, RequestFraming::Length);
     let message = Message { head: &head, peer: &peer, origin: &origin, framing, underscores };
     let mut out = b"before".to_vec();

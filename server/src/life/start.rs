@@ -25,6 +25,7 @@ use crate::listen::budget::{self, Budget};
 use crate::listen::listener;
 use crate::observe::logging;
 use crate::request::spool::Directory;
+use crate::request::trust::Trust;
 use cabrank::ApplicationPool;
 use cabrank::application_pool::{Event, GetError};
 use cabrank_spawner::{Helper, Link, Pool, Supervisor};
@@ -111,7 +112,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
     ));
     let serving = Serving {
         limits: configuration.server.limits,
-        trusted_proxies: configuration.server.trusted_proxies.clone(),
+        trust: Trust::new(configuration.server.trusted_proxies.as_ref(), &[address]),
         buffers: Buffers::new(
             Directory::Instance(supervisor.instance()),
             &configuration.server.limits,

@@ -285,7 +285,7 @@ impl Acceptor {
             Ok(local) => local,
             Err(e) => return self.lost(&e),
         };
-        let peer = Peer { remote, local, scheme: Scheme::Http };
+        let peer = Peer { remote, local, scheme: Scheme::Http, is_reported: false };
         let (core, budget) = (Arc::clone(&self.core), Arc::clone(&self.budget));
         let protocol = self.protocol;
         let (counts, open) = self.counts.clone();

@@ -1,6 +1,6 @@
 //! The words of a proxy about its client.
 
-use super::{peer, with_cut};
+use super::{peer, trusting, with_cut};
 use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};
 use crate::client::proxy_protocol::{ProxyHead, proxy_head as parse};
 use crate::request::head::Head;
@@ -28,7 +28,7 @@ pub fn origin(input: &[u8]) {
         let mut head = Head::default();
         let limits = Limits { size: 64 * 1024, fields: MAX_FIELDS };
         let Ok(Some(_)) = Parser::default().parse(&mut head, &request, &limits) else { return };
-        let trusted = "10.0.0.0/8".parse().expect("a network");
+        let trusted = trusting("10.0.0.0/8");
         let client = peer([192, 0, 2, 1]);
         let origin = Forwarded::of(&head, &client, &trusted);
         assert_eq!((origin.remote, origin.remote_port), (client.remote.ip(), 5555));

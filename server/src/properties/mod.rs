@@ -11,11 +11,20 @@ pub use client::{origin, proxy_head};
 pub use reply::{cgi_reply, chunked, http_reply};
 pub use request::request_head;
 
+use crate::request::networks::Networks;
 use crate::request::origin::{Peer, Scheme};
+use crate::request::trust::Trust;
 
 /// Returns a connection from an address in 10.0.0.0/8 or outside of it.
 fn peer(from: [u8; 4]) -> Peer {
-    Peer { remote: (from, 5555).into(), local: ([127, 0, 0, 1], 3000).into(), scheme: Scheme::Http }
+    let local = ([127, 0, 0, 1], 3000).into();
+    Peer { remote: (from, 5555).into(), local, scheme: Scheme::Http, is_reported: false }
+}
+
+/// Returns the trust in the proxies of a list.
+fn trusting(listed: &str) -> Trust {
+    let listed: Networks = listed.parse().expect("networks");
+    Trust::new(Some(&listed), &[([0, 0, 0, 0], 3000).into()])
 }
 
 /// Returns the input without its first byte, and a place in the rest that the first byte determines.

@@ -1,9 +1,9 @@
 //! The head of a request: each request that the server accepts means the same to the application.
 
-use super::{peer, with_cut};
+use super::{peer, trusting, with_cut};
 use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};
 use crate::lane::Message;
-use crate::lane::http::push_head;
+use crate::lane::http::{Receiver, push_head};
 use crate::lane::pairs::session_pairs;
 use crate::request::fields::Name;
 use crate::request::head::Head;
@@ -30,7 +30,7 @@ pub fn request_head(input: &[u8]) {
     assert!(head.host().is_empty() || names_a_host(head.host()));
 
     let peer = peer([192, 0, 2, 1]);
-    let origin = Forwarded::of(&head, &peer, &"10.0.0.0/8".parse().expect("a network"));
+    let origin = Forwarded::of(&head, &peer, &trusting("10.0.0.0/8"));
     assert_eq!(origin.remote, peer.remote.ip());
     let message = Message {
         head: &head,
@@ -39,14 +39,15 @@ pub fn request_head(input: &[u8]) {
         framing: head.framing(),
         underscores: true,
     };
-    as_http(message);
+    as_http(message, None);
+    as_http(message, Some("secret"));
     as_pairs(message);
 }
 
-/// The application reads one request in HTTP, and the same one.
-fn as_http(message: Message<'_>) {
+/// The application reads one request in HTTP, and the same one. With a password, the target stands behind its origin.
+fn as_http(message: Message<'_>, password: Option<&str>) {
     let (head, mut out) = (message.head, Vec::new());
-    push_head(&mut out, message, false);
+    push_head(&mut out, message, Receiver { is_foreign: false, password });
     let mut again = Head::default();
     let limits = Limits { size: 2 * LIMITS.size, ..LIMITS };
     let side = match Parser::default().parse(&mut again, &out, &limits) {
@@ -58,7 +59,9 @@ fn as_http(message: Message<'_>) {
         // The server's own fields are too many for its own limit.
         Err(bad) => return assert_eq!(bad.status, 431, "{bad:?}"),
     };
-    assert_eq!((again.method(), again.target()), (head.method(), head.target()));
+    let origin: &[u8] = if password.is_some() { b"/secret,http;192.0.2.1;5555," } else { b"" };
+    assert_eq!(again.target().strip_prefix(origin), Some(head.target()));
+    assert_eq!(again.method(), head.method());
     let has_host = head.values(Name::Host).next().is_some();
     assert_eq!(again.host(), if has_host { head.host() } else { b"127.0.0.1:3000" });
     assert_eq!(again.framing(), head.framing());

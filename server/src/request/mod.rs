@@ -1,7 +1,7 @@
 //! A request without its protocol.
 //!
 //! It has a [`head`] with [`fields`], a [`host`], an [`origin`], and a `body`, in memory or in a file (`spool`). The
-//! [`networks`] of trusted proxies decide which origin the server believes. [`framing`] and [`chunked`] find the ends of
+//! [`networks`] of trusted proxies, and the [`trust`] in the loopback, decide which origin the server believes. [`framing`] and [`chunked`] find the ends of
 //! bodies, in both directions.
 
 pub(crate) mod body;
@@ -13,3 +13,4 @@ pub(crate) mod host;
 pub(crate) mod networks;
 pub(crate) mod origin;
 pub(crate) mod spool;
+pub(crate) mod trust;

@@ -5,13 +5,18 @@ use std::str::FromStr;
 
 /// The form of a list, for errors.
 pub(crate) const RULE: &str =
-    "must be IP addresses or networks, separated by commas, such as 127.0.0.1,10.0.0.0/8";
+    "must be IP addresses or networks, separated by commas, such as 127.0.0.1,10.0.0.0/8, or none";
 
-/// A list of networks; may be empty.
+/// A list of networks. The text `none` is the empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Networks(Vec<Network>);
 
 impl Networks {
+    /// Returns whether the list has no network.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns whether one of the networks has the address.
     ///
     /// An IPv4 address that an IPv6 socket reports (`::ffff:10.0.0.1`) counts as IPv4.
@@ -28,6 +33,9 @@ pub(crate) struct Invalid;
 impl FromStr for Networks {
     type Err = Invalid;
     fn from_str(text: &str) -> Result<Self, Invalid> {
+        if text == "none" {
+            return Ok(Networks::default());
+        }
         let parts = text.split(',').map(str::trim);
         parts.map(Network::parse).collect::<Option<_>>().map(Networks).ok_or(Invalid)
     }
@@ -83,13 +91,23 @@ mod tests {
         let all: Networks = "0.0.0.0/0".parse().unwrap();
         assert!(all.contains("203.0.113.9".parse().unwrap()));
         assert!(!all.contains("::1".parse().unwrap()));
-        assert!(!Networks::default().contains("127.0.0.1".parse().unwrap()));
+        let none: Networks = "none".parse().unwrap();
+        assert!(none.is_empty() && !none.contains("127.0.0.1".parse().unwrap()));
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for bad in ["", "localhost", "10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/+8", "1.2.3.4,"]
-        {
+        for bad in [
+            "",
+            "none,10.0.0.1",
+            "None",
+            "localhost",
+            "10.0.0.0/33",
+            "10.0.0/8",
+            "::/129",
+            "10.0.0.0/+8",
+            "1.2.3.4,",
+        ] {
             assert_eq!(bad.parse::<Networks>(), Err(Invalid), "{bad}");
         }
     }

@@ -1,19 +1,20 @@
 //! The origin of a request: the client's address and scheme, also behind proxies.
 //!
 //! Only the connection's own address is certain. A proxy reports the address and scheme of its client in
-//! fields, but so can any client. So the server believes only the proxies of `--trusted-proxies`:
+//! fields, but so can any client. So the server believes only the proxies that it [trusts](crate::request::trust):
 //!
 //! | field | from a trusted proxy | from another client |
 //! |---|---|---|
-//! | `X-Forwarded-For` | gives the address | passed on, and believed by no part of the server |
+//! | `X-Forwarded-For` | gives the address | passed on by CGI's variables and to other HTTP servers, and believed by no part of the server; else left out |
 //! | `X-Forwarded-Proto` | gives the scheme | left out |
 //! | `Forwarded` | gives both, if none of the two above is there | left out |
 //! | other `X-Forwarded-*`, `X-Url-Scheme`, `Front-End-Https` | passed on | left out |
 //! | such a name with `_` in place of `-` | left out | left out |
 //!
 //! So a client without a trusted proxy can forge neither `wsgi.url_scheme` and `REMOTE_ADDR`, nor what
-//! frameworks derive from these fields. An application that speaks HTTP sees the server as its client:
-//! the server appends the address of its own client to `X-Forwarded-For` and sets `X-Forwarded-Proto`.
+//! frameworks derive from these fields. A loader that speaks HTTP gets the origin in front of the target. A program that
+//! speaks HTTP itself sees the server as its client: the server appends the address of its own client to `X-Forwarded-For`
+//! and sets `X-Forwarded-Proto`.
 //!
 //! A list of addresses is read from its end, where the nearest proxy has added its client, up to the first
 //! address that is not a trusted proxy. A client's own entries stand before that, and do not count. The
@@ -24,7 +25,7 @@
 
 use crate::request::fields::{Name, tokens};
 use crate::request::head::Head;
-use crate::request::networks::Networks;
+use crate::request::trust::Trust;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The largest number of proxies that a `Forwarded` is followed through.
@@ -37,6 +38,8 @@ pub(crate) struct Peer {
     pub(crate) local: SocketAddr,
     /// `Https` only by the PROXY protocol: the server itself speaks no TLS.
     pub(crate) scheme: Scheme,
+    /// Whether the head of the PROXY protocol gave the addresses.
+    pub(crate) is_reported: bool,
 }
 
 /// The scheme of the client's URL.
@@ -80,9 +83,9 @@ pub(crate) struct Forwarded {
 
 impl Forwarded {
     /// Determines the origin of a request that came over this connection.
-    pub(crate) fn of(head: &Head, peer: &Peer, trusted: &Networks) -> Forwarded {
+    pub(crate) fn of(head: &Head, peer: &Peer, trust: &Trust) -> Forwarded {
         let remote = peer.remote.ip().to_canonical();
-        let from_proxy = trusted.contains(remote);
+        let from_proxy = trust.is_proxy(remote, peer.is_reported);
         let remote_port = peer.remote.port();
         let mut origin = Forwarded { remote, remote_port, scheme: peer.scheme, from_proxy };
         if !from_proxy {
@@ -90,27 +93,27 @@ impl Forwarded {
         }
         let mut known = head.fields.iter().map(|field| field.known);
         if known.any(|name| matches!(name, Name::ForwardedFor | Name::ForwardedProto)) {
-            origin.read_lists(head, trusted);
+            origin.read_lists(head, trust);
         } else {
-            origin.read_elements(head, trusted);
+            origin.read_elements(head, trust);
         }
         origin
     }
 
     /// Takes the address that the next proxy reports. Returns whether that is a proxy, too.
-    fn follow(&mut self, (address, port): (IpAddr, u16), trusted: &Networks) -> bool {
+    fn follow(&mut self, (address, port): (IpAddr, u16), trust: &Trust) -> bool {
         (self.remote, self.remote_port) = (address.to_canonical(), port);
-        trusted.contains(address)
+        trust.follows(address)
     }
 
     /// Reads `X-Forwarded-For` and `X-Forwarded-Proto`.
-    fn read_lists(&mut self, head: &Head, trusted: &Networks) {
+    fn read_lists(&mut self, head: &Head, trust: &Trust) {
         let mut place = 0;
         let addresses = head.values(Name::ForwardedFor).rev().flat_map(|list| tokens(list).rev());
         for (i, address) in addresses.enumerate() {
             let Some(address) = node(address) else { break };
             place = i;
-            if !self.follow(address, trusted) {
+            if !self.follow(address, trust) {
                 break;
             }
         }
@@ -121,7 +124,7 @@ impl Forwarded {
     }
 
     /// Reads `Forwarded` (RFC 7239): a list of elements, each with `for` and `proto`.
-    fn read_elements(&mut self, head: &Head, trusted: &Networks) {
+    fn read_elements(&mut self, head: &Head, trust: &Trust) {
         let mut last: [&[u8]; MAX_HOPS] = [&[]; MAX_HOPS];
         let mut count = 0;
         for element in head.values(Name::Forwarded).flat_map(|list| unquoted_split(list, b',')) {
@@ -143,7 +146,7 @@ impl Forwarded {
                     self.scheme = Scheme::named(value).unwrap_or(self.scheme);
                 }
             }
-            if !address.is_some_and(|address| self.follow(address, trusted)) {
+            if !address.is_some_and(|address| self.follow(address, trust)) {
                 break;
             }
         }

@@ -2,15 +2,21 @@
 
 use super::*;
 use crate::client::http1::parse::parsed;
+use crate::request::networks::Networks;
 
 /// Returns address, port and scheme of a request with these fields that comes from this peer.
 fn origin(from: &str, fields: &str) -> (String, u16, Scheme) {
     let input = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let (head, _) = parsed(&input);
     let remote = SocketAddr::new(from.parse().unwrap(), 5555);
-    let peer = Peer { remote, local: "127.0.0.1:3000".parse().unwrap(), scheme: Scheme::Http };
+    let peer = Peer {
+        remote,
+        local: "127.0.0.1:3000".parse().unwrap(),
+        scheme: Scheme::Http,
+        is_reported: false,
+    };
     let trusted: Networks = "10.0.0.0/8, ::1".parse().unwrap();
-    let origin = Forwarded::of(&head, &peer, &trusted);
+    let origin = Forwarded::of(&head, &peer, &trusted.into());
     assert_eq!(origin.from_proxy, from.contains("10.") || from == "::1", "{from}");
     (origin.remote.to_string(), origin.remote_port, origin.scheme)
 }
@@ -55,6 +61,17 @@ fn a_chain_ends_at_the_first_address_that_is_not_trusted() {
     is("10.0.0.1", "X-Forwarded-For: 10.0.0.3, 10.0.0.2\r\n", "10.0.0.3", 0, Http);
     is("10.0.0.1", "X-Forwarded-For: 1.1.1.1, unknown, 10.0.0.2\r\n", "10.0.0.2", 0, Http);
     is("10.0.0.1", "X-Forwarded-For: unknown\r\n", "10.0.0.1", 5555, Http);
+}
+
+#[test]
+fn a_chain_of_local_proxies_is_followed_to_its_client() {
+    let (head, _) = parsed(
+        "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 6.6.6.6, 203.0.113.7, 127.0.0.1\r\n\r\n",
+    );
+    let address: SocketAddr = "127.0.0.1:5555".parse().unwrap();
+    let peer = Peer { remote: address, local: address, scheme: Scheme::Http, is_reported: false };
+    let origin = Forwarded::of(&head, &peer, &Trust::new(None, &[address]));
+    assert_eq!(origin.remote.to_string(), "203.0.113.7");
 }
 
 #[test]

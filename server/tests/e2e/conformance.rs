@@ -10,6 +10,7 @@ mod case;
 mod connections;
 mod heads;
 mod limits;
+mod origins;
 mod smuggling;
 
 use crate::server::Server;
@@ -104,6 +105,7 @@ fn the_table_in_the_docs_is_this_one() {
             let _ = writeln!(text, "| {}{node} | {sends} | {gets} |", case.name);
         }
     }
+    text.push_str(&origins::page());
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/http.md");
     if std::env::var_os("CABRANK_WRITE_DOCS").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -23,6 +23,9 @@ async def app(scope, receive, send):
         await Steps(scope, receive, send).obey("request")
     if path == "/echo":
         await part(send, b"".join([data async for data in body(receive)]))
+    elif path == "/origin":
+        client = scope["client"] or ("none", 0)
+        await part(send, b"/origin?%s %s %d" % (scope["query_string"], client[0].encode(), client[1]))
     elif path == "/unread":
         await part(send, b"unread")
     elif path == "/stream":

@@ -81,8 +81,14 @@ async function answer(request, response) {
     case '/steps':
       steps(request, response);
       break;
+    case '/origin':
+      response.end(`${request.url} ${request.socket.remoteAddress} ${request.socket.remotePort}`);
+      break;
     case '/empty':
       response.writeHead(204).end();
+      break;
+    default:
+      response.writeHead(404).end();
   }
 }
 

@@ -5,7 +5,7 @@ import os
 import signal
 
 from common import AsgiLoader
-from driver import DEADLINE
+from driver import DEADLINE, PASSWORD, target
 
 
 class Asgi(AsgiLoader):
@@ -26,14 +26,31 @@ class Asgi(AsgiLoader):
         """)
         self.check_ready(loader, "asgi", "http_session", "0")
         conn = self.http(loader)
-        headers = {"X-Forwarded-For": "192.0.2.1, 192.0.2.7", "X-Forwarded-Proto": "https", "X-Name": "\xe9"}
-        scope = eval(self.ask(conn, "/a%20b/%C3%A9?x=%20", **headers)[1])
+        headers = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "http", "X-Name": "\xe9"}
+        path = target("/a%20b/%C3%A9?x=%20", "192.0.2.7", 5555, "https")
+        scope = eval(self.ask(conn, path, **headers)[1])
         self.assertEqual((scope["path"], scope["raw_path"], scope["query_string"]), ("/a b/\xe9", b"/a%20b/%C3%A9", b"x=%20"))
-        self.assertEqual((scope["scheme"], scope["client"], scope["server"]), ("https", ("192.0.2.7", 0), ("a", 443)))
+        self.assertEqual((scope["scheme"], scope["client"], scope["server"]), ("https", ("192.0.2.7", 5555), ("a", 443)))
         self.assertEqual((scope["method"], scope["http_version"], scope["root_path"]), ("GET", "1.1", ""))
         self.assertIn((b"x-name", b"\xe9"), scope["headers"])
         self.assertEqual(scope["asgi"]["version"], "3.0")
-        self.assertIsNone(eval(self.ask(conn)[1])["client"])
+        for address, port in (("192.0.2.8", 0), ("2001:db8::1", 1)):
+            scope = eval(self.ask(conn, target("/,", address, port))[1])
+            self.assertEqual((scope["scheme"], scope["client"], scope["path"]), ("http", (address, port), "/,"))
+
+    def test_a_target_without_the_password_has_no_client(self):
+        loader = self.app("""
+            async def app(scope, receive, send):
+                await send({"type": "http.response.start", "status": 200})
+                await send({"type": "http.response.body", "body": f"{scope['path']} {scope['client']} {scope['scheme']}".encode()})
+        """)
+        conn = self.http(loader)
+        for path in ("/", target(password="wrong", scheme="https"), f"/{PASSWORD}", "/" + target()):
+            answer = self.ask(conn, path, **{"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"})
+            self.assertEqual(answer, (200, f"{path} None http".encode()))
+        # What stands behind the origin is the client's, whatever it looks like.
+        answer = self.ask(conn, target(target("/", "6.6.6.6", scheme="https"), "192.0.2.2"))
+        self.assertEqual(answer, (200, f"{target('/', '6.6.6.6', scheme='https')} ('192.0.2.2', 5555) http".encode()))
 
     def test_a_request_does_not_see_what_another_one_has_put_into_its_scope(self):
         loader = self.app("""

@@ -4,6 +4,7 @@ import http.client
 import os
 
 from common import AsgiLoader
+from driver import target
 
 
 class Frames:
@@ -71,7 +72,7 @@ class AsgiWebSockets(AsgiLoader):
 
     def test_websocket(self):
         loader = self.app(self.ECHO)
-        ws = self.socket(loader, Sec_WebSocket_Protocol="one, two", X_Forwarded_Proto="https")
+        ws = self.socket(loader, target("/", scheme="https"), Sec_WebSocket_Protocol="one, two")
         self.assertEqual(ws.status, "HTTP/1.1 101 Switching Protocols")
         self.assertEqual(ws.headers["Sec-WebSocket-Accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
         self.assertEqual((ws.headers["Sec-WebSocket-Protocol"], ws.headers["X-Scheme"]), ("two", "wss"))

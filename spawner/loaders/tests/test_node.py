@@ -8,7 +8,7 @@ import socket
 import threading
 
 from common import EXAMPLES, NodeLoader
-from driver import DEADLINE
+from driver import DEADLINE, PASSWORD, target
 
 
 class Node(NodeLoader):
@@ -174,19 +174,93 @@ class Node(NodeLoader):
     def test_the_address_of_the_client(self):
         loader = self.app("""
             const http = require('http');
-            const of = ({ socket, connection }) =>
-              JSON.stringify([socket.remoteAddress, connection.remoteAddress, socket.remoteFamily, socket.remotePort]);
-            http.createServer((q, s) => s.end(of(q))).on('upgrade', (q, socket) => socket.end(of(q))).listen(0);
+            const of = ({ url, socket, connection }) =>
+              JSON.stringify([url, socket.remoteAddress, connection.remoteAddress, socket.remoteFamily, socket.remotePort]);
+            const server = http.createServer((q, s) => s.end(of(q))).listen(0);
+            server.on('upgrade', (q, socket) => socket.end(of(q))).on('connect', (q, socket) => socket.end(of(q)));
+            server.on('checkContinue', (q, s) => s.end(`continue ${of(q)}`));
+        """)
+        self.assertEqual(loader.ready["takes_origin"], "true")
+        conn = self.http(loader)
+        addresses = (("192.0.2.7", 5555, "IPv4"), ("2001:db8::1", 0, "IPv6"), ("192.0.2.9", 1, "IPv4"))
+        for address, port, family in addresses:
+            conn.request("GET", target("/a?b,c", address, port), headers={"X-Forwarded-For": "6.6.6.6"})
+            self.assertEqual(json.loads(conn.getresponse().read()), ["/a?b,c", address, address, family, port])
+        for method, path, fields, body in (
+            ("GET", "/", "Connection: upgrade\r\nUpgrade: x", b""), ("POST", "/", "Expect: 100-continue", b"continue "),
+            ("OPTIONS", "*", "A: b", b""),
+        ):
+            with self.subTest(method), loader.connect() as conn:
+                conn.sendall(f"{method} {target(path, '192.0.2.8', 7)} HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n".encode())
+                expected = json.dumps([path, "192.0.2.8", "192.0.2.8", "IPv4", 7], separators=(",", ":")).encode()
+                answer = b""
+                while not answer.endswith(expected):
+                    answer += (part := conn.recv(1000))
+                    self.assertTrue(part, answer)
+                self.assertTrue(answer.endswith(body + expected), answer)
+
+    def test_a_target_without_the_password_has_no_client(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => s.end(`${q.url} ${q.socket.remoteAddress} ${q.socket.remotePort}`)).listen(0);
         """)
         conn = self.http(loader)
-        for header, expected in (("192.0.2.7", "IPv4"), ("192.0.2.7, 2001:db8::1", "IPv6"), (None, None)):
-            conn.request("GET", "/", headers={"X-Forwarded-For": header} if header else {})
-            address = header and header.split(", ")[-1]
-            self.assertEqual(json.loads(conn.getresponse().read()), [address, address, expected, 0])
-        with loader.connect() as upgraded:
-            upgraded.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: x\r\n"
-                             b"X-Forwarded-For: 192.0.2.8\r\n\r\n")
-            self.assertIn(b'"192.0.2.8"', upgraded.recv(1000))
+        conn.request("GET", target("/known"))
+        self.assertEqual(conn.getresponse().read(), b"/known 192.0.2.1 5555")
+        for path in ("/", target(password="wrong"), f"/{PASSWORD}", f"/{PASSWORD},", f"/{PASSWORD},http;192.0.2.1;1", "/" + target()):
+            conn.request("GET", path, headers={"X-Forwarded-For": "192.0.2.1"})
+            self.assertEqual(conn.getresponse().read(), f"{path} undefined undefined".encode())
+        # What stands behind the origin is the client's, whatever it looks like.
+        conn.request("GET", target(target("/", "6.6.6.6"), "192.0.2.2"))
+        self.assertEqual(conn.getresponse().read(), f"{target('/', '6.6.6.6')} 192.0.2.2 5555".encode())
+
+    def test_the_scheme_of_the_client(self):
+        loader = self.app("""
+            'use strict';
+            require('http').createServer((q, s) => {
+              const before = q.socket.encrypted;
+              if (q.url === '/set') q.socket.encrypted = 'set';
+              s.end(`${before} ${q.connection.encrypted}`);
+            }).listen(0);
+        """)
+        conn = self.http(loader)
+        for path, scheme, expected in (("/", "https", "true true"), ("/", "http", "undefined undefined"), ("/set", "http", "undefined set"),
+                                       ("/", "http", "undefined undefined"), ("/set", "https", "true set"), ("/", "https", "true true")):
+            conn.request("GET", target(path, scheme=scheme))
+            self.assertEqual(conn.getresponse().read(), expected.encode())
+        conn.request("GET", "/", headers={"X-Forwarded-Proto": "https"})
+        self.assertEqual(conn.getresponse().read(), b"undefined undefined")
+
+    def test_the_scheme_that_a_listener_of_connections_sets(self):
+        loader = self.app("""
+            const server = require('http').createServer((q, s) => s.end(String(q.socket.encrypted))).listen(0);
+            server.on('connection', (socket) => { socket.encrypted = true; });
+        """)
+        conn = self.http(loader)
+        for _ in range(2):
+            self.assertEqual(self.ask(conn), (200, b"true"))
+
+    def test_the_address_of_the_client_when_the_socket_has_ended(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              s.on('close', () => console.log(q.socket.destroyed, q.socket.remoteAddress, q.socket.remotePort));
+              q.socket.destroy();
+            }).listen(0);
+        """)
+        with loader.connect() as conn:
+            conn.sendall(f"GET {target('/', '192.0.2.8', 7)} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            self.assertEqual(loader.lines.readline(), b"true 192.0.2.8 7\n")
+
+    def test_a_listener_of_diagnostics_sees_the_client_of_the_request_that_begins(self):
+        loader = self.app("""
+            const seen = [];
+            const note = ({ request }) => seen.push([request.url, request.socket.remoteAddress]);
+            require('diagnostics_channel').subscribe('http.server.request.start', note);
+            require('http').createServer((q, s) => s.end(JSON.stringify(seen.splice(0)))).listen(0);
+        """)
+        conn = self.http(loader)
+        for address in ("192.0.2.1", "192.0.2.2"):
+            conn.request("GET", target("/x", address))
+            self.assertEqual(json.loads(conn.getresponse().read()), [["/x", address]])
 
     def test_sigquit_shows_the_requests_in_progress(self):
         loader = self.app("""

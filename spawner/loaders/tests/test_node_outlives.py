@@ -6,6 +6,7 @@ import re
 import time
 
 from common import NodeLoader
+from driver import target
 
 
 class NodeOutlives(NodeLoader):
@@ -273,7 +274,7 @@ class NodeOutlives(NodeLoader):
         """)
         conn, file = self.raw(loader)
         for path, address, body in (("/first", "192.0.2.1", b"x        "), ("/next", "192.0.2.2", b"true     ")):
-            conn.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {address}\r\n\r\n".encode())
+            conn.sendall(f"GET {target(path, address)} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             self.assertEqual(self.read(file, 9), body)
 
     def test_a_late_end_of_the_socket_of_an_earlier_request(self):
@@ -336,7 +337,7 @@ class NodeOutlives(NodeLoader):
                 with self.subTest(name, method=method):
                     for path, address, body in (("/first", "192.0.2.1", b"first"), (f"/{name}", "192.0.2.2", b"whole")):
                         rest = "Content-Length: 2\r\n\r\nab" if method == "POST" else "\r\n"
-                        conn.sendall(f"{method} {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {address}\r\nX-Next: {name}\r\n{rest}".encode())
+                        conn.sendall(f"{method} {target(path, address)} HTTP/1.1\r\nHost: a\r\nX-Next: {name}\r\n{rest}".encode())
                         self.assertEqual(self.read(file, 5), body)
 
     def test_a_tracer_sets_the_store_of_each_request(self):

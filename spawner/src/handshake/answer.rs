@@ -12,6 +12,8 @@ pub(crate) struct Ready {
     pub(crate) commands: Option<PathBuf>,
     /// Whether the loader ends its WebSockets when it is asked to, and goes on with other requests.
     pub(crate) ends_websockets: bool,
+    /// Whether its requests in HTTP begin with their origin: see [`Protocol::HttpSession`].
+    pub(crate) takes_origin: bool,
 }
 
 impl Ready {
@@ -52,6 +54,10 @@ pub enum Protocol {
     /// One request after another, in the frames of [`crate::kept`].
     KeptSession,
     /// HTTP/1.1.
+    ///
+    /// A loader may ask for the origin of each request. The target then is
+    /// `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`, where `TARGET` is the client's. The server writes it into each request, so that
+    /// a client's own target never stands there.
     HttpSession,
 }
 

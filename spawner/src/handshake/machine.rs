@@ -225,6 +225,7 @@ fn add(ready: &mut Ready, line: &str) -> Result<(), Refusal> {
             ready.sockets.extend(parse_socket(value).map_err(|why| wrong(&why))?);
         }
         Some(("ends_websockets", value)) => ready.ends_websockets = value == "true",
+        Some(("takes_origin", value)) => ready.takes_origin = value == "true",
         Some(("pid", value)) => ready.pid = Some(value.parse().map_err(|_| wrong("bad pid"))?),
         _ => return Err(wrong("unknown key")),
     }

@@ -18,6 +18,7 @@ enum Kind {
     Commands,
     Pid,
     WebSockets,
+    Origin,
     Html,
     /// A line of the protocol that has no meaning in any state.
     Unknown,
@@ -30,9 +31,9 @@ enum Kind {
 }
 use Kind::*;
 
-const KINDS: [Kind; 17] = [
-    Hello, Ready, Error, End, Main, MainByTcp, Kept, Commands, Pid, WebSockets, Html, Unknown,
-    NotUtf8, TooLong, Output, LongOutput, Blank,
+const KINDS: [Kind; 18] = [
+    Hello, Ready, Error, End, Main, MainByTcp, Kept, Commands, Pid, WebSockets, Origin, Html,
+    Unknown, NotUtf8, TooLong, Output, LongOutput, Blank,
 ];
 
 impl Kind {
@@ -48,6 +49,7 @@ impl Kind {
             Commands => b"!> socket: unix:/c".to_vec(),
             Pid => b"!> pid: 7".to_vec(),
             WebSockets => b"!> ends_websockets: true".to_vec(),
+            Origin => b"!> takes_origin: true".to_vec(),
             Html => b"!> html: true".to_vec(),
             Unknown => b"!> colour: red".to_vec(),
             NotUtf8 => b"!> \xff".to_vec(),
@@ -78,8 +80,18 @@ impl Kind {
 /// How a handshake ends.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    Ready { facts: Vec<String>, commands: bool, pid: bool, websockets: bool, rest: Vec<u8> },
-    Error { html: bool, text: String },
+    Ready {
+        facts: Vec<String>,
+        commands: bool,
+        pid: bool,
+        websockets: bool,
+        origin: bool,
+        rest: Vec<u8>,
+    },
+    Error {
+        html: bool,
+        text: String,
+    },
     HungUp,
     Breach,
 }
@@ -98,7 +110,7 @@ fn model(lines: &[Kind], cut: usize) -> Seen {
     let all: Vec<u8> = lines.iter().flat_map(|line| line.bytes()).take(cut).collect();
     let mut seen = Seen { end: Outcome::HungUp, greetings: 0, output: Vec::new() };
     let (mut facts, mut commands, mut pid, mut html) = (Vec::new(), false, false, false);
-    let mut websockets = false;
+    let (mut websockets, mut origin) = (false, false);
     // The phase is `Hello` before the greeting, `Ready` after it, then `Main` or `Error`.
     let (mut phase, mut at) = (Hello, 0);
     for line in lines {
@@ -151,10 +163,15 @@ fn model(lines: &[Kind], cut: usize) -> Seen {
                 websockets = true;
                 false
             }
+            (Main, Origin) => {
+                origin = true;
+                false
+            }
             (Main, End) => {
                 let mains = facts.iter().filter(|fact| fact.starts_with("main")).count();
                 seen.end = if mains == 1 || commands {
-                    Outcome::Ready { facts, commands, pid, websockets, rest: all[at..].to_vec() }
+                    let rest = all[at..].to_vec();
+                    Outcome::Ready { facts, commands, pid, websockets, origin, rest }
                 } else {
                     Outcome::Breach
                 };
@@ -225,6 +242,7 @@ fn machine(input: &[u8], sizes: &[usize]) -> Seen {
                 commands: ready.commands.is_some(),
                 pid: ready.pid == Some(7),
                 websockets: ready.ends_websockets,
+                origin: ready.takes_origin,
                 rest: [machine.into_rest(), input[at..].to_vec()].concat(),
             }
         }
@@ -274,7 +292,7 @@ fn every_order_of_four_lines_agrees_with_the_model() {
         orders += 1;
         agree(lines, usize::MAX, &[usize::MAX]);
     });
-    assert_eq!(orders, 1 + 17 + 17 * 17 + 17 * 17 * 17 + 17 * 17 * 17 * 17);
+    assert_eq!(orders, 1 + 18 + 18 * 18 + 18 * 18 * 18 + 18 * 18 * 18 * 18);
 }
 
 #[test]
@@ -294,7 +312,7 @@ fn every_cut_of_every_short_order_agrees_with_the_model_byte_by_byte() {
         }
     });
     for lines in [
-        vec![Hello, Ready, Main, Kept, Pid, WebSockets, End, Output],
+        vec![Hello, Ready, Main, Kept, Pid, WebSockets, Origin, End, Output],
         vec![Output, Hello, Hello, Ready, Blank, Commands, End],
         vec![Hello, Error, Html, End, Output, Hello],
     ] {

@@ -79,14 +79,14 @@ impl Application {
             }
             None => IdleEnd::Server,
         };
-        let ends_websockets = ready.ends_websockets;
+        let (ends_websockets, takes_origin) = (ready.ends_websockets, ready.takes_origin);
         let Some(mut socket) = ready.preferred().cloned() else {
             return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
         };
         let uid = self.uid();
         let Address::Unix(path) = &socket.address else {
             let serving = Serving::at(socket, None, idle_end);
-            return Ok(Serving { ends_websockets, ..serving });
+            return Ok(Serving { ends_websockets, takes_origin, ..serving });
         };
         let instance = &self.shared.instance;
         let held = HeldSocket::open(path, uid, &instance.backends_of(path));
@@ -101,7 +101,8 @@ impl Application {
             }
         }
         socket.address = held.address();
-        Ok(Serving { ends_websockets, ..Serving::at(socket, Some(held), idle_end) })
+        let serving = Serving::at(socket, Some(held), idle_end);
+        Ok(Serving { ends_websockets, takes_origin, ..serving })
     }
 
     /// Turns a ready process into the pool's handle, and starts its lifeline.
@@ -121,7 +122,8 @@ impl Application {
         let (stdout, control) = control.map(tokio::net::UnixStream::into_split).unzip();
         let Starting { child, output, control: original, .. } = starting;
         drop(original);
-        let Serving { socket, held, idle_end, rest, password, ends_websockets } = serving;
+        let Serving { socket, held, idle_end, rest, password, ends_websockets, takes_origin } =
+            serving;
         output.ready();
         // A preloader of another author may have named it too soon.
         self.shared.children.note_session(&child);
@@ -138,6 +140,7 @@ impl Application {
             held,
             control,
             ends_websockets: ends_websockets.into(),
+            takes_origin,
             ..AppInfo::new(
                 Arc::clone(child.leader()),
                 endpoint,
@@ -181,14 +184,15 @@ pub(super) struct Serving {
     idle_end: IdleEnd,
     password: String,
     ends_websockets: bool,
+    takes_origin: bool,
     /// The output that was read with the answer of the loader.
     rest: Vec<u8>,
 }
 
 impl Serving {
     pub(super) fn at(socket: Socket, held: Option<HeldSocket>, idle_end: IdleEnd) -> Serving {
-        let (password, ends_websockets, rest) = Default::default();
-        Serving { socket, held, idle_end, password, ends_websockets, rest }
+        let (password, ends_websockets, takes_origin, rest) = Default::default();
+        Serving { socket, held, idle_end, password, ends_websockets, takes_origin, rest }
     }
 }
 
