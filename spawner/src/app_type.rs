@@ -8,8 +8,10 @@ mod clue;
 mod custom;
 mod find;
 mod launch;
+mod node_command;
 mod package_json;
 mod procfile;
+mod shell_words;
 mod start_command;
 mod text_file;
 
@@ -17,6 +19,7 @@ pub use clue::{Clue, Evidence};
 pub use custom::{CustomType, InvalidType};
 pub use find::{Search, find};
 pub use launch::{App, CustomLoader, Launch};
+pub use node_command::StartScript;
 pub use start_command::{Place, StartCommand};
 pub use text_file::read_text;
 

@@ -41,5 +41,6 @@ mod serving;
 mod shutdown;
 mod slow_clients;
 mod types;
+mod start_scripts;
 mod users;
 mod wrong_input;

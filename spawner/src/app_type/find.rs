@@ -2,7 +2,8 @@
 
 use super::clue::{Clue, Evidence};
 use super::{
-    App, AppType, CustomType, GENERIC, Launch, REGISTRY, Service, StartCommand, procfile, text_file,
+    App, AppType, CustomType, GENERIC, Launch, REGISTRY, Service, StartCommand, package_json,
+    procfile, text_file,
 };
 use crate::error::Error;
 use std::path::Path;
@@ -57,7 +58,15 @@ impl Search<'_> {
         match &app_type.service {
             Service::Loader(loader) => {
                 let startup_file = self.startup_file(root, app_type)?;
-                Ok(App::new(root.to_owned(), app_type, Launch::Loader { loader, startup_file }))
+                // A file that the user has named starts by itself.
+                let has_script =
+                    self.startup_file.is_none() && app_type.clues.contains(&Clue::PackageStart);
+                let (script, remark) = match has_script {
+                    true => package_json::script_of(root, &startup_file),
+                    false => (None, None),
+                };
+                let launch = Launch::Loader { loader, startup_file, script };
+                Ok(App { remark, ..App::new(root.to_owned(), app_type, launch) })
             }
             Service::Command => {
                 let command = procfile::web(root).map_err(|problem| {

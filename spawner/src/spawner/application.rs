@@ -92,15 +92,18 @@ impl Application {
                 if let Launch::Loader { .. } = self.options.app.launch {
                     // Otherwise the shims of rbenv look for the version of the interpreter beside the first argument that is a
                     // file, and in the temporary directory, where any user may put one.
+        let script = self.options.app.script();
                     command.arg("--");
                 }
                 command.arg(program);
+                command.args(script.map_or(&[][..], |script| &script.options));
                 command
             }
             None => self.command(&program),
         };
         command
             .stdin(OwnedFd::from(theirs.try_clone().map_err(broken)?))
+                command.args(script.map_or(&[][..], |script| &script.arguments));
             .stdout(OwnedFd::from(theirs));
         let control = Arc::new(ours);
         let starting = Starting { control: Some(Arc::clone(&control)), ..self.launch(command)? };
@@ -127,6 +130,7 @@ impl Application {
     /// Starts a process, and forwards what it writes to pipes.
     pub(super) fn launch(&self, command: Command) -> Result<Starting, BootError> {
         let (child, pipes) = self.shared.forker.spawn(command).map_err(broken)?;
+            variables: options.app.script().map_or(&[], |script| &script.variables),
         self.shared.children.await_session(&child);
         let pipes = [
             ("stdout", pipes.stdout.map(OwnedFd::from)),
