@@ -1,6 +1,6 @@
-//! What applications of Node expect as under pm2.
+//! What applications of Node expect as under pm2: their number, and their signals.
 
-use crate::server::{Server, Signal, eventually, node, signal};
+use crate::server::{Server, Signal, eventually, node, run, signal};
 use std::fs;
 
 /// A process of the pool, and its number.
@@ -36,4 +36,25 @@ fn each_living_process_has_another_instance_number_and_a_later_one_gets_it_again
     signal(first[1].0, Signal::KILL);
     let second = three(first[1].0);
     assert_eq!((names(&second), &second[0], &second[2]), (names(&first), &first[0], &first[2]));
+}
+
+#[test]
+fn a_handler_of_sigint_cleans_up_at_a_restart_and_at_a_stop() {
+    let dir = node(
+        "const server = http.createServer((q, s) => s.end('ok')).listen(3000);\n\
+         setInterval(() => {}, 1000);\n\
+         process.on('SIGINT', () => server.close(() => setTimeout(() => {\n\
+           console.log(`process ${process.pid} said goodbye`); process.exit(0); }, 50)));",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    let first = server.pids()[0];
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    assert_eq!(server.get("/"), "ok");
+    server.logs(&format!("process {first} said goodbye"));
+    let second =
+        eventually("another process", || server.pids().into_iter().find(|&pid| pid != first));
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    server.logs(&format!("process {second} said goodbye"));
+    assert!(!server.log().contains("unexpectedly"), "{}", server.log());
 }
