@@ -46,6 +46,7 @@ const { randomBytes } = require('crypto');
 const { inspect } = require('util');
 const { begin, guard, guardServer, release } = require('./node-kept.js');
 const { CLIENT, LATEST, noteLatest } = require('./node-late.js');
+const { noteAsked } = require('./node-listen.js');
 const { emitSignal } = require('./node-pm2.js');
 
 const PROTOCOL_VERSION = '1.0';
@@ -205,6 +206,7 @@ function portOf([first]) {
 http.Server.prototype.listen = function listen(...args) {
   const explicit = asksForCabrank(args[0]);
   const callback = args.find((arg) => typeof arg === 'function');
+  noteAsked(this, args, explicit);
   if (served === undefined && (explicit || autoInstall)) {
     served = this;
     servedPort = portOf(args);

@@ -230,6 +230,7 @@ pub const REGISTRY: [AppType; 8] = [
                 ("node-kept.js", include_str!("../loaders/node-kept.js")),
                 ("node-exceptions.js", include_str!("../loaders/node-exceptions.js")),
                 ("node-late.js", include_str!("../loaders/node-late.js")),
+                ("node-listen.js", include_str!("../loaders/node-listen.js")),
                 ("node-pm2.js", include_str!("../loaders/node-pm2.js")),
                 ("node-refusal.js", include_str!("../loaders/node-refusal.js")),
                 ("node-traces.js", include_str!("../loaders/node-traces.js")),
