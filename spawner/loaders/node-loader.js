@@ -48,6 +48,7 @@ const { begin, guard, guardServer, release } = require('./node-kept.js');
 const { CLIENT, LATEST, noteLatest } = require('./node-late.js');
 const { noteAsked } = require('./node-listen.js');
 const { emitSignal } = require('./node-pm2.js');
+const { reportUnserved } = require('./node-unserved.js');
 
 const PROTOCOL_VERSION = '1.0';
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
@@ -358,5 +359,6 @@ function watchMainThread(maxRequestTime) {
   new Worker(`(${watch})()`, { eval: true, execArgv: [], workerData: { beats, period } }).unref();
 }
 
+reportUnserved(() => state === 'loading' && served === undefined && autoInstall, fail);
 listenForCabrank();
 say(`!> I have control ${PROTOCOL_VERSION}\n`);

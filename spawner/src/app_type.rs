@@ -234,6 +234,7 @@ pub const REGISTRY: [AppType; 8] = [
                 ("node-pm2.js", include_str!("../loaders/node-pm2.js")),
                 ("node-refusal.js", include_str!("../loaders/node-refusal.js")),
                 ("node-traces.js", include_str!("../loaders/node-traces.js")),
+                ("node-unserved.js", include_str!("../loaders/node-unserved.js")),
                 // Otherwise Node takes one of a directory above, where any user may put one.
                 ("package.json", "{ \"type\": \"commonjs\" }\n"),
             ],

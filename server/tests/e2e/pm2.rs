@@ -1,6 +1,7 @@
-//! What applications of Node expect as under pm2: their number, and their signals.
+//! What applications of Node expect as under pm2: their number, their signals, and an error where they cannot be served.
 
-use crate::server::{Server, Signal, eventually, node, run, signal};
+use crate::server::{Server, Signal, app, eventually, node, run, signal};
+use crate::wrong_input::fails;
 use std::fs;
 
 /// A process of the pool, and its number.
@@ -57,4 +58,16 @@ fn a_handler_of_sigint_cleans_up_at_a_restart_and_at_a_stop() {
     assert!(server.ended().success());
     server.logs(&format!("process {second} said goodbye"));
     assert!(!server.log().contains("unexpectedly"), "{}", server.log());
+}
+
+/// The time to start is 90 s. The error of the test would be a time limit.
+#[test]
+fn an_application_that_listens_elsewhere_is_refused_at_once() {
+    for (source, part) in [
+        ("require('https').createServer({}).listen(3000);", "with a server for HTTPS"),
+        ("require('cluster').fork();\nsetInterval(() => {}, 1000);", "calls cluster.fork()"),
+    ] {
+        let dir = app("app.js", source);
+        fails(dir.path(), &[], 5, &[part]);
+    }
 }

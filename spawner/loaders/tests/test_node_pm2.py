@@ -67,3 +67,41 @@ class Messages(NodeLoader):
         self.assertEqual(loader.output.strip(), b"true undefined")
         self.assertEqual(loader.lines.readline(), b"sent null\n")
         self.assertEqual(self.ask(self.http(loader)), (200, b"ok"))
+
+
+class Unserved(NodeLoader):
+    HTTPS = "require('https').createServer({}).listen(4430);"
+
+    def test_an_application_that_cabrank_cannot_serve_is_reported_at_once(self):
+        fork = "if (require('cluster').isPrimary) require('cluster').fork(); else require('http').createServer().listen(3000);"
+        for source, part in (
+            (fork, "calls cluster.fork()"),
+            ("try { require('cluster').fork(); } catch {}\nsetInterval(() => {}, 1000);", "calls cluster.fork()"),
+            (self.HTTPS, "with a server for HTTPS"),
+            ("require('http2').createServer().listen(4430);", "with a server for HTTP/2"),
+            ("require('http2').createSecureServer({}).listen(4430);", "with a server for HTTP/2"),
+        ):
+            with self.subTest(source):
+                loader = self.app(source)
+                self.assertIn(part, loader.error)
+                self.assertEqual(loader.process.wait(DEADLINE), 1)
+        loader = self.start("app.mjs", "import { fork } from 'node:cluster'; fork(); setInterval(() => {}, 1000);")
+        self.assertIn("calls cluster.fork()", loader.error)
+
+    def test_an_application_may_listen_for_https_beside_http(self):
+        for order in (0, 1):
+            listens = ["server.listen(0, '127.0.0.1', () => console.log('listens', server.address().port > 0));",
+                       "require('http').createServer((q, s) => s.end('ok')).listen(3000);"]
+            source = "const server = require('https').createServer({});" + listens[order] + listens[1 - order]
+            loader = self.app(source)
+            self.assertEqual(self.ask(self.http(loader)), (200, b"ok"))
+            output = loader.output.strip() or loader.lines.readline().strip()
+            self.assertEqual(output, b"listens true")
+
+    def test_an_application_that_serves_may_not_fork_workers(self):
+        loader = self.app("""
+            require('http').createServer((q, s) => {
+              try { require('cluster').fork(); } catch (error) { s.end(error.message); }
+            }).listen(3000);
+        """)
+        self.assertIn(b"--min-instances", self.ask(self.http(loader))[1])
