@@ -97,6 +97,7 @@ const RACK: Loader = Loader {
         ("rack-loader.rb", include_str!("../loaders/rack-loader.rb")),
         ("rack-boot.rb", include_str!("../loaders/rack-boot.rb")),
         ("rack-fork.rb", include_str!("../loaders/rack-fork.rb")),
+        ("rack-passenger.rb", include_str!("../loaders/rack-passenger.rb")),
         ("rack-server.rb", include_str!("../loaders/rack-server.rb")),
         ("rack-request.rb", include_str!("../loaders/rack-request.rb")),
         ("rack-input.rb", include_str!("../loaders/rack-input.rb")),

@@ -15,7 +15,7 @@ class Node(NodeLoader):
     def test_example_through_every_page(self):
         loader = self.start("app.js", app_root=os.path.join(EXAMPLES, "node"))
         self.check_ready(loader, "node", "http_session", "0")
-        self.assertIn(b"http://127.0.0.1:3000/", loader.output)  # the callback ran, and address() has the port that it asked for
+        self.assertIn(b"listening on port 3000\n", loader.output)  # the callback ran, and address() has the port that it asked for
         conn = self.http(loader)  # one connection for all requests
         self.assertIn(f"<strong>{loader.process.pid}</strong>".encode(), self.ask(conn)[1])
         self.assertIn(b"<strong>2</strong> requests", self.ask(conn)[1])
@@ -99,6 +99,21 @@ class Node(NodeLoader):
         """)
         self.assertIn(b"another server", loader.output)
         self.assertEqual(self.ask(self.http(loader)), (200, b"chosen"))
+
+    def test_each_name_of_the_chosen_server(self):
+        for address in ("'passenger'", "'/passenger'", "{ path: 'passenger' }", "{ path: '/passenger' }"):
+            with self.subTest(address):
+                loader = self.app("""
+                    if (typeof PhusionPassenger === 'undefined') throw new Error('not under Passenger');
+                    PhusionPassenger.configure({ autoInstall: false });
+                    PhusionPassenger.once('exit', () => { console.log('exit'); process.exit(0); });
+                    require('http').createServer((q, s) => s.end('ok')).listen(%s, () => console.log('listens'));
+                """ % address)
+                self.assertEqual(loader.output.strip(), b"listens")
+                self.assertEqual(self.ask(self.http(loader)), (200, b"ok"))
+                loader.channel.sendall(b"x")
+                self.assertEqual(loader.lines.readline(), b"exit\n")
+                self.check_exit(loader)
 
     def test_es_module(self):
         loader = self.start("app.mjs", """
