@@ -1,8 +1,10 @@
 //! The script `start` of a `package.json` starts as it is written, or the log says why not.
 
-use crate::server::{Server, app, eventually, run};
+use crate::server::{Server, app, eventually, run, start_command};
+use crate::users::{is_root, open_to_all, runtime};
 use crate::wrong_input::fails;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -125,6 +127,26 @@ fn the_environment_of_a_script_is_that_of_the_server_unless_an_option_names_anot
     server.logs(", staging) at http");
     server.logs("NODE_ENV of the application is production, as its script `start` sets it");
     assert!(server.get("/").contains(r#""production""#));
+}
+
+#[test]
+fn a_script_starts_with_the_rights_of_the_user() {
+    if !is_root() {
+        return;
+    }
+    let dir = package("GREETING=hi HOME=/nowhere node --env-file=.env dist/index.js");
+    let ask = "[process.getuid(), process.env.USER, process.env.HOME, process.env.GREETING]";
+    let serves =
+        format!("require('http').createServer((q, s) => s.end(JSON.stringify({ask}))).listen(0);");
+    fs::write(dir.path().join("dist/index.js"), serves).unwrap();
+    open_to_all(dir.path());
+    let runtime = runtime();
+    let options = ["--user", "nobody"];
+    let command = start_command(runtime.path(), dir.path(), &options);
+    let server = Server::start_with(command, runtime);
+    let uid = fs::metadata(format!("/proc/{}", server.pids()[0])).unwrap().uid();
+    assert_ne!(uid, 0);
+    assert_eq!(server.get("/"), format!(r#"[{uid},"nobody","/nowhere","hi"]"#));
 }
 
 /// The server executes itself with its own rights before it executes Node with those of the user.
