@@ -6,6 +6,7 @@ use crate::wrong_input::fails;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 use tempfile::TempDir;
 
 /// Answers with its file, and with all that a script can set.
@@ -30,6 +31,11 @@ fn package(start: &str) -> TempDir {
 fn write_script(dir: &Path, start: &str) {
     let package = serde_json::json!({"scripts": {"start": start}});
     fs::write(dir.join("package.json"), package.to_string()).unwrap();
+}
+
+fn has_env_files() -> bool {
+    let node = Command::new("node").args(["--env-file=/dev/null", "-e", "0"]).output();
+    node.is_ok_and(|out| out.status.success())
 }
 
 #[test]
@@ -57,6 +63,10 @@ fn a_script_starts_as_it_is_written() {
             r#"["dist/index.js",["--import","./set.mjs"],[],null,"development","set.mjs",true]"#,
         ),
     ] {
+        if start.contains("--env-file") && !has_env_files() {
+            println!("left out: Node before 20.6 does not know {start}");
+            continue;
+        }
         let dir = package(start);
         let server = Server::start(dir.path(), &[]);
         assert_eq!(server.get("/"), shown, "{start}");
@@ -134,7 +144,7 @@ fn a_script_starts_with_the_rights_of_the_user() {
     if !is_root() {
         return;
     }
-    let dir = package("GREETING=hi HOME=/nowhere node --env-file=.env dist/index.js");
+    let dir = package("GREETING=hi HOME=/nowhere node -r ./set.js dist/index.js");
     let ask = "[process.getuid(), process.env.USER, process.env.HOME, process.env.GREETING]";
     let serves =
         format!("require('http').createServer((q, s) => s.end(JSON.stringify({ask}))).listen(0);");

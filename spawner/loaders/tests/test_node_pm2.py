@@ -33,7 +33,9 @@ class Signals(NodeLoader):
         ):
             with self.subTest(handlers):
                 loader = self.app(self.SERVER + handlers)
-                self.assertEqual(self.ask(self.http(loader)), (200, b"ok"))
+                conn = self.http(loader)
+                self.assertEqual(self.ask(conn), (200, b"ok"))
+                conn.close()  # before Node 19 `server.close()` waits for it
                 loader.channel.sendall(b"x")
                 self.assertEqual(loader.lines.read(), expected + b"cleaned up\n")
                 self.check_exit(loader)
