@@ -116,6 +116,5 @@ const app = http.createServer((request, response) => {
 });
 
 app.listen(process.env.PORT || 3000, '127.0.0.1', () => {
-  const address = app.address(); // under an application server, a path instead of a port
-  console.log(typeof address === 'string' ? `listening on ${address}` : `http://127.0.0.1:${address.port}/`);
+  console.log(`listening on port ${app.address().port}`); // under an application server, clients have another one
 });

@@ -25,7 +25,7 @@
 //   PhusionPassenger.on('exit', fn)                      call `fn` when the process is asked to leave.
 //
 // A process that is asked to leave runs the handlers of the first kind that the application has: 'exit' of
-// PhusionPassenger, `process.on('message')` with 'shutdown', or `process.on('SIGTERM')`. The handler may be asynchronous:
+// PhusionPassenger, `process.on('message')` with 'shutdown', or those of SIGTERM or SIGINT (node-pm2.js). The handler may be asynchronous:
 // the process exits when the handler calls process.exit(), or when no timer, socket or other work is left. The server's
 // --drain-timeout (--shutdown-timeout at a stop; then SIGQUIT, SIGTERM and SIGKILL) bounds it. Without any handler the process exits at once.
 //
@@ -39,7 +39,6 @@
 const fs = require('fs');
 const http = require('http');
 const Module = require('module');
-const os = require('os');
 const path = require('path');
 const { EventEmitter } = require('events');
 const { randomBytes } = require('crypto');
@@ -47,6 +46,9 @@ const { inspect } = require('util');
 const { begin, guard, guardServer, release } = require('./node-kept.js');
 const { CLIENT, LATEST, setPassword } = require('./node-client.js');
 const { noteLatest } = require('./node-late.js');
+const { noteAsked } = require('./node-listen.js');
+const { emitSignal } = require('./node-pm2.js');
+const { reportUnserved } = require('./node-unserved.js');
 
 const PROTOCOL_VERSION = '1.0';
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
@@ -92,7 +94,7 @@ function leave() {
   served.unref();
   if (PhusionPassenger.emit('exit')) return;
   if (process.emit('message', 'shutdown')) return;
-  if (process.emit('SIGTERM', 'SIGTERM', os.constants.signals.SIGTERM)) return;
+  if (emitSignal()) return;
   process.exit(0);
 }
 
@@ -206,6 +208,7 @@ function portOf([first]) {
 http.Server.prototype.listen = function listen(...args) {
   const explicit = asksForCabrank(args[0]);
   const callback = args.find((arg) => typeof arg === 'function');
+  noteAsked(this, args, explicit);
   if (served === undefined && (explicit || autoInstall)) {
     served = this;
     servedPort = portOf(args);
@@ -357,9 +360,6 @@ function watchMainThread(maxRequestTime) {
   new Worker(`(${watch})()`, { eval: true, execArgv: [], workerData: { beats, period } }).unref();
 }
 
-// Ctrl-C reaches the whole process group of a terminal. The server decides about the shutdown, or the application's own
-// handler.
-process.on('SIGINT', () => {});
-
+reportUnserved(() => state === 'loading' && served === undefined && autoInstall, fail);
 listenForCabrank();
 say(`!> I have control ${PROTOCOL_VERSION}\n`);

@@ -6,7 +6,7 @@ from one that does.
 
 import _thread
 import mmap
-from os import write
+from os import read, write
 from select import EPOLLIN, EPOLLONESHOT, POLLIN, POLLRDHUP, epoll, poll
 
 MADV_WIPEONFORK = 18

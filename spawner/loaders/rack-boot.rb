@@ -7,31 +7,8 @@
 require "socket"
 # All files of the loader, before any code of the application: another user may take the place of a directory that has vanished.
 require_relative "rack-fork"
+require_relative "rack-passenger"
 require_relative "rack-server"
-
-# The interface between an application and its server, by the name that applications know.
-module PhusionPassenger
-  EVENTS = %i[
-    starting_worker_process stopping_worker_process starting_request_handler_thread credentials
-    after_installing_signal_handlers oob_work
-  ].to_h { |name| [name, []] }.freeze
-
-  # Calls the block at an event:
-  #
-  #   :starting_worker_process           before the first request, with true if the process was forked from a preloader;
-  #   :starting_request_handler_thread   on each thread of --app-threads, before its first request;
-  #   :stopping_worker_process           before the process exits.
-  #
-  # The other events of Passenger are accepted and do not occur.
-  def self.on_event(name, &block)
-    callbacks = EVENTS[name] or raise ArgumentError, "unknown event #{name.inspect}"
-    callbacks << block
-  end
-
-  def self.call_event(name, *arguments)
-    EVENTS.fetch(name).each { |callback| Cabrank.contain { callback.call(*arguments) } }
-  end
-end
 
 module Cabrank
   HERE = __dir__
@@ -192,10 +169,12 @@ module Cabrank
         title = @options["process_title"]
         Process.setproctitle(title) if title
         PhusionPassenger.call_event(:starting_worker_process, forked)
+        PhusionPassenger.call_event(:after_installing_signal_handlers)
+        concurrency = PhusionPassenger.advertised_concurrency_level || threads
         # A child of the application that reads its standard input must not consume the byte that asks to leave.
         STDIN.reopen(File::NULL)
-        say("!> Ready\n!> socket: main;unix:#{paths[0]};session;#{threads}\n" \
-            "!> socket: kept;unix:#{paths[1]};kept_session;#{threads}\n!> pid: #{@pid}\n!> \n")
+        say("!> Ready\n!> socket: main;unix:#{paths[0]};session;#{concurrency}\n" \
+            "!> socket: kept;unix:#{paths[1]};kept_session;#{concurrency}\n!> pid: #{@pid}\n!> \n")
         @is_ready = true
         server.run(@channel)
       ensure

@@ -19,6 +19,7 @@
 # `main` and the session protocol: one request per connection.
 #
 # rack-boot.rb      steps 1 to 3, signals, and the end of the process
+# rack-passenger.rb what applications call of Passenger
 # rack-fork.rb      children that the application forks
 # rack-server.rb    step 4: the loop, and the two protocols
 # rack-request.rb   `env` and `rack.input`

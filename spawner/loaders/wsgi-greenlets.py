@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from cabrank.python_own import EPOLLIN, EPOLLONESHOT, own, threads_are_greenlets, write
+from cabrank.python_own import EPOLLIN, EPOLLONESHOT, own, read, threads_are_greenlets, write
 
 
 class Gevent:
@@ -58,26 +58,38 @@ class Eventlet:
 def terminate_main(library, channel):
     """Let SIGTERM end the current greenlet, which is the main one.
 
-    The handler runs in any greenlet. The library swallows an exception in its own, and a request one in that of a request.
+    The handler runs in any greenlet. The library swallows an exception in its own, and a request one in that of a request. And if
+    a signal comes just before the library waits for events, its handler runs behind the wait, unless the signal itself is an event.
     """
     if signal.getsignal(signal.SIGTERM) is not channel.terminate:
         return  # it is the application's
     from greenlet import getcurrent
 
-    main, (reader, writer) = getcurrent(), os.pipe()
+    main, asked, (reader, writer) = getcurrent(), [], os.pipe()
+    for end in (reader, writer):
+        os.set_blocking(end, False)
 
     def terminate(*_):
         if getcurrent() is main or not own[0]:
             raise channel.Terminated
+        asked.append(True)
         write(writer, b"x")
 
-    def end():
-        library.wait_read(reader)
+    def wait():
+        while not asked:
+            library.wait_read(reader)
+            try:
+                read(reader, 512)
+            except BlockingIOError:
+                pass  # a forked child has read it
         if own[0]:
             main.throw(channel.Terminated)
 
-    library.spawn(end)
+    library.spawn(wait)
     signal.signal(signal.SIGTERM, terminate)
+    other = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if other != -1:
+        signal.set_wakeup_fd(other)  # of the application
 
 
 PATCHES = (("gevent.monkey", "is_module_patched", Gevent), ("eventlet.patcher", "is_monkey_patched", Eventlet))

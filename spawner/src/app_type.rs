@@ -9,8 +9,10 @@ mod custom;
 mod find;
 mod launch;
 mod module;
+mod node_command;
 mod package_json;
 mod procfile;
+mod shell_words;
 mod start_command;
 mod text_file;
 
@@ -18,6 +20,7 @@ pub use clue::{Clue, Evidence};
 pub use custom::{CustomType, InvalidType};
 pub use find::{Search, find};
 pub use launch::{App, CustomLoader, Launch};
+pub use node_command::StartScript;
 pub use start_command::{Place, StartCommand};
 pub use text_file::read_text;
 
@@ -96,6 +99,7 @@ const RACK: Loader = Loader {
         ("rack-loader.rb", include_str!("../loaders/rack-loader.rb")),
         ("rack-boot.rb", include_str!("../loaders/rack-boot.rb")),
         ("rack-fork.rb", include_str!("../loaders/rack-fork.rb")),
+        ("rack-passenger.rb", include_str!("../loaders/rack-passenger.rb")),
         ("rack-server.rb", include_str!("../loaders/rack-server.rb")),
         ("rack-request.rb", include_str!("../loaders/rack-request.rb")),
         ("rack-input.rb", include_str!("../loaders/rack-input.rb")),
@@ -230,8 +234,11 @@ pub const REGISTRY: [AppType; 8] = [
                 ("node-kept.js", include_str!("../loaders/node-kept.js")),
                 ("node-exceptions.js", include_str!("../loaders/node-exceptions.js")),
                 ("node-late.js", include_str!("../loaders/node-late.js")),
+                ("node-listen.js", include_str!("../loaders/node-listen.js")),
+                ("node-pm2.js", include_str!("../loaders/node-pm2.js")),
                 ("node-refusal.js", include_str!("../loaders/node-refusal.js")),
                 ("node-traces.js", include_str!("../loaders/node-traces.js")),
+                ("node-unserved.js", include_str!("../loaders/node-unserved.js")),
                 // Otherwise Node takes one of a directory above, where any user may put one.
                 ("package.json", "{ \"type\": \"commonjs\" }\n"),
             ],

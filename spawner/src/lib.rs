@@ -137,6 +137,7 @@ mod handshake;
 mod held_socket;
 mod helper;
 pub mod instance_dir;
+mod instance_number;
 pub mod kept;
 mod leaving;
 mod leftovers;

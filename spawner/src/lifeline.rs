@@ -5,6 +5,7 @@
 
 use crate::children::{AppChild, Children};
 use crate::held_socket::HeldSocket;
+use crate::instance_number::InstanceNumber;
 use crate::listening;
 use crate::process::AppInfo;
 use crate::reports::Reports;
@@ -43,6 +44,7 @@ impl Exit {
 /// Watches a process until its end, and reaps it.
 pub(crate) async fn hold(
     child: AppChild,
+    number: Option<InstanceNumber>,
     mut exit: Exit,
     info: Arc<AppInfo>,
     reports: Arc<Reports>,
@@ -63,6 +65,8 @@ pub(crate) async fn hold(
         Some(farewell) => end_process(&mut exit, &info, farewell).await,
         None => false,
     };
+    // The pool may start the next process at once, which gets the number.
+    drop(number);
     // The pool forgets the process before its connections are refused. Otherwise a request could find it in the pool, and
     // the pool would take the refusal for a failed start.
     if !expected {

@@ -15,7 +15,8 @@
 //! 7. It asks the kernel to kill this process as soon as the server ends, however the server ends (`PR_SET_PDEATHSIG`).
 //!    The request comes after step 4, because a change of the user cancels it. An exec keeps it, unless the program has
 //!    file capabilities or the set-user-ID bit.
-//! 8. It executes the interpreter.
+//! 8. It executes the interpreter, with the variables that the application's own script sets. They come with the arguments, because
+//!    this binary would obey some of them, such as `LD_PRELOAD`, with the rights of the server.
 //!
 //! The kernel takes the end of the *thread* that forked for the server's end, so
 //! [`Forker`](crate::forker::Forker) forks on a thread that never ends. The request covers this process
@@ -48,6 +49,8 @@ pub(crate) struct Setting<'a> {
     /// The soft limit of open files; `None`: no limit.
     pub(crate) open_files: Option<u64>,
     pub(crate) no_new_privileges: bool,
+    /// Variables of the program, which override those of the command.
+    pub(crate) variables: &'a [(String, String)],
 }
 
 /// Returns a command that prepares its process and then executes `program`.
@@ -66,6 +69,8 @@ pub(crate) fn command(program: &Path, setting: Setting<'_>) -> Command {
             command.args(["", "", ""]);
         }
     }
+    command.arg(setting.variables.len().to_string());
+    command.args(setting.variables.iter().map(|(name, value)| format!("{name}={value}")));
     command.arg(program);
     command
 }
@@ -90,7 +95,10 @@ fn prepare_and_execute(
 ) -> Result<std::convert::Infallible, String> {
     let mut next = || arguments.next().ok_or("missing argument");
     let [server, open_files, no_new_privileges] = [next()?, next()?, next()?];
-    let [directory, name, uid, gid, program] = [next()?, next()?, next()?, next()?, next()?];
+    let [directory, name, uid, gid, count] = [next()?, next()?, next()?, next()?, next()?];
+    let count = count.to_str().and_then(|count| count.parse().ok()).unwrap_or(0);
+    let variables: Vec<_> = (0..count).map(|_| next()).collect::<Result<_, _>>()?;
+    let program = next()?;
     rustix::process::setsid().map_err(|e| format!("cannot begin a session: {e}"))?;
     close_descriptors().map_err(|e| format!("cannot close inherited descriptors: {e}"))?;
     nix::sys::signal::SigSet::empty()
@@ -120,7 +128,8 @@ fn prepare_and_execute(
     {
         return Err("the server has ended".into());
     }
-    let error = Command::new(&program).args(arguments).exec();
+    let pairs = variables.iter().filter_map(|pair| pair.to_str()?.split_once('='));
+    let error = Command::new(&program).args(arguments).envs(pairs).exec();
     Err(format!("cannot start {}: {error}", program.display()))
 }
 

@@ -229,7 +229,10 @@ fn collect(command: &mut Command) -> Result<Log, String> {
 
 /// Returns the address in the log of cabrank.
 fn address_in(log: &str) -> Option<SocketAddr> {
-    let (_, rest) = log.split_once(" at http://")?;
+    // An application may log the address that it has asked for.
+    let line =
+        log.lines().find(|line| line.contains("serving ") && line.contains(" at http://"))?;
+    let (_, rest) = line.split_once(" at http://")?;
     rest.split(|c: char| c.is_whitespace() || c == '"').next()?.parse().ok()
 }
 
@@ -288,5 +291,7 @@ mod tests {
         assert_eq!(address_in(log), Some(([127, 0, 0, 1], 80).into()));
         assert_eq!(address_in("{\"message\":\"serving at http://[::1]:8\"}").unwrap().port(), 8);
         assert_eq!(address_in(&log[..30]), None);
+        let both = format!("INFO App 7 stdout: Server listening at http://127.0.0.1:3000\n{log}");
+        assert_eq!(address_in(&both).unwrap().port(), 80);
     }
 }

@@ -1,7 +1,8 @@
 //! The application's environment: by an option, or by the variables of its framework, such as `NODE_ENV`.
 //!
 //! The variables count if no option, no `CABRANK_ENVIRONMENT` and no key of the file names the environment. Those
-//! of the application's type come first, then Passenger's own, then the others.
+//! of the application's type come first, then Passenger's own, then the others. One that the script `start` of a Node application
+//! sets counts before the server's own.
 
 use crate::failure::Failure;
 use cabrank_spawner::app_type::{App, ENVIRONMENT_VARIABLES};
@@ -13,9 +14,11 @@ use cabrank_spawner::app_type::{App, ENVIRONMENT_VARIABLES};
 pub(crate) fn of(app: &App, given: Option<&str>) -> Result<String, Failure> {
     let (source, name) = match given {
         Some(name) => (None, name.to_owned()),
-        None => from_variables(app.environment_variables, |name| std::env::var_os(name))
-            .map_err(|variable| Failure::usage(format!("the value of {variable} is not UTF-8.")))?
-            .map_or((None, "development".into()), |(variable, name)| (Some(variable), name)),
+        None => from_variables(app.environment_variables, |name| {
+            app.variable(name).map(Into::into).or_else(|| std::env::var_os(name))
+        })
+        .map_err(|variable| Failure::usage(format!("the value of {variable} is not UTF-8.")))?
+        .map_or((None, "development".into()), |(variable, name)| (Some(variable), name)),
     };
     if name.is_empty() || name.contains(['\n', '\0']) {
         let source = source.map(|variable| format!(" in {variable}")).unwrap_or_default();

@@ -14,6 +14,15 @@ pub(crate) fn announce(application: &Application, address: SocketAddr) {
     let Application { app, environment, user, .. } = application;
     let kind = &app.description;
     tracing::info!("serving {} ({kind}, {}) at http://{address}", app.root.display(), environment);
+    if let Some(remark) = &app.remark {
+        tracing::warn!("{remark}");
+    }
+    if let Some(set) = app.variable("NODE_ENV").filter(|set| set != environment) {
+        tracing::warn!(
+            "NODE_ENV of the application is {set}, as its script `start` sets it, and the environment of the server is \
+             {environment}. Let both say the same."
+        );
+    }
     if rustix::process::geteuid().is_root() && user.is_none() {
         tracing::warn!(
             "running as root: the application may do everything on this machine. Name another user for \
@@ -26,7 +35,7 @@ pub(crate) fn announce(application: &Application, address: SocketAddr) {
              http://{address}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
             env!("CARGO_PKG_VERSION"),
             app.root.display(),
-            app.start(),
+            app.start_line(),
             environment,
             std::process::id()
         ))

@@ -111,3 +111,36 @@ fn early_hints_reach_clients_that_know_them() {
     let without = Server::start(dir.path(), &[]);
     assert!(!ask(&without, "1.1").contains("103"));
 }
+
+/// Applications with long polling set the level, and take the connections of their clients over.
+#[test]
+fn an_application_that_advertises_any_concurrency_takes_requests_beside_its_hijacked_connections() {
+    let dir = app(
+        "config.ru",
+        "PhusionPassenger.advertised_concurrency_level = 0\n\
+         sockets = []\n\
+         run(lambda do |env|\n\
+         \x20 if env['PATH_INFO'] == '/wait'\n\
+         \x20   sockets << env['rack.hijack'].call\n\
+         \x20 elsif env['PATH_INFO'] == '/send'\n\
+         \x20   sockets.each { |io| io.write(\"HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\nsent\"); io.close }\n\
+         \x20 end\n\
+         \x20 [200, {}, [sockets.size.to_s]]\n\
+         end)\n",
+    );
+    for method in ["direct", "smart"] {
+        let server = Server::start(dir.path(), &["--max-pool-size", "1", "--spawn-method", method]);
+        let mut waiting: Vec<_> = (0..5).map(|_| server.client()).collect();
+        for client in &mut waiting {
+            client.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        }
+        eventually("the process has the connections", || (server.get("/") == "5").then_some(()));
+        let process = &server.status()["groups"][0]["processes"][0];
+        assert!(process["sessions"].as_u64().unwrap() >= 5, "{process}");
+        assert_eq!(server.get("/send"), "5");
+        for client in &mut waiting {
+            assert_eq!(client.reply("GET").unwrap().text(), "sent");
+        }
+        assert_eq!(server.pids().len(), 1);
+    }
+}

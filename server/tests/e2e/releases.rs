@@ -45,6 +45,20 @@ const NODE: Files = &[
     ("late.js", "exports.number = @;\n"),
 ];
 
+/// Each release has another script.
+const NODE_SCRIPT: Files = &[
+    ("package.json", "{ \"scripts\": { \"start\": \"N=@ node --title=release-@ serve.js @\" } }\n"),
+    (
+        "serve.js",
+        "const from = [process.env.N, process.title.slice(-1), process.argv[2]];\n\
+         require('http').createServer((request, response) => {\n\
+         \x20 const number = new Set(from).size === 1 ? from[0] : from.join();\n\
+         \x20 response.end(`${number} ${require('./late').number} ${process.cwd()}`);\n\
+         }).listen(0);\n",
+    ),
+    ("late.js", "exports.number = @;\n"),
+];
+
 /// Each release has another command.
 const GENERIC: Files = &[
     ("Procfile", "web: exec python3 serve@.py\n"),
@@ -182,6 +196,11 @@ fn releases_of_rack_are_preloaded() {
 #[test]
 fn releases_of_node_may_have_another_startup_file() {
     releases_are_served(NODE, &[]);
+}
+
+#[test]
+fn releases_of_node_may_have_another_script() {
+    releases_are_served(NODE_SCRIPT, &[]);
 }
 
 #[test]

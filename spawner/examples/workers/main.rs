@@ -35,7 +35,8 @@ async fn run(helper: Helper) -> Result<(), Box<dyn Error + Send + Sync>> {
         title: "Worker".into(),
         environment_variables: &[],
         has_threads: false,
-        launch: Launch::Loader { loader: &LOADER, startup_file: "worker.py".into() },
+        launch: Launch::Loader { loader: &LOADER, startup_file: "worker.py".into(), script: None },
+        remark: None,
     };
     let supervisor =
         Supervisor::start(helper, "workers", None, 1, tokio::runtime::Handle::current())?;

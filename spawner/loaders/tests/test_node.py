@@ -15,7 +15,7 @@ class Node(NodeLoader):
     def test_example_through_every_page(self):
         loader = self.start("app.js", app_root=os.path.join(EXAMPLES, "node"))
         self.check_ready(loader, "node", "http_session", "0")
-        self.assertIn(b"listening on " + loader.path.encode(), loader.output)  # the callback ran, and address() is the path
+        self.assertIn(b"listening on port 3000\n", loader.output)  # the callback ran, and address() has the port that it asked for
         conn = self.http(loader)  # one connection for all requests
         self.assertIn(f"<strong>{loader.process.pid}</strong>".encode(), self.ask(conn)[1])
         self.assertIn(b"<strong>2</strong> requests", self.ask(conn)[1])
@@ -54,16 +54,19 @@ class Node(NodeLoader):
             const express = { listen(...args) { return http.createServer((q, s) => s.end('first')).listen(...args); } };
             const second = http.createServer((q, s) => s.end('second'));
             const first = express.listen(1, '192.0.2.1', 5, () => {
+              console.log(first.address());
               first.keepAliveTimeout = 5;
               console.log(JSON.stringify([first.keepAliveTimeout, first.headersTimeout, first.requestTimeout, first.listening]));
               // The second is the same server at another address, as Fastify has it. The third is another server.
-              second.listen({ port: 1, host: '::1' }, () => console.log(`second ${second.listening} ${typeof second.address()}`));
+              second.listen({ port: 1, host: '::1' }, () => console.log('second', second.listening, second.address()));
               const third = http.createServer().listen(9090, () => third.close(() => console.log('third has closed')));
             });
         """)
-        self.assertEqual(loader.output.strip().replace(b"unfinished", b""), b"[0,0,0,true]")
+        self.assertEqual(loader.output.strip().replace(b"unfinished", b"").split(b"\n"),
+                         [b"{ address: '192.0.2.1', family: 'IPv4', port: 1 }", b"[0,0,0,true]"])
         self.assertEqual(self.ask(self.http(loader)), (200, b"first"))
-        self.assertEqual({loader.lines.readline() for _ in range(2)}, {b"second true string\n", b"third has closed\n"})
+        self.assertEqual({loader.lines.readline() for _ in range(2)},
+                         {b"second true { address: '::1', family: 'IPv6', port: 1 }\n", b"third has closed\n"})
         self.eventually(lambda: os.listdir(os.path.dirname(loader.path)) == [os.path.basename(loader.path)])
         with open(f"/proc/{loader.process.pid}/net/unix") as file:
             unix = {line.split()[6] for line in list(file)[1:]}
@@ -96,6 +99,21 @@ class Node(NodeLoader):
         """)
         self.assertIn(b"another server", loader.output)
         self.assertEqual(self.ask(self.http(loader)), (200, b"chosen"))
+
+    def test_each_name_of_the_chosen_server(self):
+        for address in ("'passenger'", "'/passenger'", "{ path: 'passenger' }", "{ path: '/passenger' }"):
+            with self.subTest(address):
+                loader = self.app("""
+                    if (typeof PhusionPassenger === 'undefined') throw new Error('not under Passenger');
+                    PhusionPassenger.configure({ autoInstall: false });
+                    PhusionPassenger.once('exit', () => { console.log('exit'); process.exit(0); });
+                    require('http').createServer((q, s) => s.end('ok')).listen(%s, () => console.log('listens'));
+                """ % address)
+                self.assertEqual(loader.output.strip(), b"listens")
+                self.assertEqual(self.ask(self.http(loader)), (200, b"ok"))
+                loader.channel.sendall(b"x")
+                self.assertEqual(loader.lines.readline(), b"exit\n")
+                self.check_exit(loader)
 
     def test_es_module(self):
         loader = self.start("app.mjs", """

@@ -12,7 +12,7 @@ pub enum Clue {
     File(&'static str),
     /// A file that other programs have, too. It is the startup file.
     CommonFile(&'static str),
-    /// A `package.json` whose script `start` is `node FILE`.
+    /// A `package.json` whose script `start` is `node FILE`, with variables, options and arguments around it.
     PackageStart,
     /// A `package.json` whose `main` names a file.
     PackageMain,
@@ -56,7 +56,7 @@ impl Clue {
     pub(super) fn near_miss(self, root: &Path) -> Option<String> {
         match self {
             Clue::PackageStart => match Package::read(root) {
-                Ok(package) => package.start_of_another_kind(),
+                Ok(package) => package.start_of_another_kind(root),
                 Err(problem) => problem,
             },
             Clue::Procfile => procfile::web(root).err().flatten(),

@@ -107,6 +107,7 @@ impl CustomType {
             title: self.title.clone().unwrap_or_else(|| self.name.clone()),
             environment_variables: &[],
             has_threads: false,
+            remark: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::clue::{Clue, Evidence};
 use super::{
     App, AppType, CustomType, GENERIC, Interpreter, Launch, REGISTRY, Service, StartCommand,
-    module, procfile, text_file,
+    module, package_json, procfile, text_file,
 };
 use crate::error::Error;
 use std::path::Path;
@@ -63,7 +63,15 @@ impl Search<'_> {
         match &app_type.service {
             Service::Loader(loader) => {
                 let startup_file = self.startup_file(root, app_type)?;
-                Ok(App::new(root.to_owned(), app_type, Launch::Loader { loader, startup_file }))
+                // A file that the user has named starts by itself.
+                let has_script =
+                    self.startup_file.is_none() && app_type.clues.contains(&Clue::PackageStart);
+                let (script, remark) = match has_script {
+                    true => package_json::script_of(root, &startup_file),
+                    false => (None, None),
+                };
+                let launch = Launch::Loader { loader, startup_file, script };
+                Ok(App { remark, ..App::new(root.to_owned(), app_type, launch) })
             }
             Service::Command => {
                 let command = procfile::web(root).map_err(|problem| {
@@ -180,7 +188,11 @@ impl Search<'_> {
             Chosen::Known(app_type @ AppType { service: Service::Loader(loader), .. })
                 if loader.interpreter == Interpreter::Python =>
             {
-                Ok(App::new(root.to_owned(), app_type, Launch::Loader { loader, startup_file }))
+                Ok(App::new(
+                    root.to_owned(),
+                    app_type,
+                    Launch::Loader { loader, startup_file, script: None },
+                ))
             }
             _ => Err(contradicts(format!("the application type {name}"))),
         }

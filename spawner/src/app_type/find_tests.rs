@@ -115,7 +115,10 @@ fn the_startup_file_of_a_node_application_is_the_one_that_npm_start_runs() {
 #[test]
 fn a_package_that_starts_otherwise_is_named_in_the_error() {
     for (package, part) in [
-        (r#"{"scripts": {"start": "next start"}}"#, "`next start`, and not `node FILE`"),
+        (
+            r#"{"scripts": {"start": "next start"}}"#,
+            "`next start`. cabrank understands only `node FILE`",
+        ),
         (r#"{"scripts": {"start": "node gone.js"}}"#, "names gone.js, which does not exist"),
         ("{", "package.json is not valid JSON"),
     ] {

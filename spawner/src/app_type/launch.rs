@@ -1,5 +1,6 @@
 //! An application that can be served, and how it is launched.
 
+use super::node_command::StartScript;
 use super::{AppType, Interpreter, Loader, StartCommand};
 use crate::handshake::Protocol;
 use std::path::PathBuf;
@@ -23,10 +24,12 @@ pub struct App {
     pub has_threads: bool,
     /// How its processes are started.
     pub launch: Launch,
+    /// A sentence for the operator: a sign in the directory says something else than `launch`.
+    pub remark: Option<String>,
 }
 
 /// How the processes of an application are started.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Launch {
     /// A loader that is part of this program loads the startup file.
     Loader {
@@ -34,6 +37,8 @@ pub enum Launch {
         loader: &'static Loader,
         /// The startup file, relative to the root or absolute.
         startup_file: String,
+        /// The script of the application's package that starts this file, where it says more than that.
+        script: Option<StartScript>,
     },
     /// A loader of the user's loads the startup file.
     Custom(CustomLoader),
@@ -68,7 +73,22 @@ impl App {
             environment_variables: app_type.environment_variables,
             has_threads: app_type.has_threads,
             launch,
+            remark: None,
         }
+    }
+
+    /// Returns the script that starts the application, where it says more than the name of a file.
+    pub fn script(&self) -> Option<&StartScript> {
+        match &self.launch {
+            Launch::Loader { script, .. } => script.as_ref(),
+            Launch::Custom(_) | Launch::Command(_) => None,
+        }
+    }
+
+    /// Returns the value of a variable that the script sets.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let mut set = self.script()?.variables.iter().rev();
+        set.find(|(set, _)| set == name).map(|(_, value)| &**value)
     }
 
     /// Returns the interpreter that runs the loader, if an option of the server names it.
@@ -93,7 +113,12 @@ impl App {
         }
     }
 
-    /// Returns what starts the application, for people: the startup file, or the command.
+    /// Returns what starts the application, for people: the script, the startup file, or the command.
+    pub fn start_line(&self) -> &str {
+        self.script().map_or_else(|| self.start(), |script| &script.text)
+    }
+
+    /// Returns what starts the application: the startup file, or the command.
     pub fn start(&self) -> &str {
         match &self.launch {
             Launch::Loader { startup_file, .. } => startup_file,

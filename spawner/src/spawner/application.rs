@@ -10,9 +10,10 @@
 
 use super::keys;
 use super::shared::Shared;
-use crate::app_type::{App, ENVIRONMENT_VARIABLES, Launch, Loader};
+use crate::app_type::{App, ENVIRONMENT_VARIABLES, Interpreter, Launch, Loader};
 use crate::boot_error::BootError;
 use crate::children::AppChild;
+use crate::instance_number::{InstanceNumber, InstanceNumbers};
 use crate::options::Options;
 use crate::output::{BootLog, Output};
 use crate::preloader::Preloading;
@@ -32,6 +33,7 @@ pub(super) struct Application {
     /// The error of the last process, if it has not become ready.
     pub(super) last_failure: Arc<Mutex<Option<String>>>,
     pub(super) preloading: Option<Arc<Preloading>>,
+    numbers: Arc<InstanceNumbers>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -53,6 +55,8 @@ pub(super) struct Starting {
     pub(super) output: Arc<Output>,
     /// Disconnects when the pipes of its output have been read to their ends.
     pub(super) output_ended: Mutex<Receiver<()>>,
+    /// Its number among the processes of the application, if it has one. It is kept until the process has ended.
+    pub(super) number: Option<InstanceNumber>,
 }
 
 /// A process with a loader, and the channel to it.
@@ -63,7 +67,8 @@ impl Application {
         let preloading = options
             .preloads()
             .then(|| Preloading::new(options.max_preloader_idle_time, shared.runtime.clone()));
-        Application { options, last_failure: Arc::default(), preloading, shared }
+        let (last_failure, numbers) = Default::default();
+        Application { options, last_failure, preloading, numbers, shared }
     }
 
     /// Returns this application as it is in another release.
@@ -72,6 +77,7 @@ impl Application {
             options: Options { app, ..self.options.clone() },
             last_failure: Arc::clone(&self.last_failure),
             preloading: self.preloading.clone(),
+            numbers: Arc::clone(&self.numbers),
             shared: Arc::clone(&self.shared),
         }
     }
@@ -86,15 +92,18 @@ impl Application {
         let program = self.program(role)?;
         let (ours, theirs) = UnixStream::pair().map_err(broken)?;
         (&theirs).write_all(b"\n").map_err(broken)?;
+        let script = self.options.app.script();
         let mut command = match keys::interpreter(&self.options) {
             Some(interpreter) => {
                 let mut command = self.command(interpreter);
+                command.args(script.map_or(&[][..], |script| &script.options));
                 if let Launch::Loader { .. } = self.options.app.launch {
                     // Otherwise the shims of rbenv look for the version of the interpreter beside the first argument that is a
                     // file, and in the temporary directory, where any user may put one.
                     command.arg("--");
                 }
                 command.arg(program);
+                command.args(script.map_or(&[][..], |script| &script.arguments));
                 command
             }
             None => self.command(&program),
@@ -102,8 +111,14 @@ impl Application {
         command
             .stdin(OwnedFd::from(theirs.try_clone().map_err(broken)?))
             .stdout(OwnedFd::from(theirs));
+        let is_node = self.options.app.interpreter() == Some(Interpreter::Node);
+        let number = is_node.then(|| self.numbers.take());
+        if let Some(number) = &number {
+            command.env("NODE_APP_INSTANCE", number.get().to_string());
+        }
         let control = Arc::new(ours);
-        let starting = Starting { control: Some(Arc::clone(&control)), ..self.launch(command)? };
+        let starting =
+            Starting { control: Some(Arc::clone(&control)), number, ..self.launch(command)? };
         Ok((starting, control))
     }
 
@@ -115,6 +130,7 @@ impl Application {
             directory: &options.app.root,
             open_files: self.shared.open_files,
             no_new_privileges: options.no_new_privileges,
+            variables: options.app.script().map_or(&[], |script| &script.variables),
         };
         let mut command = prepare::command(program, setting);
         command.env("IN_PASSENGER", "1").env("PYTHONUNBUFFERED", "1").stderr(Stdio::piped());
@@ -155,7 +171,8 @@ impl Application {
                 drop(open);
             });
         }
-        Ok(Starting { child, control: None, output, output_ended: Mutex::new(output_ended) })
+        let output_ended = Mutex::new(output_ended);
+        Ok(Starting { child, control: None, output, output_ended, number: None })
     }
 
     /// Returns the user of the application's processes.

@@ -120,7 +120,7 @@ impl Application {
             Err(e) => return Err(self.boot_failed(starting, Refusal::Io(e.to_string()), false)),
         };
         let (stdout, control) = control.map(tokio::net::UnixStream::into_split).unzip();
-        let Starting { child, output, control: original, .. } = starting;
+        let Starting { child, output, control: original, number, .. } = starting;
         drop(original);
         let Serving { socket, held, idle_end, rest, password, ends_websockets, takes_origin } =
             serving;
@@ -155,6 +155,7 @@ impl Application {
         }
         self.shared.runtime.spawn(lifeline::hold(
             child,
+            number,
             exit,
             Arc::clone(&info),
             Arc::clone(&self.shared.reports),

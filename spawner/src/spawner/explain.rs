@@ -44,8 +44,11 @@ impl Application {
         };
         let program =
             keys::interpreter(&self.options).map(|program| format!("{} ", program.display()));
-        let startup_file = self.options.app.start();
-        format!("{}{} (for {startup_file})", program.unwrap_or_default(), loader.display())
+        let app = &self.options.app;
+        let options = app.script().map_or(&[][..], |script| &script.options);
+        let words: String = options.iter().map(|option| format!("{option} ")).collect();
+        let start = app.start_line();
+        format!("{}{words}{} (for {start})", program.unwrap_or_default(), loader.display())
     }
 
     pub(super) fn user_name(&self) -> String {
@@ -68,6 +71,8 @@ impl Application {
                 names.remove(name);
             }
         }
+        let set = self.options.app.script().map_or(&[][..], |script| &script.variables);
+        names.extend(set.iter().map(|(name, _)| name.into()));
         if let Launch::Command(command) = &self.options.app.launch {
             names.insert(match command.place() {
                 Place::Port => "PORT".into(),

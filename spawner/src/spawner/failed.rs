@@ -22,7 +22,7 @@ impl Application {
         refusal: Refusal,
         cancelled: bool,
     ) -> BootError {
-        let Starting { child, control, output, output_ended } = starting;
+        let Starting { child, control, output, output_ended, number: _number } = starting;
         let died_by_itself = matches!(refusal, Refusal::HungUp | Refusal::Error { .. });
         // Children of a shell that has ended may hold its output open.
         if cancelled || !died_by_itself || control.is_none() {

@@ -146,8 +146,13 @@ impl Releases {
                 options.app.type_name,
             ),
             Ok(Ok(app)) => {
-                if app.start() != options.app.start() {
-                    tracing::info!("{group}: starts by {} now", app.start());
+                if app.launch != options.app.launch {
+                    tracing::info!("{group}: starts by {} now", app.start_line());
+                }
+                if let Some(remark) = app.remark.as_ref()
+                    && app.remark != options.app.remark
+                {
+                    tracing::warn!("{group}: {remark}");
                 }
                 return Some(app);
             }

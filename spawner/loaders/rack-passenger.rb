@@ -1,0 +1,56 @@
+# frozen_string_literal: true
+
+# The interface between an application and its server, by the names that applications know of Passenger.
+
+module PhusionPassenger
+  # The version of Passenger whose interface this is. Applications compare it. It is not the version of cabrank.
+  VERSION_STRING = "6.0.0"
+  MAJOR_VERSION, MINOR_VERSION, TINY_VERSION = VERSION_STRING.split(".").map(&:to_i)
+  PACKAGE_NAME = "passenger"
+
+  EVENTS = %i[
+    starting_worker_process stopping_worker_process starting_request_handler_thread credentials
+    after_installing_signal_handlers oob_work
+  ].to_h { |name| [name, []] }.freeze
+
+  class << self
+    # The number of requests that the server may send to this process at once, if the application has chosen one. 0 is any number.
+    attr_reader :advertised_concurrency_level
+
+    # The key of a service that has ended. Applications set it.
+    attr_accessor :union_station_key
+
+    # Calls the block at an event:
+    #
+    #   :starting_worker_process             before the first request, with true if the process was forked from a preloader;
+    #   :after_installing_signal_handlers    after it. The loader has set its own handlers before it loaded the application;
+    #   :starting_request_handler_thread     on each thread of --app-threads, before its first request;
+    #   :stopping_worker_process             before the process exits.
+    #
+    # The other events of Passenger are accepted and do not occur.
+    def on_event(name, &block)
+      callbacks = EVENTS[name] or raise ArgumentError, "unknown event #{name.inspect}"
+      callbacks << block
+    end
+
+    def call_event(name, *arguments)
+      EVENTS.fetch(name).each { |callback| Cabrank.contain { callback.call(*arguments) } }
+    end
+
+    # Counts until the process is ready. An application that hijacks its connections can take more than one request at once.
+    def advertised_concurrency_level=(level)
+      unless level.nil? || (level.is_a?(Integer) && !level.negative?)
+        raise ArgumentError, "the concurrency level must be a number of requests, or 0 for any number: #{level.inspect}"
+      end
+
+      @advertised_concurrency_level = level
+    end
+
+    # These reported to a service that has ended. The blocks run.
+    def install_framework_extensions!(*) = nil
+    def measure_and_log_event(_env, _name) = (yield if block_given?)
+    def benchmark(_env = nil, _title = nil) = (yield if block_given?)
+    def log_cache_hit(_env, _name) = false
+    def log_cache_miss(_env, _name, _generation_time = nil) = false
+  end
+end
