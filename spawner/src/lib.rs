@@ -130,6 +130,7 @@ pub mod chain;
 mod children;
 pub mod connections;
 mod ended;
+mod env_file;
 mod error;
 mod file_rights;
 mod forker;
@@ -166,6 +167,7 @@ mod user;
 
 pub use app_type::App;
 pub use boot_error::{BootError, Explanation, Frame};
+pub use env_file::variables_of_file;
 pub use error::{Error, ErrorKind};
 pub use file_rights::modified;
 pub use handshake::{Address, Protocol};

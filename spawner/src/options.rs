@@ -73,6 +73,11 @@ pub struct Options {
     pub group_name: String,
     /// The user of the processes; `None`: the program's own.
     pub user: Option<User>,
+    /// A file with variables for the processes, absolute or below the application's directory. A variable that this program has,
+    /// or that it sets for an application, stays as it is.
+    pub env_file: Option<PathBuf>,
+    /// Whether the processes start by a login shell of the user, which sets variables such as `PATH`.
+    pub loads_shell_environment: bool,
     /// Whether the processes, and all that they start, can never gain rights by executing a program.
     pub no_new_privileges: bool,
     /// How the processes start.
@@ -110,6 +115,8 @@ impl Options {
             environment: "production".into(),
             group_name: PoolOptions::new(&app.root).app_group_name().into(),
             user: None,
+            env_file: None,
+            loads_shell_environment: false,
             no_new_privileges: false,
             spawn_method: SpawnMethod::Direct,
             max_preloader_idle_time: Some(Duration::from_secs(300)),

@@ -15,19 +15,21 @@
 //! 7. It asks the kernel to kill this process as soon as the server ends, however the server ends (`PR_SET_PDEATHSIG`).
 //!    The request comes after step 4, because a change of the user cancels it. An exec keeps it, unless the program has
 //!    file capabilities or the set-user-ID bit.
-//! 8. It executes the interpreter, with the variables that the application's own script sets. They come with the arguments, because
+//! 8. It reads the file of variables (`--env-file`), with the rights of its user.
+//! 9. It executes the interpreter, or a login shell that does (`--load-shell-environment`), with the variables that the application's own script sets. They come with the arguments, because
 //!    this binary would obey some of them, such as `LD_PRELOAD`, with the rights of the server.
 //!
 //! The kernel takes the end of the *thread* that forked for the server's end, so
 //! [`Forker`](crate::forker::Forker) forks on a thread that never ends. The request covers this process
 //! only; the [`reaper`](crate::reaper) kills the rest of its process group.
 
+use crate::env_file::variables_of_file;
 use crate::user::User;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The first argument of the command.
@@ -36,6 +38,12 @@ pub(crate) const COMMAND: &str = "__prepare";
 pub(crate) const FAILED: &str = "cabrank: ";
 /// The beginning of the text behind it if the process cannot enter the application's directory.
 pub(crate) const NO_ENTRY: &str = "cannot enter the application's directory ";
+
+/// The beginning of the text behind it if the process cannot read its file of variables.
+pub(crate) const NO_VARIABLES: &str = "cannot read the variables in ";
+
+/// The shell that runs commands, and stands in for a login shell that is none.
+pub(crate) const SHELL: &str = "/bin/sh";
 
 /// The binary of the running process, even if the file has been replaced or removed meanwhile.
 const OWN_BINARY: &str = "/proc/self/exe";
@@ -49,6 +57,10 @@ pub(crate) struct Setting<'a> {
     /// The soft limit of open files; `None`: no limit.
     pub(crate) open_files: Option<u64>,
     pub(crate) no_new_privileges: bool,
+    /// A file with variables of the program, absolute or below the directory.
+    pub(crate) env_file: Option<&'a Path>,
+    /// Whether a login shell of the user executes the program.
+    pub(crate) loads_shell_environment: bool,
     /// Variables of the program, which override those of the command.
     pub(crate) variables: &'a [(String, String)],
 }
@@ -69,10 +81,23 @@ pub(crate) fn command(program: &Path, setting: Setting<'_>) -> Command {
             command.args(["", "", ""]);
         }
     }
+    let shell = setting.loads_shell_environment.then(|| login_shell(setting.user));
+    command.arg(setting.env_file.unwrap_or(Path::new(""))).arg(shell.unwrap_or_default());
     command.arg(setting.variables.len().to_string());
     command.args(setting.variables.iter().map(|(name, value)| format!("{name}={value}")));
     command.arg(program);
     command
+}
+
+/// Returns the login shell of a user, if it can execute a program as a shell of POSIX does, else the one that each system has.
+fn login_shell(user: Option<&User>) -> PathBuf {
+    let own = || nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    let shell = user.map(|user| user.shell.clone()).or_else(|| own().map(|user| user.shell));
+    let is_fit = |shell: &PathBuf| {
+        let name = shell.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| ["sh", "bash", "dash", "ksh", "mksh", "zsh"].contains(&name))
+    };
+    shell.filter(is_fit).unwrap_or_else(|| SHELL.into())
 }
 
 /// Returns a command that executes this binary.
@@ -95,7 +120,8 @@ fn prepare_and_execute(
 ) -> Result<std::convert::Infallible, String> {
     let mut next = || arguments.next().ok_or("missing argument");
     let [server, open_files, no_new_privileges] = [next()?, next()?, next()?];
-    let [directory, name, uid, gid, count] = [next()?, next()?, next()?, next()?, next()?];
+    let [directory, name, uid, gid] = [next()?, next()?, next()?, next()?];
+    let [env_file, shell, count] = [next()?, next()?, next()?];
     let count = count.to_str().and_then(|count| count.parse().ok()).unwrap_or(0);
     let variables: Vec<_> = (0..count).map(|_| next()).collect::<Result<_, _>>()?;
     let program = next()?;
@@ -128,8 +154,23 @@ fn prepare_and_execute(
     {
         return Err("the server has ended".into());
     }
+    let from_file = match env_file.is_empty() {
+        true => Vec::new(),
+        false => variables_of_file(Path::new(&env_file), None)
+            .map_err(|e| format!("{NO_VARIABLES}{}: {e}", env_file.display()))?,
+    };
+    let from_file = from_file.iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    let from_file = from_file.map(|(name, value)| (&**name, &**value));
     let pairs = variables.iter().filter_map(|pair| pair.to_str()?.split_once('='));
-    let error = Command::new(&program).args(arguments).envs(pairs).exec();
+    let mut command = match shell.is_empty() {
+        true => Command::new(&program),
+        false => {
+            let mut shell = Command::new(&shell);
+            shell.args(["-l", "-c", "exec \"$0\" \"$@\""]).arg(&program);
+            shell
+        }
+    };
+    let error = command.args(arguments).envs(from_file.chain(pairs)).exec();
     Err(format!("cannot start {}: {error}", program.display()))
 }
 

@@ -21,6 +21,18 @@ pub struct User {
     pub shell: PathBuf,
 }
 
+impl From<nix::unistd::User> for User {
+    fn from(found: nix::unistd::User) -> User {
+        User {
+            name: found.name,
+            uid: found.uid.as_raw(),
+            gid: found.gid.as_raw(),
+            home: found.dir,
+            shell: found.shell,
+        }
+    }
+}
+
 impl User {
     /// Finds the user that `--user` names. Returns `None` for the server's own user.
     ///
@@ -44,13 +56,12 @@ impl User {
                  --user out."
             )));
         }
-        Ok(Some(User {
-            name: found.name,
-            uid: found.uid.as_raw(),
-            gid: found.gid.as_raw(),
-            home: found.dir,
-            shell: found.shell,
-        }))
+        Ok(Some(User::from(found)))
+    }
+
+    /// Finds the user with this number, such as the owner of a file. Returns `None` if the system has none.
+    pub fn with_number(uid: u32) -> Option<User> {
+        nix::unistd::User::from_uid(uid.into()).ok().flatten().map(User::from)
     }
 
     /// Makes this process one of the user, with the user's groups. Returns `None` if a number is not one.

@@ -1,13 +1,13 @@
 //! An application to serve: where it is, what it is, and the options of its processes.
 
-use crate::configuration::environment;
 use crate::configuration::options::Options;
 use crate::configuration::values::SpawnMethod;
+use crate::configuration::{environment, owner};
 use crate::failure::Failure;
 use cabrank::PoolOptions;
 use cabrank::application_pool::RestartMode;
 use cabrank_spawner::app_type::{App, CustomType, Interpreter, Search};
-use cabrank_spawner::{Finder, User};
+use cabrank_spawner::{Finder, User, variables_of_file};
 use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
 
@@ -38,9 +38,15 @@ impl Application {
         let app = search(&options, custom_types).find(root)?;
         check_minimum(&options)?;
         check_threads(&app, &options)?;
+        let user = match options.user.as_deref() {
+            Some(name) => User::find(name)?,
+            None if *options.user_by_owner => owner::of(&app)?,
+            None => None,
+        };
+        let variables = variables(&app, &options, user.as_ref())?;
         Ok(Application {
-            environment: environment::of(&app, options.environment.as_deref())?,
-            user: options.user.as_deref().map(User::find).transpose()?.flatten(),
+            environment: environment::of(&app, options.environment.as_deref(), &variables)?,
+            user,
             app,
             options,
             custom_types: custom_types.to_vec(),
@@ -101,6 +107,8 @@ impl Application {
             group_name: self.group_name(),
             user: self.user.clone(),
             no_new_privileges: *options.no_new_privileges,
+            env_file: (*options.env_file).clone(),
+            loads_shell_environment: *options.load_shell_environment,
             spawn_method: match *options.spawn_method {
                 SpawnMethod::Direct => cabrank_spawner::SpawnMethod::Direct,
                 SpawnMethod::Smart => cabrank_spawner::SpawnMethod::Smart,
@@ -127,6 +135,23 @@ impl Application {
     fn is_public(&self) -> bool {
         matches!(&*self.environment, "production" | "staging")
     }
+}
+
+/// Returns the variables in the file of `--env-file`.
+fn variables(
+    app: &App,
+    options: &Options,
+    user: Option<&User>,
+) -> Result<Vec<(String, String)>, Failure> {
+    let Some(file) = options.env_file.as_ref() else { return Ok(Vec::new()) };
+    let path = app.root.join(file);
+    variables_of_file(&path, user).map_err(|e| {
+        let user = user.map_or("this user", |user| &user.name);
+        let path = path.display();
+        Failure::usage(format!(
+            "cannot read the variables in {path}: {e}. Correct the file, let {user} read it, or correct --env-file."
+        ))
+    })
 }
 
 /// Forgets what the file says if the command line or the environment contradicts it: a start command, a module, or the

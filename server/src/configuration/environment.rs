@@ -2,7 +2,7 @@
 //!
 //! The variables count if no option, no `CABRANK_ENVIRONMENT` and no key of the file names the environment. Those
 //! of the application's type come first, then Passenger's own, then the others. One that the script `start` of a Node application
-//! sets counts before the server's own.
+//! sets counts before the server's own, and one in the file of `--env-file` behind it.
 
 use crate::failure::Failure;
 use cabrank_spawner::app_type::{App, ENVIRONMENT_VARIABLES};
@@ -11,11 +11,18 @@ use cabrank_spawner::app_type::{App, ENVIRONMENT_VARIABLES};
 ///
 /// # Errors
 /// The name is empty, or has a character that the handshake does not allow.
-pub(crate) fn of(app: &App, given: Option<&str>) -> Result<String, Failure> {
+pub(crate) fn of(
+    app: &App,
+    given: Option<&str>,
+    of_file: &[(String, String)],
+) -> Result<String, Failure> {
+    let in_file =
+        |name: &str| of_file.iter().rev().find(|pair| pair.0 == name).map(|pair| &*pair.1);
     let (source, name) = match given {
         Some(name) => (None, name.to_owned()),
         None => from_variables(app.environment_variables, |name| {
-            app.variable(name).map(Into::into).or_else(|| std::env::var_os(name))
+            let own = app.variable(name).map(Into::into).or_else(|| std::env::var_os(name));
+            own.or_else(|| in_file(name).map(Into::into))
         })
         .map_err(|variable| Failure::usage(format!("the value of {variable} is not UTF-8.")))?
         .map_or((None, "development".into()), |(variable, name)| (Some(variable), name)),

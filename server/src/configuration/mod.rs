@@ -11,6 +11,7 @@ pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod limits;
 pub(crate) mod options;
+mod owner;
 #[cfg(test)]
 mod page_tests;
 pub(crate) mod peers;

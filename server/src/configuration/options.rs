@@ -70,6 +70,14 @@ options! {
              style sheets and scripts. Old browsers and proxies, such as nginx before 1.29, do not understand it";
         user: Option<String> = By("the caller"), "NAME",
             "The user that runs the application's processes, if root starts cabrank";
+        user_by_owner: bool = Is("false"), "BOOL",
+            "Without --user, run the application's processes as the owner of its startup file, if root starts cabrank";
+        env_file: Option<PathBuf> = None, "FILE",
+            "A file with variables for the application, absolute or below DIR: lines NAME=value. A variable that cabrank has itself \
+             stays as it is. The application's user reads the file, again for each process";
+        load_shell_environment: bool = Is("false"), "BOOL",
+            "Start the application's processes by a login shell of their user, which sets PATH and other variables. rbenv, nvm \
+             and pyenv need it where cabrank is started without such a shell, as by systemd";
         no_new_privileges: bool = Is("false"), "BOOL",
             "Let the application's processes, and all that they start, gain no rights by executing a program. Programs such as \
              sudo and sendmail then fail";

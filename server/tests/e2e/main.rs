@@ -44,4 +44,5 @@ mod slow_clients;
 mod start_scripts;
 mod types;
 mod users;
+mod variables;
 mod wrong_input;

@@ -130,6 +130,8 @@ impl Application {
             directory: &options.app.root,
             open_files: self.shared.open_files,
             no_new_privileges: options.no_new_privileges,
+            env_file: options.env_file.as_deref(),
+            loads_shell_environment: options.loads_shell_environment,
             variables: options.app.script().map_or(&[], |script| &script.variables),
         };
         let mut command = prepare::command(program, setting);

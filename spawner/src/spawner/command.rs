@@ -12,7 +12,7 @@ use crate::connections::IdleEnd;
 use crate::handshake::{Address, Protocol, Refusal, Socket};
 use crate::held_socket::HeldSocket;
 use crate::listening::{self, Listening};
-use crate::prepare;
+use crate::prepare::{self, SHELL};
 use crate::process::AppProcess;
 use crate::random;
 use cabrank::application_pool::SpawnRequest;
@@ -22,8 +22,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// The shell that runs commands.
-const SHELL: &str = "/bin/sh";
 /// The pauses between two looks at a process that starts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
 

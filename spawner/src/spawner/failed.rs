@@ -77,6 +77,10 @@ impl Application {
                 let user = self.user_name();
                 format!(" Restore it and let the user {user} enter it, or stop this server.")
             }
+            _ if why.starts_with(prepare::NO_VARIABLES) => {
+                let user = self.user_name();
+                format!(" Correct the file, let the user {user} read it, or correct --env-file.")
+            }
             Some(interpreter) => {
                 format!(" Install the interpreter, or name another with {}.", interpreter.option())
             }
