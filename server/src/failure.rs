@@ -52,6 +52,10 @@ impl Failure {
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Failure::new(Kind::NotFound, message)
     }
+    pub(crate) fn no_threads(e: std::io::Error) -> Self {
+        let remedy = "Raise the limit on threads (`ulimit -u`).";
+        Failure::other(format!("cannot start threads: {e}. {remedy}"))
+    }
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.kind as u8)
     }

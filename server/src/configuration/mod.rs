@@ -31,6 +31,7 @@ use file::FileOptions;
 pub(crate) use limits::ServerLimits;
 use options::Options;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use values::{LogFormat, LogLevel};
@@ -82,8 +83,10 @@ pub(crate) struct PoolLimits {
 }
 
 /// The server's log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Log {
+    /// `None`: standard error.
+    pub(crate) file: Option<PathBuf>,
     pub(crate) level: LogLevel,
     pub(crate) format: LogFormat,
     /// Whether the lines that applications print are logged.
@@ -125,6 +128,7 @@ impl Configuration {
                 },
             },
             log: Log {
+                file: (*options.log_file).clone(),
                 level: *options.log_level,
                 format: *options.log_format,
                 app_output: *options.app_output,

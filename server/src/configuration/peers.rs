@@ -11,8 +11,7 @@ pub(crate) fn answer(option: &str) -> Option<&'static str> {
 const TLS: &str = "cabrank speaks no TLS: let nginx or another web server do so, and name that in --trusted-proxies";
 const FOREGROUND: &str =
     "cabrank stays in the foreground: let systemd or another supervisor run it, or append `&`";
-const OWN_LOG: &str =
-    "cabrank logs to standard error: redirect that, or choose by --log-level and --log-format";
+const OWN_LOG: &str = "use --log-file FILE, --log-level and --log-format";
 const NO_ACCESS_LOG: &str = "cabrank writes no access log: the web server before it does";
 
 /// The options, and the answer for them.

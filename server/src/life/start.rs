@@ -50,17 +50,12 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// Runs a server until a request to stop.
 pub(crate) fn run(args: &StartArgs, helper: Helper) -> Result<(), Failure> {
     let configuration = Arc::new(Configuration::load(args)?);
-    let no_threads = |e| {
-        Failure::other(format!(
-            "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
-        ))
-    };
-    logging::init(configuration.log).map_err(no_threads)?;
+    logging::init(&configuration.log)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("cabrank")
         .build()
-        .map_err(no_threads)?;
+        .map_err(Failure::no_threads)?;
     let done = runtime.block_on(live(configuration, helper));
     // Tasks that still run belong to connections that were cut off.
     runtime.shutdown_timeout(Duration::from_millis(100));

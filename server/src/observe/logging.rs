@@ -1,4 +1,4 @@
-//! Logs: `tracing` to standard error, as text or as JSON.
+//! Logs: `tracing` to standard error or to a file, as text or as JSON.
 //!
 //! The output of applications has a target of its own, which no level drops: a traceback is as important
 //! as any error, and the server cannot tell it from other output.
@@ -7,24 +7,46 @@
 
 use crate::configuration::Log;
 use crate::configuration::values::{LogFormat, LogLevel};
+use crate::failure::Failure;
+use crate::observe::log_file::LogFile;
 use crate::observe::log_queue::Queue;
 use crate::observe::plain;
 use cabrank_spawner::APP_OUTPUT;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 static QUEUE: Queue = Queue::new();
+/// Whether the queue leads to a file.
+static HAS_FILE: AtomicBool = AtomicBool::new(false);
 
 /// The longest time that the server waits at its end for the last lines to be written.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Installs the `tracing` subscriber and the panic hook. Call it once.
-pub(crate) fn init(log: Log) -> io::Result<()> {
-    QUEUE.start(io::stderr(), report_lost)?;
+///
+/// # Errors
+/// The file of the log cannot be opened, or the thread of the log cannot be started.
+pub(crate) fn init(log: &Log) -> Result<(), Failure> {
+    match &log.file {
+        None => QUEUE.start(io::stderr(), report_lost),
+        Some(path) => {
+            let file = LogFile::open(path).map_err(|e| {
+                let path = path.display();
+                Failure::usage(format!(
+                    "cannot log to {path}: {e}. Name another file with --log-file."
+                ))
+            })?;
+            HAS_FILE.store(true, Relaxed);
+            QUEUE.start(file, report_lost)
+        }
+    }
+    .map_err(Failure::no_threads)?;
     let level = match log.level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -36,7 +58,7 @@ pub(crate) fn init(log: Log) -> io::Result<()> {
     let filter = Targets::new().with_default(level).with_target(APP_OUTPUT, app_output);
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(|| &QUEUE)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(log.file.is_none() && io::stderr().is_terminal())
         .with_target(false)
         // The subscriber would print its own errors to standard error, past the queue.
         .log_internal_errors(false);
@@ -56,7 +78,7 @@ pub(crate) fn init(log: Log) -> io::Result<()> {
 /// Logs the number of lost lines. It is an error at every level, because the lines may have been errors.
 fn report_lost(lines: usize) {
     tracing::error!(
-        "log lines lost: {lines}. Standard error did not take them in time. Read it faster, or log \
+        "log lines lost: {lines}. The reader of the log did not take them in time, or the disk is full. Read it faster, or log \
          less (--log-level, --app-output=false)."
     );
 }
@@ -72,7 +94,8 @@ pub(crate) fn final_message(text: &str) {
     let text = format!("{}\n", plain::text(text));
     if QUEUE.is_started() {
         QUEUE.line_kept(text.as_bytes());
-    } else {
+    }
+    if !QUEUE.is_started() || HAS_FILE.load(Relaxed) {
         // If this write fails, the exit code still reports the failure.
         let _ = io::stderr().write_all(text.as_bytes());
     }

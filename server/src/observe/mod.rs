@@ -3,6 +3,7 @@
 //! A [`record`] has the facts of one request. [`logging`] sets the log up, [`log_queue`] keeps tasks from waiting for its
 //! reader, and [`rare`] limits lines that could come often. [`plain`] takes control characters out of every text.
 
+mod log_file;
 pub(crate) mod log_queue;
 pub(crate) mod logging;
 pub(crate) mod plain;

@@ -1,7 +1,11 @@
 //! The server serves and shuts down however slow the reader of its log is, and without a reader.
 
-use crate::server::{Server, Signal, eventually, run, start_command, wsgi};
+use crate::server::{Server, Signal, command, eventually, run, start_command, wsgi};
+use crate::wrong_input::fails;
+use cabrank_checks_harness::Client;
+use cabrank_checks_harness::server::free_address;
 use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -185,4 +189,36 @@ fn each_request_has_a_line_at_the_debug_level_alone() {
             lines
         );
     }
+}
+
+#[test]
+fn a_file_takes_the_log_and_errors_of_the_start_are_shown_as_well() {
+    let dir = wsgi("", "print('words of the application')\nreturn answer('ok')");
+    let runtime = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ours.log");
+    let option = ["--log-file", file.to_str().unwrap()];
+    let has = |part: &str| {
+        eventually(part, || std::fs::read_to_string(&file).ok()?.contains(part).then_some(()));
+    };
+    let address = free_address().unwrap();
+    let port = address.port().to_string();
+    let mut command = command(runtime.path(), &["start", "--port", &port]);
+    let mut server = command.args(option).arg(dir.path()).stderr(Stdio::piped()).spawn().unwrap();
+    has(&format!("at http://{address}"));
+    let get = || Client::connect(address).unwrap().get("/").unwrap().text();
+    assert_eq!(get(), "ok");
+    has("words of the application");
+    std::fs::rename(&file, dir.path().join("ours.log.1")).unwrap();
+    assert_eq!(get(), "ok");
+    has("words of the application");
+    assert!(run(runtime.path(), &["stop"]).status.success());
+    assert!(server.wait().unwrap().success());
+    has("shut down");
+    let out = server.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(out.stderr).unwrap(), "");
+    std::fs::write(dir.path().join("passenger_wsgi.py"), "raise RuntimeError('broken')").unwrap();
+    fails(dir.path(), &option, 5, &["RuntimeError: broken"]);
+    has("RuntimeError: broken");
+    let none = ["--log-file", "/none/at/all"];
+    fails(dir.path(), &none, 2, &["cannot log to /none/at/all", "--log-file"]);
 }
