@@ -91,7 +91,7 @@ class Server:
         self.hosts = {}
         self.connections = set()
         self.running = set()  # requests and WebSockets
-        self.listener = None
+        self.listener = None  # the socket
         self.is_child = False  # this is a process that the application has forked
         self.is_leaving = False
         self.farewell = None  # the close code and reason of all WebSockets, once the server has asked for their end
@@ -131,7 +131,8 @@ class Server:
         lifespan = Lifespan(self)
         await lifespan.start()
         listener = channel.listen("main", "asgi", "http_session", 0)
-        self.listener = server = await loop.create_unix_server(lambda: Connection(self), sock=listener, backlog=1024)
+        self.listener = listener
+        server = await loop.create_unix_server(lambda: Connection(self), sock=listener, backlog=1024)
         leave = loop.create_future()
         channel.ready(ends_websockets="true", takes_origin="true")
         loop.add_reader(channel.control, self.obey, leave)
@@ -198,12 +199,11 @@ class Server:
         A request that came here meanwhile would wait as long.
         """
         if self.listener is not None:
-            for listener in self.listener.sockets:
-                try:
-                    listener.shutdown(socket.SHUT_RDWR)  # a forked child may hold it open
-                except OSError:
-                    pass  # the application has closed it
-            self.listener.close()
+            try:
+                # Without the event loop, which may take turns no more. A forked child may hold the listener open.
+                self.listener.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the application has closed it
         for connection in list(self.connections):
             connection.transport.abort()
 
@@ -268,8 +268,10 @@ def serve(application, channel):
         raise channel.Terminated from None
     finally:
         server.is_terminating = True
-        server.end()
-        end_tasks(loop)
+        try:
+            server.end()
+        finally:
+            end_tasks(loop)
         loop.run_until_complete(loop.shutdown_asyncgens())
         if main.done() and not main.cancelled() and main.exception() is None and hasattr(loop, "shutdown_default_executor"):
             loop.run_until_complete(loop.shutdown_default_executor())

@@ -51,6 +51,7 @@ const { emitSignal } = require('./node-pm2.js');
 const { reportUnserved } = require('./node-unserved.js');
 
 const PROTOCOL_VERSION = '1.0';
+const HEAD_MAX = 2 << 20; // above the largest --max-header-size
 const SOCKET_PATH_MAX = 107; // sun_path has 108 bytes, one of them the final NUL
 const BACKLOG = 1024;
 const SERVER_REQUEST_TIMEOUT = 300000; // the default of http.Server
@@ -245,6 +246,9 @@ function install(server, callback) {
   // Since version 22, 0 would refuse each connection.
   Object.defineProperty(server, 'maxConnections', { get: () => undefined, set() {}, enumerable: true });
   guardServer(server);
+  // The limits of Node, 16 KiB and 1000 fields, are lower than those of cabrank, which has let the head pass.
+  server.maxHeaderSize ??= HEAD_MAX;
+  server.maxHeadersCount ??= 0;
   // cabrank limits slow uploads. A limit that the application has chosen stays.
   if (server.requestTimeout === SERVER_REQUEST_TIMEOUT) server.requestTimeout = 0;
   noteRequests(server);

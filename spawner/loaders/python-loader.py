@@ -34,6 +34,7 @@ import traceback
 import types
 
 PROTOCOL_VERSION = "1.0"
+VERSION = 3, 10
 SOCKET_PATH_MAX = 107  # sun_path has 108 bytes, one of them the final NUL
 BACKLOG = 1024
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -159,9 +160,9 @@ def leave_child(error=None):
 
 def flush():
     """Flush the standard streams, which the application may have closed or replaced."""
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
         try:
-            stream.flush()
+            getattr(sys, name).flush()
         except Terminated:
             raise
         except BaseException:
@@ -292,6 +293,9 @@ class Channel:
                     break
                 key, _, value = os.fsdecode(line.rstrip(b"\n")).partition(": ")
                 self.options[key] = value
+        if sys.version_info < VERSION:
+            raise LoadError(f"This is Python {sys.version.split()[0]} ({sys.executable}), and cabrank needs Python 3.10 or newer. Name "
+                            "another interpreter with --python.")
         password = os.fsencode(self.options.pop("connect_password", ""))
         # The application can reach this object. A variable of a function is in no dump of objects.
         self.is_password = lambda given: hmac.compare_digest(given, password)

@@ -64,7 +64,7 @@ def make_environ(block, is_password):
         environ["wsgi.url_scheme"] = "https"
     if "SERVER_PORT" not in environ:
         environ["SERVER_PORT"] = "443" if environ["wsgi.url_scheme"] == "https" else "80"
-    environ["wsgi.errors"] = sys.stderr
+    environ["wsgi.errors"] = getattr(sys, "stderr", None)
     return environ
 
 

@@ -227,11 +227,15 @@ fn search<'a>(options: &'a Options, custom_types: &'a [CustomType]) -> Search<'a
 /// # Errors
 /// `dir` is not a directory that can be read, or its path cannot be told to a process.
 pub(crate) fn root(dir: &Path) -> Result<PathBuf, Failure> {
+    // As gunicorn and uvicorn take it.
+    let is_module = !dir.exists() && dir.to_str().is_some_and(|dir| dir.contains(':'));
     let unusable = |problem: String| {
-        Failure::not_found(format!(
-            "cannot serve {}: {problem}. Name the directory of an application.",
-            dir.display()
-        ))
+        let dir = dir.display();
+        let remedy = match is_module {
+            true => format!("For a Python module: `cabrank start . --app {dir}`"),
+            false => "Name the directory of an application".into(),
+        };
+        Failure::not_found(format!("cannot serve {dir}: {problem}. {remedy}."))
     };
     let real = dir.canonicalize().map_err(|e| unusable(e.to_string()))?;
     // Behind a link `..` is another directory than in the text.

@@ -102,7 +102,8 @@ options! {
             "The shortest time between two checks of the restart files";
     }
     Server Limits {
-        max_header_size: HeadSize = Is("65536"), "BYTES", "The largest head of a request";
+        max_header_size: HeadSize = Is("65536"), "BYTES",
+            "The largest head of a request, which may have 1024 fields. An answer may have as many, in 128 KiB";
         max_body: BodySize = Is("0"), "BYTES", "The largest body of a request; 0: no limit";
         buffer_request: BufferSize = Is("65536"), "BYTES",
             "The largest part of a body that waits in memory for the rest; 0: bodies are passed on as they come";

@@ -54,7 +54,21 @@ const ANSWERS: &[(&[&str], &str)] = &[
         &["--keep-alive", "--timeout-keep-alive", "--persistent-timeout"],
         "use --keep-alive-timeout SECONDS",
     ),
-    (&["--limit-concurrency"], "use --max-connections N, or --max-request-queue-size N"),
+    (
+        &["--limit-concurrency"],
+        "use --force-max-concurrent-requests-per-process N: further requests go to other processes, or wait",
+    ),
+    (&["--wsgi-app", "--asgi-app"], "use --app MODULE:NAME"),
+    (
+        &["--loop", "--http", "--ws", "--lifespan"],
+        "cabrank chooses this itself; uvloop is used where it is installed",
+    ),
+    (&["--umask"], "set the umask for `cabrank start`: the application's processes inherit it"),
+    (&["--sticky-sessions"], "cabrank has no sticky sessions: each process may get each request"),
+    (
+        &["--friendly-error-pages"],
+        "error pages show details unless --environment is production or staging",
+    ),
     (&["--limit-max-requests"], "use --max-requests N"),
     (
         &["--max-requests-jitter"],
@@ -79,7 +93,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (&["--ws-max-size"], "use --max-websocket-message BYTES"),
     (
-        &["--env"],
+        &["--env", "--envvar"],
         "use --env-file FILE, or set the variable for `cabrank start`: the application's processes inherit it",
     ),
     (&["--daemon", "--daemonize", "-D", "-d"], FOREGROUND),

@@ -11,12 +11,15 @@ use crate::request::origin::{Forwarded, Scheme};
 use std::fmt::Display;
 use std::io::Write;
 
+/// The largest number of fields with `_` in their names. Each is compared with all others.
+const MAX_UNDERSCORED: usize = 100;
 const SOFTWARE: &str = concat!("cabrank/", env!("CARGO_PKG_VERSION"));
 
 /// Appends a request's head: a big-endian u32 length, then names and values, each ended by NUL.
 ///
 /// # Errors
-/// The protocol cannot express the request: its decoded path has a NUL. `out` is then as it was.
+/// The protocol cannot express the request: its decoded path has a NUL. Or it has too many fields with `_`. `out` is then as
+/// it was.
 pub(crate) fn session_pairs(
     out: &mut Vec<u8>,
     message: Message<'_>,
@@ -50,6 +53,12 @@ pub(crate) fn session_pairs(
     }
     if let RequestFraming::Length(length) = framing {
         pairs.show("CONTENT_LENGTH", length);
+    }
+    let is_underscored = |field: &&Field| field.known == Name::Underscored;
+    if underscores && head.fields.iter().filter(is_underscored).count() > MAX_UNDERSCORED {
+        out.truncate(start);
+        let why = "the request has more than 100 header fields with `_` in their names";
+        return Err(BadRequest::new(431, why));
     }
     for (i, field) in head.fields.iter().enumerate() {
         if is_passed_on(field, origin) && (field.known != Name::Underscored || underscores) {
@@ -148,13 +157,13 @@ impl Pairs<'_> {
         }));
         self.0.push(0);
         self.0.extend_from_slice(field.value.get(&head.bytes));
-        if field.place == Place::First {
-            let separator: &[u8] = if field.known == Name::Cookie { b"; " } else { b", " };
-            let twins = &head.fields[at + 1..];
-            for twin in twins.iter().filter(|twin| twin.has_name_of(field, &head.bytes)) {
-                self.0.extend_from_slice(separator);
-                self.0.extend_from_slice(twin.value.get(&head.bytes));
-            }
+        let separator: &[u8] = if field.known == Name::Cookie { b"; " } else { b", " };
+        let mut next = field.next;
+        while let Some(at) = next {
+            let twin = &head.fields[usize::from(at.get())];
+            self.0.extend_from_slice(separator);
+            self.0.extend_from_slice(twin.value.get(&head.bytes));
+            next = twin.next;
         }
         self.0.push(0);
     }

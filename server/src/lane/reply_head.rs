@@ -13,7 +13,7 @@ use cabrank_spawner::kept::MAX_REPLY_HEAD;
 use std::mem::MaybeUninit;
 
 /// The largest number of header fields in a reply.
-pub(crate) const MAX_REPLY_FIELDS: usize = 256;
+pub(crate) const MAX_REPLY_FIELDS: usize = 1024;
 
 /// How the end of a reply's body shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

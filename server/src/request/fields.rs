@@ -4,6 +4,7 @@
 //! a pair of ranges in the buffer of its head; the functions here get that buffer as `bytes`.
 
 use std::io::Write;
+use std::num::NonZeroU16;
 use std::ops::Range;
 
 /// The largest number of fields that `Connection` may name. More would make a head expensive.
@@ -159,6 +160,8 @@ pub(crate) struct Field {
     /// Whether the field concerns only this connection (RFC 9110, 7.6.1): the server does not pass it on.
     pub(crate) is_hop_by_hop: bool,
     pub(crate) place: Place,
+    /// The index of the next field of the same name.
+    pub(crate) next: Option<NonZeroU16>,
 }
 
 /// The place of a field among those of the same name.
@@ -174,7 +177,8 @@ pub(crate) enum Place {
 
 impl Field {
     pub(crate) fn new(name: Span, value: Span, known: Name) -> Field {
-        Field { name, value, known, is_hop_by_hop: known.is_hop_by_hop(), place: Place::Only }
+        let is_hop_by_hop = known.is_hop_by_hop();
+        Field { name, value, known, is_hop_by_hop, place: Place::Only, next: None }
     }
     pub(crate) fn has_name_of(&self, other: &Field, bytes: &[u8]) -> bool {
         self.name.get(bytes).eq_ignore_ascii_case(other.name.get(bytes))
@@ -188,25 +192,6 @@ pub(crate) fn take(parsed: &[httparse::Header<'_>], head: &[u8], fields: &mut Ve
         let name = header.name.as_bytes();
         Field::new(Span::of(name, head), Span::of(header.value, head), Name::classify(name))
     }));
-}
-
-/// Notes which fields repeat a name.
-///
-/// A set of 64 bits rules most comparisons out, so that a usual head costs one look at each field.
-pub(crate) fn mark_repeats(bytes: &[u8], fields: &mut [Field]) {
-    let mut seen = 0_u64;
-    for i in 0..fields.len() {
-        let name = fields[i].name.get(bytes);
-        let ends = [name.first(), name.last()].map(|b| b.map_or(0, |b| usize::from(b | 0x20)));
-        let bit = 1 << ((name.len() * 31 + ends[0] * 7 + ends[1]) % 64);
-        if seen & bit != 0
-            && let Some(first) = (0..i).find(|&j| fields[j].has_name_of(&fields[i], bytes))
-        {
-            fields[first].place = Place::First;
-            fields[i].place = Place::Later;
-        }
-        seen |= bit;
-    }
 }
 
 /// The options of the `Connection` field.
@@ -313,15 +298,6 @@ pub(crate) fn recycle<T>(buffer: &mut Vec<T>) {
 mod tests {
     use super::*;
 
-    fn fields(names: &[&str]) -> (Vec<u8>, Vec<Field>) {
-        let head = names.iter().map(|n| format!("{n}: v\r\n")).collect::<String>() + "\r\n";
-        let mut parsed = [httparse::EMPTY_HEADER; 16];
-        let (_, parsed) = httparse::parse_headers(head.as_bytes(), &mut parsed).unwrap().unwrap();
-        let mut fields = Vec::new();
-        take(parsed, head.as_bytes(), &mut fields);
-        (head.into_bytes(), fields)
-    }
-
     #[test]
     fn names_are_classified_whatever_their_case() {
         for (name, known) in [
@@ -343,15 +319,6 @@ mod tests {
         ] {
             assert_eq!(Name::classify(name.as_bytes()), known, "{name}");
         }
-    }
-
-    #[test]
-    fn repeated_names_are_found() {
-        let (bytes, mut fields) = fields(&["A", "B", "a", "Ab", "b", "aB", "A"]);
-        mark_repeats(&bytes, &mut fields);
-        use Place::{First, Later};
-        let places: Vec<_> = fields.iter().map(|f| f.place).collect();
-        assert_eq!(places, [First, First, Later, First, Later, Later, Later]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A request without its protocol.
 //!
-//! It has a [`head`] with [`fields`], a [`host`], an [`origin`], and a `body`, in memory or in a file (`spool`). The
+//! It has a [`head`] with [`fields`], some of which may be [`repeats`], a [`host`], an [`origin`], and a `body`, in memory or in a file (`spool`). The
 //! [`networks`] of trusted proxies, and the [`trust`] in the loopback, decide which origin the server believes. [`framing`] and [`chunked`] find the ends of
 //! bodies, in both directions.
 
@@ -12,5 +12,6 @@ pub(crate) mod head;
 pub(crate) mod host;
 pub(crate) mod networks;
 pub(crate) mod origin;
+pub(crate) mod repeats;
 pub(crate) mod spool;
 pub(crate) mod trust;

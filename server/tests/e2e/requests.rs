@@ -1,6 +1,6 @@
 //! Requests as they arrive: several at once, in parts, and unusual ones.
 
-use crate::server::{Server, node, wsgi};
+use crate::server::{Server, app, node, wsgi};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -99,5 +99,53 @@ fn a_body_larger_than_the_buffers_is_streamed() {
                 assert_eq!((reply.status, reply.body.len()), (200, "PUT /x ".len() + body.len()));
             }
         }
+    }
+}
+
+#[test]
+fn a_thousand_fields_of_sixty_bytes_pass_both_ways_in_each_type() {
+    let asgi = "async def app(scope, receive, send):
+    if scope['type'] != 'http': return
+    count = int(scope['query_string'])
+    fields = [(b'x-%d' % i, b'v' * 50) for i in range(count)]
+    await send({'type': 'http.response.start', 'status': 200, 'headers': fields})
+    found = sum(name.startswith(b'x-') for name, _ in scope['headers'])
+    await send({'type': 'http.response.body', 'body': str(found).encode()})
+";
+    let wsgi = "def application(environ, start_response):
+    count = int(environ['QUERY_STRING'])
+    start_response('200 OK', [('X-%d' % i, 'v' * 50) for i in range(count)])
+    return [str(sum(name.startswith('HTTP_X_') for name in environ)).encode()]
+";
+    let node = "require('http').createServer((q, s) => {
+    for (let i = 0; i < +q.url.split('?')[1]; i++) s.setHeader(`X-${i}`, 'v'.repeat(50));
+    s.end(String(Object.keys(q.headers).filter((name) => name.startsWith('x-')).length));
+}).listen(0);
+";
+    let rack = "run(lambda do |env|
+  fields = (0...env['QUERY_STRING'].to_i).to_h { |i| [\"x-#{i}\", 'v' * 50] }
+  [200, fields, [env.keys.count { |name| name.start_with?('HTTP_X_') }.to_s]]
+end)
+";
+    for (file, text) in
+        [("main.py", asgi), ("passenger_wsgi.py", wsgi), ("app.js", node), ("config.ru", rack)]
+    {
+        let dir = app(file, text);
+        let server = Server::start(dir.path(), &[]);
+        for (sent, wanted) in [(1000, 0), (0, 1000), (1000, 1000)] {
+            let fields: String =
+                (0..sent).map(|i| format!("X-{i}: {}\r\n", "v".repeat(50))).collect();
+            let mut client = server.client();
+            let request = format!("GET /?{wanted} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+            client.send(request.as_bytes()).unwrap();
+            let reply = client.reply("GET").unwrap();
+            assert_eq!((reply.status, reply.text()), (200, sent.to_string()), "{file}");
+            let found = (0..wanted).filter(|i| reply.header(&format!("x-{i}")).is_some());
+            assert_eq!(found.count(), wanted, "{file}");
+        }
+        let many = "X: y\r\n".repeat(1100);
+        let mut client = server.client();
+        client.send(format!("GET /?0 HTTP/1.1\r\nHost: a\r\n{many}\r\n").as_bytes()).unwrap();
+        assert_eq!(client.reply("GET").unwrap().status, 431, "{file}");
     }
 }

@@ -93,6 +93,8 @@ fn a_module_that_does_not_fit_is_named_with_the_remedy() {
         2,
         &["contradicts", "x.py"],
     );
+    let module = ["cabrank start . --app", "site.wsgi:app"];
+    fails(&dir.path().join("site.wsgi:app"), &[], 3, &module);
     fails(dir.path(), &["--app", "absent:app"], 5, &["no module `absent`", "Correct --app"]);
 }
 

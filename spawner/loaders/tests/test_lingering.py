@@ -5,10 +5,16 @@ Threads of the application and handlers of the end may take long.
 
 import os
 import signal
+import subprocess
+import sys
 import unittest
 
-from common import AsgiAnswers, RackLoader, WsgiLoader
+from common import LOADERS, AsgiAnswers, RackLoader, WsgiLoader
 from driver import KeptConnection, session
+
+
+PYTHON = os.environ.get("CABRANK_GREENLETS") or sys.executable
+HAS_UVLOOP = subprocess.run([PYTHON, "-c", "import uvloop"], capture_output=True).returncode == 0
 
 
 class Lingering:
@@ -25,12 +31,18 @@ class Lingering:
 
     def ends(self, loader, connection):
         self.assertEqual(connection.recv(1), b"")  # waits with a deadline
-        with self.assertRaises(OSError):
-            loader.connect()
+        self.eventually(lambda: self.refuses(loader))
         self.assertIsNone(loader.process.poll())
         with open(os.path.join(loader.app_root, "end"), "w"):
             pass
         self.eventually(lambda: loader.process.poll() is not None)
+
+    def refuses(self, loader):
+        try:
+            loader.connect().close()
+        except OSError:
+            return True
+        return False
 
     def serve(self, loader):
         self.assertIn(b"ok", session(loader).body)
@@ -41,7 +53,7 @@ class Lingering:
         return connection.conn
 
 
-PYTHON = """
+SETUP = """
     import atexit, os, sys, threading, time
     def linger():
         while not os.path.exists("end"): time.sleep(0.01)
@@ -52,7 +64,7 @@ LINGERS = {"a thread": "threading.Thread(target=linger).start()", "a handler of 
 class WsgiLingering(Lingering, WsgiLoader):
     OPTIONS = ({}, {"app_threads": "3"})
     SOURCES = {
-        name: f"""{PYTHON}
+        name: f"""{SETUP}
     {line}
     def application(environ, start_response):
         start_response("200 OK", [])
@@ -65,7 +77,7 @@ class WsgiLingering(Lingering, WsgiLoader):
 class AsgiLingering(Lingering, AsgiAnswers):
     OPTIONS = ({},)
     SOURCES = {
-        name: f"""{PYTHON}
+        name: f"""{SETUP}
     {line}
     async def app(scope, receive, send):
         if scope["type"] != "http": return
@@ -96,6 +108,11 @@ class AsgiLingering(Lingering, AsgiAnswers):
                 other.sendall(b"GET /exit HTTP/1.1\r\nHost: a\r\n\r\n")
                 self.ends(loader, connection)
                 self.assertEqual(loader.process.returncode, 3)
+
+
+@unittest.skipUnless(HAS_UVLOOP, "uvloop is not installed")
+class UvloopLingering(AsgiLingering):
+    command = [PYTHON, os.path.join(LOADERS, "python-loader.py")]
 
 
 class RackLingering(Lingering, RackLoader):

@@ -35,6 +35,7 @@ class PythonStreams(StandardStreams):
     RAISE = "raise RuntimeError('what is wrong')"
     CASES = {
         "no output": "import sys; sys.stdout = sys.stderr = None",
+        "a deleted output": "import sys; del sys.stdout, sys.stderr",
         "an output without flush": "import sys\nclass Log:\n    def write(self, text): pass\nsys.stdout = sys.stderr = Log()",
         "an output that raises": "import sys\nclass Log:\n    def __getattr__(self, name): raise KeyError(name)\nsys.stdout = sys.stderr = Log()",
         "a redirected output": "import os\nlog = os.open('log', os.O_CREAT | os.O_WRONLY)\nos.dup2(log, 1); os.dup2(log, 2)",

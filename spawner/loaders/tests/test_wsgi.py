@@ -4,16 +4,24 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import textwrap
 
-from common import EXAMPLES, WsgiLoader
+from common import EXAMPLES, LOADERS, WsgiLoader
 from driver import DEADLINE, PASSWORD, head, kept_session, session
 from wsgi_answers import WsgiAnswers
 
 
 class WsgiOverSession(WsgiAnswers, WsgiLoader):
     session = staticmethod(session)
+
+    def test_an_old_interpreter_is_named(self):
+        old = "import runpy, sys; sys.version_info = (3, 8, 1); runpy.run_path(sys.argv[1], run_name='__main__')"
+        for name in ("python-loader.py", "python-preloader.py"):
+            command = [sys.executable, "-c", old, os.path.join(LOADERS, name)]
+            loader = self.start("passenger_wsgi.py", "def application(environ, start_response): pass", command=command)
+            self.assertIn("needs Python 3.10 or newer", loader.error)
 
     def test_an_application_that_a_module_names(self):
         source = """

@@ -25,7 +25,8 @@ pub(crate) struct Setup<'a> {
 type Rule = fn(&str, &Setup<'_>) -> Option<String>;
 
 /// The kinds of errors. The first that the text shows counts.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
+    old_interpreter,
     python_module,
     ruby_gem,
     node_package,
@@ -46,6 +47,21 @@ pub(crate) fn advise(text: &str, setup: &Setup<'_>) -> Option<String> {
 fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(begin)?;
     Some(rest.split_once(end)?.0)
+}
+
+/// An interpreter that is too old to read the loader.
+fn old_interpreter(text: &str, setup: &Setup<'_>) -> Option<String> {
+    let (entry, language) = match setup.interpreter? {
+        Interpreter::Python => ("/python-loader.py", "Python 3.10"),
+        Interpreter::Ruby => ("/rack-", "Ruby 3.0"),
+        Interpreter::Node => ("/node-", "Node.js 18"),
+    };
+    let is_shown =
+        text.contains(entry) && text.to_lowercase().replace(' ', "").contains("syntaxerror");
+    is_shown.then(|| {
+        let option = setup.interpreter.map_or("", Interpreter::option);
+        format!("cabrank needs {language} or newer. Name another interpreter with {option}.")
+    })
 }
 
 fn python_module(text: &str, setup: &Setup<'_>) -> Option<String> {
@@ -219,6 +235,28 @@ mod tests {
         {
             assert_eq!(advice(text, None, root), "", "{text}");
         }
+    }
+
+    #[test]
+    fn an_interpreter_that_cannot_read_the_loader_is_too_old() {
+        for (interpreter, text, part) in [
+            (
+                Interpreter::Python,
+                "  File \"/run/cabrank.1.x/python-loader.py\", line 105\n    async def x\nSyntaxError: invalid syntax\n",
+                "Python 3.10 or newer. Name another interpreter with --python.",
+            ),
+            (Interpreter::Ruby, "/run/x/rack-boot.rb:3: syntax error, unexpected '='", "--ruby"),
+            (
+                Interpreter::Node,
+                "/run/x/node-loader.js:9\nSyntaxError: Unexpected token",
+                "--nodejs",
+            ),
+        ] {
+            let shown = advice(text, Some(interpreter), Path::new("/srv/shop"));
+            assert!(shown.contains(part), "{text}: {shown}");
+        }
+        let own = "  File \"/srv/shop/app.py\", line 1\nSyntaxError: invalid syntax\n";
+        assert_eq!(advice(own, Some(Interpreter::Python), Path::new("/srv/shop")), "");
     }
 
     #[test]

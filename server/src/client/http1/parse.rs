@@ -17,10 +17,11 @@ use crate::client::http1::Http1;
 use crate::request::fields::{self, Field, Name, Progress, Span, Wishes};
 use crate::request::head::{BadRequest, Head, RequestFraming, Version};
 use crate::request::host::names_a_host;
+use crate::request::repeats::mark_repeats;
 use std::mem::MaybeUninit;
 
 /// The largest number of fields of a request.
-pub(crate) const MAX_FIELDS: usize = 128;
+pub(crate) const MAX_FIELDS: usize = 1024;
 /// The largest number of bytes of empty lines before a request.
 const MAX_EMPTY_LINES: usize = 16;
 
@@ -94,7 +95,7 @@ fn parse_lines(
     head.bytes.clear();
     head.bytes.extend_from_slice(lines);
     fields::take(parsed.headers, lines, &mut head.fields);
-    fields::mark_repeats(&head.bytes, &mut head.fields);
+    mark_repeats(&head.bytes, &mut head.fields);
     let wishes = fields::read_connection(&head.bytes, &mut head.fields)
         .map_err(|why| BadRequest::new(400, why))?;
     head.version = if parsed.version == Some(0) { Version::Http10 } else { Version::Http11 };
