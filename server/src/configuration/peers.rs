@@ -17,7 +17,12 @@ const NO_ACCESS_LOG: &str = "cabrank writes no access log: the web server before
 
 /// The options, and the answer for them.
 const ANSWERS: &[(&[&str], &str)] = &[
-    (&["--bind", "-b"], "use --address IP and --port PORT"),
+    (&["--bind", "-b"], "use --address IP and --port PORT, or --socket PATH"),
+    (&["--uds", "--unix-socket"], "use --socket PATH"),
+    (
+        &["--umask", "-m"],
+        "use --socket-mode MODE for Unix sockets, and the umask of the shell or of systemd (UMask=)",
+    ),
     (&["--host", "-H", "-o"], "use --address IP"),
     (
         &["--workers", "-w", "--worker-processes", "--instances", "-i", "--processes"],
