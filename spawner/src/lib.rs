@@ -179,7 +179,7 @@ pub use process_group::Leader;
 pub use running::{DirIdentity, Running, Standing, running};
 pub use spawner::AppSpawner;
 pub use supervisor::Supervisor;
-pub use user::User;
+pub use user::{User, gid_of, uid_of};
 
 /// The pool of application processes.
 pub type Pool = cabrank::ApplicationPool<AppSpawner>;

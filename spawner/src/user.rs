@@ -81,3 +81,33 @@ impl User {
         Some(change())
     }
 }
+
+/// Returns the number of a user, by its name or in digits.
+///
+/// # Errors
+/// The user does not exist.
+pub fn uid_of(name: &str) -> Result<u32, Error> {
+    if let Ok(uid) = name.parse() {
+        return Ok(uid);
+    }
+    let found = nix::unistd::User::from_name(name)
+        .map_err(|e| Error::other(format!("cannot look up the user {name}: {e}.")))?;
+    found.map(|user| user.uid.as_raw()).ok_or_else(|| {
+        Error::usage(format!("this system has no user {name}. Name an existing one."))
+    })
+}
+
+/// Returns the number of a group, by its name or in digits.
+///
+/// # Errors
+/// The group does not exist.
+pub fn gid_of(name: &str) -> Result<u32, Error> {
+    if let Ok(gid) = name.parse() {
+        return Ok(gid);
+    }
+    let found = nix::unistd::Group::from_name(name)
+        .map_err(|e| Error::other(format!("cannot look up the group {name}: {e}.")))?;
+    found.map(|group| group.gid.as_raw()).ok_or_else(|| {
+        Error::usage(format!("this system has no group {name}. Name an existing one."))
+    })
+}

@@ -35,14 +35,20 @@ pub fn tree(all: &Processes, roots: &BTreeSet<u32>) -> BTreeSet<u32> {
 }
 
 /// Returns the processes that have this value of a variable, or work below this directory.
+///
+/// The caller may end all of them. So a directory that this process works in, such as `/`, does not count: other programs
+/// work below it, too. Nor does this process itself.
 pub fn with(variable: &str, value: &Path, dir: Option<&Path>) -> Vec<u32> {
+    let own = std::env::current_dir();
+    let dir = dir.filter(|dir| own.as_ref().is_ok_and(|own| !own.starts_with(dir)));
     let found = all_processes().into_iter().flatten().flatten();
     let is_wanted = |process: &Process| {
         let environment = process.environ().unwrap_or_default();
         environment.get(variable.as_ref() as &std::ffi::OsStr).is_some_and(|v| v == value)
             || dir.is_some_and(|dir| process.cwd().is_ok_and(|cwd| cwd.starts_with(dir)))
     };
-    found.filter(is_wanted).map(|process| process.pid() as u32).collect()
+    let found = found.filter(is_wanted).map(|process| process.pid() as u32);
+    found.filter(|pid| *pid != std::process::id()).collect()
 }
 
 fn process(pid: u32) -> Option<Process> {
@@ -100,6 +106,25 @@ pub fn signal(pid: u32, signal: Signal) {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    /// A server that was started in `/` owns no process of another program.
+    #[test]
+    fn a_directory_of_this_process_selects_no_process() {
+        let own = std::env::current_dir().unwrap();
+        for dir in own.ancestors() {
+            assert!(
+                with("CABRANK_NO_SUCH_VARIABLE", dir, Some(dir)).is_empty(),
+                "{}",
+                dir.display()
+            );
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = Command::new("sleep").arg("60").current_dir(dir.path()).spawn().unwrap();
+        let found = with("CABRANK_NO_SUCH_VARIABLE", dir.path(), Some(dir.path()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, [child.id()]);
+    }
 
     #[test]
     fn a_tree_has_all_descendants() {

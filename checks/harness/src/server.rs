@@ -227,13 +227,17 @@ fn collect(command: &mut Command) -> Result<Log, String> {
     Ok(Log::collect(reader))
 }
 
-/// Returns the address in the log of cabrank.
+/// Returns the first address in the log of cabrank. The port is 0 if the server listens on Unix sockets alone.
 fn address_in(log: &str) -> Option<SocketAddr> {
     // An application may log the address that it has asked for.
-    let line =
-        log.lines().find(|line| line.contains("serving ") && line.contains(" at http://"))?;
-    let (_, rest) = line.split_once(" at http://")?;
-    rest.split(|c: char| c.is_whitespace() || c == '"').next()?.parse().ok()
+    let places = [" at http://", " at unix:"];
+    let is_found =
+        |line: &&str| line.contains("serving ") && places.iter().any(|place| line.contains(place));
+    let line = log.lines().find(is_found)?;
+    let Some((_, rest)) = line.split_once(" at http://") else {
+        return Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    };
+    rest.split(|c: char| c.is_whitespace() || c == '"' || c == ',').next()?.parse().ok()
 }
 
 fn list(dir: &Path, files: &mut Vec<PathBuf>) {
@@ -291,6 +295,9 @@ mod tests {
         assert_eq!(address_in(log), Some(([127, 0, 0, 1], 80).into()));
         assert_eq!(address_in("{\"message\":\"serving at http://[::1]:8\"}").unwrap().port(), 8);
         assert_eq!(address_in(&log[..30]), None);
+        let several = "INFO serving /app (WSGI) at http://[::1]:8, http://127.0.0.1:9, unix:/a\n";
+        assert_eq!(address_in(several).unwrap().port(), 8);
+        assert_eq!(address_in("INFO serving /app (WSGI) at unix:/a\n").unwrap().port(), 0);
         let both = format!("INFO App 7 stdout: Server listening at http://127.0.0.1:3000\n{log}");
         assert_eq!(address_in(&both).unwrap().port(), 80);
     }

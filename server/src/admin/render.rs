@@ -7,12 +7,14 @@ use std::fmt::Write;
 pub(crate) fn text(report: &Report, colour: bool) -> String {
     let mut out = Page { text: String::new(), colour };
     out.line(&format!("cabrank {}, {}", report.version, report.date));
+    // A server of an earlier version reports one address.
+    let places = match &report.addresses[..] {
+        [] => format!("http://{}", report.address),
+        all => all.join(", "),
+    };
     out.fact(
         "Instance",
-        &format!(
-            "{} (http://{}, {}, {})",
-            report.instance, report.address, report.app_type, report.environment
-        ),
+        &format!("{} ({}, {}, {})", report.instance, places, report.app_type, report.environment),
     );
     out.fact("Up for", &duration(report.uptime));
     out.line("");

@@ -2,13 +2,13 @@
 
 use crate::admin::administered::Administered;
 use crate::configuration::application::Application;
+use crate::listen::listener::Place;
 use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::{Link, Pool};
 use procfs::process::Process as ProcProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,7 +18,11 @@ pub(crate) struct Report {
     pub(crate) version: String,
     pub(crate) date: String,
     pub(crate) instance: u32,
-    pub(crate) address: SocketAddr,
+    /// The first place where it listens: `127.0.0.1:3000`, or `unix:/run/app.sock`.
+    pub(crate) address: String,
+    /// All places where it listens: `http://127.0.0.1:3000`, `unix:/run/app.sock`.
+    #[serde(default)]
+    pub(crate) addresses: Vec<String>,
     pub(crate) app_type: String,
     pub(crate) environment: String,
     pub(crate) uptime: f64,
@@ -78,7 +82,7 @@ pub(crate) struct About<'a> {
     pub(crate) connections: &'a Connections,
     pub(crate) link: &'a Link,
     pub(crate) applications: &'a [Administered],
-    pub(crate) address: SocketAddr,
+    pub(crate) places: &'a [Place],
     pub(crate) since: Instant,
 }
 
@@ -101,7 +105,8 @@ impl Report {
             version: env!("CARGO_PKG_VERSION").into(),
             date: httpdate::fmt_http_date(SystemTime::now()),
             instance: std::process::id(),
-            address: about.address,
+            address: about.places.first().map(first).unwrap_or_default(),
+            addresses: about.places.iter().map(Place::to_string).collect(),
             app_type: app.type_name.clone(),
             environment: environment.clone(),
             uptime: about.since.elapsed().as_secs_f64(),
@@ -114,6 +119,14 @@ impl Report {
             requests_in_queue: waiting + waiting_outside,
             groups: groups.collect(),
         }
+    }
+}
+
+/// Returns a place without the scheme, as versions with one address have reported it.
+fn first(place: &Place) -> String {
+    match place {
+        Place::Tcp(address) => address.to_string(),
+        unix @ Place::Unix(_) => unix.to_string(),
     }
 }
 

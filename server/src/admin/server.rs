@@ -6,6 +6,7 @@
 use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
 use crate::admin::{Reply, Request, SOCKET};
+use crate::listen::listener::Place;
 use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::instance_dir::{Instance, Restored};
@@ -13,7 +14,6 @@ use cabrank_spawner::{Link, Pool};
 use rustix::fs::{AtFlags, FileType, Mode, statat};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) struct Admin {
     pub(crate) connections: Connections,
     pub(crate) link: Link,
     pub(crate) applications: Vec<Administered>,
-    pub(crate) address: SocketAddr,
+    pub(crate) places: Vec<Place>,
     pub(crate) since: Instant,
     /// Notified to shut the server down.
     pub(crate) stop: Arc<Notify>,
@@ -172,9 +172,8 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Status => {
             let admin = Arc::clone(admin);
             let report = tokio::task::spawn_blocking(move || {
-                let Admin { connections, link, applications, address, since, .. } = &*admin;
-                let about =
-                    About { connections, link, applications, address: *address, since: *since };
+                let Admin { connections, link, applications, places, since, .. } = &*admin;
+                let about = About { connections, link, applications, places, since: *since };
                 Report::of(&admin.pool, &about)
             });
             match report.await {

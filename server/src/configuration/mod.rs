@@ -10,11 +10,13 @@ pub(crate) mod custom_types;
 pub(crate) mod environment;
 pub(crate) mod file;
 pub(crate) mod limits;
+pub(crate) mod listeners;
 pub(crate) mod options;
 mod owner;
 #[cfg(test)]
 mod page_tests;
 pub(crate) mod peers;
+pub(crate) mod places;
 pub(crate) mod section;
 pub(crate) mod syntax;
 pub(crate) mod table;
@@ -29,8 +31,8 @@ use application::Application;
 use cli::StartArgs;
 use file::FileOptions;
 pub(crate) use limits::ServerLimits;
+pub(crate) use listeners::Listener;
 use options::Options;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,19 +42,12 @@ use values::{LogFormat, LogLevel};
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(crate) listeners: Vec<Listener>,
+    /// The protocol of all listeners.
+    pub(crate) protocol: Protocol,
     /// One for each application; today, exactly one.
     pub(crate) applications: Vec<Arc<Application>>,
     pub(crate) server: Server,
     pub(crate) log: Log,
-}
-
-/// An address to listen on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Listener {
-    /// The default is 127.0.0.1, unlike Passenger's (every address): a development server should not be
-    /// open to the network unless the user asks for that.
-    pub(crate) address: SocketAddr,
-    pub(crate) protocol: Protocol,
 }
 
 /// The part that all applications and listeners share.
@@ -109,10 +104,8 @@ impl Configuration {
         let options = Options::take(&args.options, &mut from_file)?;
         let application = Application::find(&root, options.clone(), &custom_types)?;
         Ok(Configuration {
-            listeners: vec![Listener {
-                address: SocketAddr::new(options.address.0, options.port.0),
-                protocol: Protocol::of(&options),
-            }],
+            listeners: listeners::of(&options, &root)?,
+            protocol: Protocol::of(&options),
             server: Server {
                 limits: ServerLimits::of(&options),
                 trusted_proxies: options.trusted_proxies.as_ref().cloned(),

@@ -4,9 +4,10 @@
 //! and the help. `CABRANK_WRITE_DOCS=1 cargo test -p cabrank-server page_of_options` writes `docs/options.md` from the table.
 
 use crate::configuration::file::FileOptions;
+use crate::configuration::places::{Addresses, FileMode, Sockets};
 use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};
 use crate::configuration::values::{
-    Address, AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, MessageSize,
+    AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, MessageSize,
     OptionValue, Port, Seconds, SpawnMethod, Threads,
 };
 use crate::failure::Failure;
@@ -16,9 +17,19 @@ use std::path::PathBuf;
 
 options! {
     Listener Options {
-        address 'a': Address = Is("127.0.0.1"), "IP", "The address to listen on, or localhost";
+        address 'a': Addresses = Is("127.0.0.1"), "IP",
+            "The addresses to listen on, separated by commas, or localhost; the option may stand several times. :: takes IPv4 \
+             and IPv6, and only IPv6 beside an IPv4 address. Without --address and --port, a server with --socket listens \
+             on no address";
         port 'p': Port = Is("3000"), "PORT",
-            "The port to listen on; 0: any free port. Behind CABRANK_PORT, the variable PORT names it, too";
+            "The port of all addresses; 0: any free port. Behind CABRANK_PORT, the variable PORT names it, too";
+        socket: Option<Sockets> = None, "PATH",
+            "A Unix socket to listen on, absolute or below DIR; the option may stand several times. A socket there that no \
+             program listens on is replaced";
+        socket_mode: FileMode = Is("0660"), "MODE", "The mode of the Unix sockets, in octal. A client needs the right to write";
+        socket_owner: Option<String> = By("the server's user"), "NAME", "The user that owns the Unix sockets, if root starts cabrank";
+        socket_group: Option<String> = By("the server's group, or that of a directory with the set-group-ID bit"), "NAME",
+            "The group of the Unix sockets, such as that of the web server";
     }
     Server Options {
         trusted_proxies: Option<Networks> = By("the loopback, if the server listens only there"), "NETWORKS",

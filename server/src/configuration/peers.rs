@@ -16,7 +16,12 @@ const NO_ACCESS_LOG: &str = "cabrank writes no access log: the web server before
 
 /// The options, and the answer for them.
 const ANSWERS: &[(&[&str], &str)] = &[
-    (&["--bind", "-b"], "use --address IP and --port PORT"),
+    (&["--bind", "-b"], "use --address IP and --port PORT, or --socket PATH"),
+    (&["--uds", "--unix-socket"], "use --socket PATH"),
+    (
+        &["--umask", "-m"],
+        "use --socket-mode MODE for Unix sockets, and the umask of the shell or of systemd (UMask=)",
+    ),
     (&["--host", "-H", "-o"], "use --address IP"),
     (
         &["--workers", "-w", "--worker-processes", "--instances", "-i", "--processes"],
@@ -63,7 +68,6 @@ const ANSWERS: &[(&[&str], &str)] = &[
         &["--loop", "--http", "--ws", "--lifespan"],
         "cabrank chooses this itself; uvloop is used where it is installed",
     ),
-    (&["--umask"], "set the umask for `cabrank start`: the application's processes inherit it"),
     (&["--sticky-sessions"], "cabrank has no sticky sessions: each process may get each request"),
     (
         &["--friendly-error-pages"],

@@ -30,6 +30,7 @@ pub(crate) struct Row {
     /// The help of the option `--no-…`, if there is one.
     pub(crate) no: Option<&'static str>,
     pub(crate) is_switch: bool,
+    pub(crate) is_list: bool,
     pub(crate) parser: fn() -> ValueParser,
 }
 
@@ -90,7 +91,7 @@ impl Row {
             .env(self.variable())
             .value_name(self.value)
             .value_parser((self.parser)())
-            .action(ArgAction::Set)
+            .action(if self.is_list { ArgAction::Append } else { ArgAction::Set })
             .help(format!("{}{}", self.help, default.unwrap_or_default()));
         if let Some(short) = self.short {
             arg = arg.short(short);
@@ -175,10 +176,10 @@ impl<T: OptionValue> Given<T> {
         if line.try_get_one::<bool>(&no(name)).is_ok_and(|off| off == Some(&true)) {
             return given(preset("false"), Source::CommandLine);
         }
-        if let Some(value) = line.get_one::<T>(name) {
+        if let Some(value) = line.get_many::<T>(name).and_then(|all| all.cloned().reduce(T::and)) {
             let is_variable = line.value_source(name) == Some(ValueSource::EnvVariable);
             let source = if is_variable { Source::Environment } else { Source::CommandLine };
-            return given(value.clone(), source);
+            return given(value, source);
         }
         if let Some(variable) = common_variable(name)
             && let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty())
@@ -197,6 +198,11 @@ impl<T: OptionValue> Given<T> {
                 given(absent, Source::Default)
             }
         }
+    }
+
+    /// Returns whether the operator has set this option: by its own name, and not by a variable that others know, too.
+    pub(crate) fn is_set(&self) -> bool {
+        !matches!(self.source, Source::Common(_) | Source::Default)
     }
 
     /// Returns whether the value is on the command line or in the environment.
@@ -261,6 +267,7 @@ macro_rules! options {
                 help: $help,
                 no: options!(@first $($no)?),
                 is_switch: <$type as OptionValue>::IS_SWITCH,
+                is_list: <$type as OptionValue>::IS_LIST,
                 parser: <$type as OptionValue>::parser,
             },)+)+
         ];

@@ -21,13 +21,48 @@ fn app(toml: &str) -> tempfile::TempDir {
     dir
 }
 
+/// Returns the places where the server listens.
+fn addresses(all: &Configuration) -> Vec<String> {
+    let text = |listener: &Listener| match listener {
+        Listener::Tcp { address, is_v6_only: true } => format!("{address} (IPv6 only)"),
+        Listener::Tcp { address, .. } => address.to_string(),
+        Listener::Unix(place) => format!("{} {:o}", place.path.display(), place.mode),
+    };
+    all.listeners.iter().map(text).collect()
+}
+
+#[test]
+fn a_server_listens_on_addresses_on_sockets_or_on_both() {
+    let dir = app("");
+    let root = dir.path().display();
+    let listens = |line: &[&str]| addresses(&load(dir.path(), line).unwrap());
+    let socket = format!("{root}/x.sock 660");
+    assert_eq!(listens(&["--socket", "x.sock"]), std::slice::from_ref(&socket));
+    assert_eq!(listens(&["--socket", "x.sock", "-p", "81"]), ["127.0.0.1:81", &socket]);
+    assert_eq!(listens(&["--socket", "x.sock", "-a", "::1"]), ["[::1]:3000", &socket]);
+    let more =
+        ["--socket", "/run/y", "--socket", "x.sock", "--socket", "/run/y", "--socket-mode", "600"];
+    assert_eq!(listens(&more), ["/run/y 600".into(), format!("{root}/x.sock 600")]);
+    let all = ["-a", "127.0.0.1,localhost", "-a", "::", "-p", "81"];
+    assert_eq!(listens(&all), ["127.0.0.1:81", "[::]:81 (IPv6 only)"]);
+    assert_eq!(listens(&["-a", "::,::1"]), ["[::]:3000", "[::1]:3000"]);
+    let dir = app("socket = ['x.sock', '/run/y']\nsocket_mode = 0o666\nport = 81\n");
+    let root = dir.path().display();
+    let expected = ["127.0.0.1:81".into(), format!("{root}/x.sock 666"), "/run/y 666".into()];
+    assert_eq!(addresses(&load(dir.path(), &[]).unwrap()), expected);
+    for option in ["--socket-owner", "--socket-group"] {
+        let failure = load(dir.path(), &[option, "no-such-name"]).unwrap_err();
+        assert!(failure.message.contains("this system has no"), "{failure}");
+    }
+}
+
 #[test]
 fn the_defaults_are_passengers() {
     let all = load(app("").path(), &[]).unwrap();
     let pool = all.server.pool;
     assert_eq!((pool.max_processes, pool.max_per_application), (6, None));
     assert_eq!(pool.max_idle_time, Some(Duration::from_secs(300)));
-    assert_eq!(all.listeners[0].address.to_string(), "127.0.0.1:3000");
+    assert_eq!(addresses(&all), ["127.0.0.1:3000"]);
     let application = &all.applications[0];
     let Options { min_instances, max_request_queue_size, max_requests, .. } = &application.options;
     let limits = (min_instances.0, max_request_queue_size.limit(), max_requests.limit());
@@ -50,7 +85,10 @@ fn ruby_and_python_processes_share_the_cores_with_the_threads() {
 fn the_command_line_overrides_the_file() {
     let dir = app("max_pool_size = 2\nenvironment = \"production\"\nport = 81\n");
     let all = load(dir.path(), &["--max-pool-size", "4"]).unwrap();
-    assert_eq!((all.server.pool.max_processes, all.listeners[0].address.port()), (4, 81));
+    assert_eq!(
+        (all.server.pool.max_processes, &addresses(&all)[..]),
+        (4, &["127.0.0.1:81".to_owned()][..])
+    );
     let application = |line: &[&str]| Arc::clone(&load(dir.path(), line).unwrap().applications[0]);
     let mode = |line: &[&str]| application(line).restart_mode();
     assert_eq!(mode(&[]), RestartMode::Rolling);
@@ -92,7 +130,7 @@ fn a_module_on_the_command_line_overrides_other_ways_to_start_in_the_file() {
 #[test]
 fn localhost_is_an_address() {
     let all = load(app("address = \"localhost\"\n").path(), &[]).unwrap();
-    assert_eq!(all.listeners[0].address.to_string(), "127.0.0.1:3000");
+    assert_eq!(addresses(&all), ["127.0.0.1:3000"]);
 }
 
 #[test]

@@ -5,7 +5,6 @@
 
 use crate::request::networks::{self, Networks};
 use clap::builder::ValueParser;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::DeValue;
@@ -14,6 +13,8 @@ use toml::de::DeValue;
 pub(crate) trait OptionValue: Clone + Send + Sync + Sized + 'static {
     /// Whether the option may be given without a value, for `true`.
     const IS_SWITCH: bool = false;
+    /// Whether the option may stand several times.
+    const IS_LIST: bool = false;
 
     /// Reads the value from the command line or the environment.
     ///
@@ -37,13 +38,18 @@ pub(crate) trait OptionValue: Clone + Send + Sync + Sized + 'static {
         ValueParser::new(|text: &str| Self::of_text(text))
     }
 
+    /// Joins two values of an option that stands several times.
+    fn and(self, later: Self) -> Self {
+        later
+    }
+
     /// Returns the value of an option that has no fixed default.
     fn absent() -> Option<Self> {
         None
     }
 }
 
-const IN_QUOTES: &str = "must be text in quotes";
+pub(crate) const IN_QUOTES: &str = "must be text in quotes";
 
 /// A number of things. The limit catches typing errors.
 pub(crate) type Count = Whole<usize, 0, 1_000_000_000>;
@@ -153,6 +159,7 @@ impl OptionValue for PathBuf {
 
 impl<T: OptionValue> OptionValue for Option<T> {
     const IS_SWITCH: bool = T::IS_SWITCH;
+    const IS_LIST: bool = T::IS_LIST;
 
     fn of_text(text: &str) -> Result<Self, String> {
         T::of_text(text).map(Some)
@@ -162,25 +169,15 @@ impl<T: OptionValue> OptionValue for Option<T> {
         T::of_toml(value).map(Some)
     }
 
+    fn and(self, later: Self) -> Self {
+        match (self, later) {
+            (Some(one), Some(other)) => Some(one.and(other)),
+            (one, other) => other.or(one),
+        }
+    }
+
     fn absent() -> Option<Self> {
         Some(None)
-    }
-}
-
-/// The IP address to listen on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Address(pub(crate) IpAddr);
-
-impl OptionValue for Address {
-    fn of_text(text: &str) -> Result<Self, String> {
-        if text == "localhost" {
-            return Ok(Address(Ipv4Addr::LOCALHOST.into()));
-        }
-        text.parse().map(Address).map_err(|_| {
-            "must be an IP address without a port, such as 127.0.0.1 or localhost (this machine only) or \
-             0.0.0.0 (all networks); set the port with --port"
-                .into()
-        })
     }
 }
 
@@ -295,6 +292,6 @@ mod tests {
             assert!(read::<Seconds>(wrong).is_err(), "{wrong}");
         }
         assert_eq!(read::<bool>("1"), Err("must be true or false".into()));
-        assert_eq!(read::<Address>("3"), Err(IN_QUOTES.into()));
+        assert_eq!(read::<Networks>("3"), Err(IN_QUOTES.into()));
     }
 }

@@ -1,33 +1,39 @@
 //! The stream of a client's connection.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 /// A stream to a client.
 #[derive(Debug)]
 pub(crate) enum Stream {
     /// A TCP socket.
     Tcp(TcpStream),
-    /// One end of a pair, whose other end a test holds.
-    #[cfg(test)]
-    Pair(tokio::net::UnixStream),
+    /// A Unix socket.
+    Unix(UnixStream),
 }
 
 macro_rules! each {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self {
             Stream::Tcp($stream) => $call,
-            #[cfg(test)]
-            Stream::Pair($stream) => $call,
+            Stream::Unix($stream) => $call,
         }
     };
 }
 
 impl Stream {
+    /// Returns the socket, which this thread's runtime no longer watches.
+    pub(crate) fn into_socket(self) -> io::Result<OwnedFd> {
+        Ok(match self {
+            Stream::Tcp(stream) => stream.into_std()?.into(),
+            Stream::Unix(stream) => stream.into_std()?.into(),
+        })
+    }
+
     /// Waits until bytes, or the end of the input, can be read without a wait.
     pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         each!(self, stream => stream.poll_read_ready(cx))

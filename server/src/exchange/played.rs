@@ -240,7 +240,7 @@ impl Scene {
         let served = Arc::clone(&core);
         let served = tokio::spawn(async move {
             let (protocol, counts) = (client::Protocol::Http1, mpsc::channel(1).0);
-            serve::serve(&served, Stream::Pair(ours), peer, protocol, counts).await;
+            serve::serve(&served, Stream::Unix(ours), peer, protocol, counts).await;
         });
         Scene {
             core,
@@ -317,7 +317,7 @@ impl Scene {
         let watch = self.core.sweep.watch();
         let counts = mpsc::channel(1).0;
         let mut client = Connection::new(
-            Stream::Pair(stream),
+            Stream::Unix(stream),
             self.peer,
             client::Protocol::Http1,
             watch,

@@ -7,13 +7,12 @@ use cabrank::application_pool::GetError;
 use cabrank_spawner::BootError;
 use cabrank_spawner::chain::Chain;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
 
 /// Logs that the server serves the application, and prints a summary to a terminal.
-pub(crate) fn announce(application: &Application, address: SocketAddr) {
+pub(crate) fn announce(application: &Application, places: &str) {
     let Application { app, environment, user, .. } = application;
     let kind = &app.description;
-    tracing::info!("serving {} ({kind}, {}) at http://{address}", app.root.display(), environment);
+    tracing::info!("serving {} ({kind}, {}) at {places}", app.root.display(), environment);
     if let Some(remark) = &app.remark {
         tracing::warn!("{remark}");
     }
@@ -31,8 +30,8 @@ pub(crate) fn announce(application: &Application, address: SocketAddr) {
     }
     if io::stdout().is_terminal() {
         let summary = plain::text(&format!(
-            "\n  cabrank {}\n\n  Application  {} ({kind}: {})\n  Environment  {}\n  URL          \
-             http://{address}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
+            "\n  cabrank {}\n\n  Application  {} ({kind}: {})\n  Environment  {}\n  Listens at   \
+             {places}\n  PID          {}\n\n  Press Ctrl-C to stop.\n\n",
             env!("CARGO_PKG_VERSION"),
             app.root.display(),
             app.start_line(),

@@ -10,7 +10,6 @@
 use crate::admin;
 use crate::admin::administered::Administered;
 use crate::admin::server::Admin;
-use crate::client::Protocol;
 use crate::configuration::Configuration;
 use crate::configuration::cli::StartArgs;
 use crate::exchange::admission::Admission;
@@ -22,14 +21,13 @@ use crate::life::signals::Signals;
 use crate::life::{events, messages};
 use crate::listen::acceptors::Acceptors;
 use crate::listen::budget::{self, Budget};
-use crate::listen::listener;
+use crate::listen::listener::{self, Listening};
 use crate::observe::logging;
 use crate::request::spool::Directory;
 use crate::request::trust::Trust;
 use cabrank::ApplicationPool;
 use cabrank::application_pool::{Event, GetError};
 use cabrank_spawner::{Helper, Link, Pool, Supervisor};
-use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::Arc;
@@ -64,15 +62,13 @@ pub(crate) fn run(args: &StartArgs, helper: Helper) -> Result<(), Failure> {
 
 async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
-    let [listener] = &configuration.listeners[..] else { unreachable!("there is one listener") };
-    let protocol = listener.protocol;
-    let (listener, address) = listener::listen(listener)?;
+    let listening = listener::listen(&configuration.listeners)?;
     let threads = configuration.server.threads;
     let user = configuration.applications.iter().find_map(|application| application.user.as_ref());
     let supervisor = Supervisor::start(helper, admin::NAME, user, threads, Handle::current())?;
     let (pool, link) = build_pool(&configuration, &supervisor)?;
     // After the spawner: applications get the limit of open files that the server was started with.
-    let shares = budget::raise();
+    let shares = budget::raise(threads * (listening.sockets.len() - 1));
     let max_connections = configuration.server.max_connections.unwrap_or(shares.connections);
     let budget = Arc::new(Budget::new(max_connections));
     let applications = configuration.applications.iter().map(|application| {
@@ -100,14 +96,14 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             connections: supervisor.connections().clone(),
             link: link.clone(),
             applications: administered,
-            address,
+            places: listening.places.clone(),
             since: Instant::now(),
             stop: Arc::clone(&signals.stop),
         }),
     ));
     let serving = Serving {
         limits: configuration.server.limits,
-        trust: Trust::new(configuration.server.trusted_proxies.as_ref(), &[address]),
+        trust: Trust::new(configuration.server.trusted_proxies.as_ref(), &listening.addresses()),
         buffers: Buffers::new(
             Directory::Instance(supervisor.instance()),
             &configuration.server.limits,
@@ -123,9 +119,9 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
     match booted {
         Some(Ok(())) => {
             for application in &server.configuration.applications {
-                messages::announce(application, address);
+                messages::announce(application, &listening.text());
             }
-            server.serve((listener, protocol), budget, serving, &mut signals).await
+            server.serve(listening, budget, serving, &mut signals).await
         }
         None => {
             server.end(Instant::now() + UNUSED, &mut signals).await;
@@ -158,27 +154,31 @@ struct Server {
 impl Server {
     async fn serve(
         self,
-        (listener, protocol): (TcpListener, Protocol),
+        mut listening: Listening,
         budget: Arc<Budget>,
         serving: Serving,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         let configuration = &self.configuration.server;
         let (threads, shutdown_timeout) = (configuration.threads, configuration.shutdown_timeout);
+        let sockets = std::mem::take(&mut listening.sockets);
+        let protocol = self.configuration.protocol;
         let mut acceptors =
-            Acceptors::start(&listener, protocol, threads, &budget, &Arc::new(serving)).map_err(
+            Acceptors::start(&sockets, protocol, threads, &budget, &Arc::new(serving)).map_err(
                 |e| {
                     Failure::other(format!(
                         "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
                     ))
                 },
             )?;
-        drop(listener); // each acceptor has its own
+        drop(sockets); // each acceptor has its own
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");
         let half = Instant::now() + shutdown_timeout / 2;
         let deadline = half + shutdown_timeout / 2;
         self.supervisor.connections().stop_by(deadline);
+        // No client finds a socket on which nobody accepts any more.
+        drop(listening);
         acceptors.stop();
         let finished = tokio::time::timeout_at(half.into(), acceptors.all_served());
         let is_served = tokio::select! {

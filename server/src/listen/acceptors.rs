@@ -1,6 +1,6 @@
 //! Accepts connections, and shares them among cores.
 //!
-//! Each core has a thread with a runtime of its own, and accepts from a duplicate of one listener. It keeps
+//! Each core has a thread with a runtime of its own, and accepts from duplicates of all listeners. It keeps
 //! the connection, or hands it to the core that has the fewest. All later work for the connection is done by
 //! that core.
 
@@ -11,17 +11,17 @@ use crate::connection::stream::Stream;
 use crate::connection::sweep::Idle;
 use crate::exchange::serving::Serving;
 use crate::listen::budget::Budget;
+use crate::listen::listener::Socket;
+use crate::listen::listeners::{Family, Listeners};
 use crate::observe::record::{Ended, Record};
 use crate::request::head::{AnswerTo, Head};
 use crate::request::origin::{Peer, Scheme};
-use rustix::io::Errno;
-use rustix::net::{SocketFlags, acceptfrom_with};
+use std::future::poll_fn;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc, watch};
 
 /// How long the end of the server waits until the cores have dropped their tasks.
@@ -42,14 +42,18 @@ pub(crate) struct Acceptors {
 
 /// An accepted connection on its way to its core.
 struct Accepted {
-    stream: std::net::TcpStream,
+    stream: OwnedFd,
+    family: Family,
     remote: SocketAddr,
 }
+
+/// The address of the server's own end. The port is HTTP's.
+const AT_UNIX: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 80);
 
 impl Acceptors {
     /// Starts one thread for each core. They serve until [`stop`](Self::stop).
     pub(crate) fn start(
-        listener: &TcpListener,
+        listeners: &[Socket],
         protocol: Protocol,
         threads: usize,
         budget: &Arc<Budget>,
@@ -75,7 +79,7 @@ impl Acceptors {
                 budget: Arc::clone(budget),
                 counts: (requests_open.clone(), open.clone()),
             };
-            let listener = listener.try_clone()?;
+            let listeners = listeners.iter().map(Socket::try_clone).collect::<io::Result<_>>()?;
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .max_blocking_threads(32)
@@ -84,7 +88,7 @@ impl Acceptors {
             let (mut ended, runs) = (ended.clone(), runs.clone());
             std::thread::Builder::new().name(name).spawn(move || {
                 runtime.block_on(async {
-                    acceptor.serve(listener, receiver, &stopped).await;
+                    acceptor.serve(listeners, receiver, &stopped).await;
                     // The thread's connections live on until they end, or the server does.
                     let _ = ended.changed().await;
                 });
@@ -146,7 +150,7 @@ struct Acceptor {
 impl Acceptor {
     async fn serve(
         self,
-        listener: TcpListener,
+        listeners: Vec<Socket>,
         mut handed: mpsc::UnboundedReceiver<Accepted>,
         stopped: &Notify,
     ) {
@@ -154,13 +158,13 @@ impl Acceptor {
         tokio::spawn(async move { sweep.run().await });
         let core = Arc::clone(&self.core);
         tokio::spawn(async move { core.sweep.follow(&core.serving.connections).await });
-        let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+        let Ok(mut listeners) = Listeners::new(listeners) else { return };
         loop {
             tokio::select! {
                 biased;
                 () = stopped.notified() => break,
                 Some(accepted) = handed.recv() => self.take(accepted),
-                accepted = listener.accept() => {
+                accepted = poll_fn(|cx| listeners.poll_accept(cx)) => {
                     match accepted {
                         Ok((stream, remote)) => self.distribute(stream, remote),
                         Err(e) => self.failed(&e).await,
@@ -171,12 +175,12 @@ impl Acceptor {
             }
         }
         // Each client whose connection the kernel has established gets its answer.
-        while let Some((stream, remote)) = accept(&listener) {
-            if let Ok(stream) = TcpStream::from_std(stream.into()) {
+        while let Some((stream, family, remote)) = listeners.accept_waiting() {
+            if let Ok(stream) = family.stream(stream) {
                 self.distribute(stream, remote);
             }
         }
-        drop(listener);
+        drop(listeners);
         let Acceptor { protocol, budget, core, cores, senders, counts } = self;
         drop(senders);
         let rest = Acceptor { protocol, budget, core, cores, senders: Vec::new(), counts };
@@ -187,7 +191,7 @@ impl Acceptor {
     }
 
     /// Gives the connection to the core that has the fewest.
-    fn distribute(&self, stream: TcpStream, remote: SocketAddr) {
+    fn distribute(&self, stream: Stream, remote: SocketAddr) {
         if self.budget.open() && !self.make_room() {
             self.budget.close();
             return self.refuse(&stream, remote);
@@ -198,9 +202,12 @@ impl Acceptor {
             Some(other) => {
                 other.opened();
                 // The other core's runtime watches the stream from now on.
-                let stream = stream.into_std();
-                let sent = stream.map(|stream| {
-                    self.senders[other.index].send(Accepted { stream, remote }).is_ok()
+                let family = match stream {
+                    Stream::Tcp(_) => Family::Tcp,
+                    Stream::Unix(_) => Family::Unix,
+                };
+                let sent = stream.into_socket().map(|stream| {
+                    self.senders[other.index].send(Accepted { stream, family, remote }).is_ok()
                 });
                 if !sent.unwrap_or(false) {
                     self.closed(other);
@@ -232,7 +239,7 @@ impl Acceptor {
     }
 
     /// Answers 503 without waiting for the request.
-    fn refuse(&self, stream: &TcpStream, remote: SocketAddr) {
+    fn refuse(&self, stream: &Stream, remote: SocketAddr) {
         let budget = &self.budget;
         budget.refusals.log(|left_out| {
             tracing::warn!(
@@ -272,16 +279,20 @@ impl Acceptor {
 
     /// Serves a connection that another core has accepted.
     fn take(&self, accepted: Accepted) {
-        let Accepted { stream, remote } = accepted;
-        match TcpStream::from_std(stream) {
+        let Accepted { stream, family, remote } = accepted;
+        match family.stream(stream) {
             Ok(stream) => self.attend(stream, remote),
             Err(e) => self.lost(&e),
         }
     }
 
     /// Serves the connection on this core.
-    fn attend(&self, stream: TcpStream, remote: SocketAddr) {
-        let local = match stream.local_addr() {
+    fn attend(&self, stream: Stream, remote: SocketAddr) {
+        let local = match &stream {
+            Stream::Tcp(stream) => stream.local_addr(),
+            Stream::Unix(_) => Ok(AT_UNIX),
+        };
+        let local = match local {
             Ok(local) => local,
             Err(e) => return self.lost(&e),
         };
@@ -290,7 +301,7 @@ impl Acceptor {
         let protocol = self.protocol;
         let (counts, open) = self.counts.clone();
         tokio::spawn(async move {
-            serve::serve(&core, Stream::Tcp(stream), peer, protocol, counts).await;
+            serve::serve(&core, stream, peer, protocol, counts).await;
             core.closed();
             budget.close();
             drop(open);
@@ -306,21 +317,5 @@ impl Acceptor {
     fn lost(&self, e: &io::Error) {
         self.closed(&self.core);
         tracing::debug!("a connection was lost as soon as it was accepted: {e}");
-    }
-}
-
-/// Accepts one connection, without a wait.
-fn accept(listener: &tokio::net::TcpListener) -> Option<(OwnedFd, SocketAddr)> {
-    loop {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        match acceptfrom_with(listener, flags) {
-            Ok((stream, remote)) => {
-                if let Some(remote) = remote.and_then(|at| SocketAddr::try_from(at).ok()) {
-                    return Some((stream, remote));
-                }
-            }
-            Err(Errno::INTR | Errno::CONNABORTED) => {}
-            Err(_) => return None,
-        }
     }
 }

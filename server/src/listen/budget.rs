@@ -24,8 +24,9 @@ pub(crate) struct Shares {
     pub(crate) requests: usize,
 }
 
-/// Raises the soft limit of descriptors to the hard one, and divides it.
-pub(crate) fn raise() -> Shares {
+/// Raises the soft limit of descriptors to the hard one, and divides it. `listeners`: the descriptors of listeners.
+pub(crate) fn raise(listeners: usize) -> Shares {
+    let divide = |limit: u64| divide(limit.saturating_sub(listeners as u64));
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

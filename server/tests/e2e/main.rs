@@ -25,6 +25,7 @@ mod inherited;
 mod instance_dirs;
 mod kept;
 mod killed;
+mod listening;
 mod logs;
 mod node;
 mod pm2;
