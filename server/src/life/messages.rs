@@ -13,6 +13,13 @@ pub(crate) fn announce(application: &Application, places: &str) {
     let Application { app, environment, user, .. } = application;
     let kind = &app.description;
     tracing::info!("serving {} ({kind}, {}) at {places}", app.root.display(), environment);
+    if app.is_named_by_script {
+        let line = app.start_line();
+        tracing::info!(
+            "the script `start` of package.json starts the application: {line}. NODE_ENV is {environment}, unless the \
+             script sets it."
+        );
+    }
     if let Some(remark) = &app.remark {
         tracing::warn!("{remark}");
     }

@@ -108,6 +108,7 @@ impl CustomType {
             environment_variables: &[],
             has_threads: false,
             remark: None,
+            is_named_by_script: false,
         }
     }
 

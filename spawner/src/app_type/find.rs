@@ -70,8 +70,10 @@ impl Search<'_> {
                     true => package_json::script_of(root, &startup_file),
                     false => (None, None),
                 };
+                let is_named_by_script = has_script && package_json::names(root, &startup_file);
                 let launch = Launch::Loader { loader, startup_file, script };
-                Ok(App { remark, ..App::new(root.to_owned(), app_type, launch) })
+                let app = App::new(root.to_owned(), app_type, launch);
+                Ok(App { remark, is_named_by_script, ..app })
             }
             Service::Command => {
                 let command = procfile::web(root).map_err(|problem| {

@@ -26,6 +26,8 @@ pub struct App {
     pub launch: Launch,
     /// A sentence for the operator: a sign in the directory says something else than `launch`.
     pub remark: Option<String>,
+    /// Whether the script `start` of its package names the startup file.
+    pub is_named_by_script: bool,
 }
 
 /// How the processes of an application are started.
@@ -74,6 +76,7 @@ impl App {
             has_threads: app_type.has_threads,
             launch,
             remark: None,
+            is_named_by_script: false,
         }
     }
 

@@ -121,6 +121,11 @@ pub(super) fn script_of(root: &Path, startup_file: &str) -> (Option<StartScript>
     }
 }
 
+/// Returns whether the script `start` of the application in `root` names this startup file.
+pub(super) fn names(root: &Path, startup_file: &str) -> bool {
+    Package::read(root).is_ok_and(|p| p.start_file(root).is_some_and(|file| file == startup_file))
+}
+
 /// Returns the file that Node runs for this name: the extension may be missing, and a directory has an `index.js`.
 fn module(root: &Path, name: &str) -> Option<String> {
     let name = name.strip_prefix("./").unwrap_or(name);
