@@ -37,6 +37,7 @@ async fn run(helper: Helper) -> Result<(), Box<dyn Error + Send + Sync>> {
         has_threads: false,
         launch: Launch::Loader { loader: &LOADER, startup_file: "worker.py".into(), script: None },
         remark: None,
+        is_named_by_script: false,
     };
     let supervisor =
         Supervisor::start(helper, "workers", None, 1, tokio::runtime::Handle::current())?;
