@@ -41,6 +41,7 @@ pub fn run() -> ExitCode {
     let helper = cabrank_spawner::helper();
     let result = match Cli::read().command {
         Command::Start(args) => life::start::run(&args, helper),
+        Command::List(args) => admin::list::list(&args),
         Command::Status(args) => admin::client::status(&args),
         Command::Stop(args) => admin::client::stop(&args),
         Command::Restart(args) => admin::client::restart(&args),

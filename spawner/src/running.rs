@@ -103,6 +103,11 @@ impl Running {
         Ok(dir)
     }
 
+    /// Returns the name of the owner of the directory, or its number.
+    pub fn owner(&self) -> String {
+        user_name(self.uid())
+    }
+
     /// Returns the uid of the owner of the directory.
     pub fn uid(&self) -> u32 {
         self.identity.owner

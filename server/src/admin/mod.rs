@@ -1,11 +1,13 @@
 //! The dialogue between tools and a running server.
 //!
 //! Each side sends one JSON line over the Unix socket `admin` in the instance directory. [`server`] is the server's side, and
-//! [`client`] the tools'. [`report`] takes the report of `cabrank status` from the pool and the [`administered`] applications,
+//! [`client`] the tools'. [`choice`] finds the server that a tool addresses, and [`list`] shows all. [`report`] takes the report of `cabrank status` from the pool and the [`administered`] applications,
 //! and [`render`] turns it into text for people.
 
 pub(crate) mod administered;
+pub(crate) mod choice;
 pub(crate) mod client;
+pub(crate) mod list;
 pub(crate) mod render;
 pub(crate) mod report;
 pub(crate) mod server;
@@ -29,6 +31,7 @@ pub(crate) fn socket(dir: &Path) -> PathBuf {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     Status,
+    Identify,
     Stop,
     Restart,
     Detach { pid: u32 },
@@ -36,11 +39,22 @@ pub(crate) enum Request {
     Enable { pid: u32 },
 }
 
+/// What the operator calls a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    /// The directory of the application.
+    pub(crate) directory: String,
+    /// The places where it listens: `http://127.0.0.1:3000`, `unix:/run/app.sock`.
+    pub(crate) addresses: Vec<String>,
+}
+
 /// The server's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reply {
     Status(Box<report::Report>),
+    Identity(Identity),
     Done(String),
     Refused(String),
 }

@@ -16,6 +16,9 @@ pub(crate) fn text(report: &Report, colour: bool) -> String {
         "Instance",
         &format!("{} ({}, {}, {})", report.instance, places, report.app_type, report.environment),
     );
+    if !report.name.is_empty() {
+        out.fact("Name", &report.name);
+    }
     out.fact("Up for", &duration(report.uptime));
     out.line("");
     out.fact("Max pool size", &report.max_pool_size.to_string());

@@ -18,6 +18,8 @@ pub(crate) struct Report {
     pub(crate) version: String,
     pub(crate) date: String,
     pub(crate) instance: u32,
+    #[serde(default)]
+    pub(crate) name: String,
     /// The first place where it listens: `127.0.0.1:3000`, or `unix:/run/app.sock`.
     pub(crate) address: String,
     /// All places where it listens: `http://127.0.0.1:3000`, `unix:/run/app.sock`.
@@ -82,6 +84,7 @@ pub(crate) struct About<'a> {
     pub(crate) connections: &'a Connections,
     pub(crate) link: &'a Link,
     pub(crate) applications: &'a [Administered],
+    pub(crate) name: &'a str,
     pub(crate) places: &'a [Place],
     pub(crate) since: Instant,
 }
@@ -105,6 +108,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION").into(),
             date: httpdate::fmt_http_date(SystemTime::now()),
             instance: std::process::id(),
+            name: about.name.into(),
             address: about.places.first().map(first).unwrap_or_default(),
             addresses: about.places.iter().map(Place::to_string).collect(),
             app_type: app.type_name.clone(),

@@ -5,7 +5,7 @@
 
 use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
-use crate::admin::{Reply, Request, SOCKET};
+use crate::admin::{Identity, Reply, Request, SOCKET};
 use crate::listen::listener::Place;
 use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::connections::Connections;
@@ -39,6 +39,7 @@ pub(crate) struct Admin {
     pub(crate) connections: Connections,
     pub(crate) link: Link,
     pub(crate) applications: Vec<Administered>,
+    pub(crate) name: String,
     pub(crate) places: Vec<Place>,
     pub(crate) since: Instant,
     /// Notified to shut the server down.
@@ -172,8 +173,8 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Status => {
             let admin = Arc::clone(admin);
             let report = tokio::task::spawn_blocking(move || {
-                let Admin { connections, link, applications, places, since, .. } = &*admin;
-                let about = About { connections, link, applications, places, since: *since };
+                let Admin { connections, link, applications, name, places, since, .. } = &*admin;
+                let about = About { connections, link, applications, name, places, since: *since };
                 Report::of(&admin.pool, &about)
             });
             match report.await {
@@ -181,6 +182,11 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
                 Err(e) => Reply::Refused(e.to_string()),
             }
         }
+        Request::Identify => Reply::Identity(Identity {
+            name: admin.name.clone(),
+            directory: admin.applications[0].application.app.root.display().to_string(),
+            addresses: admin.places.iter().map(Place::to_string).collect(),
+        }),
         Request::Stop => {
             admin.stop.notify_one();
             Reply::Done("The server is shutting down.".into())

@@ -73,6 +73,8 @@ pub(crate) enum Command {
     /// Serve the application in a directory until a signal or `cabrank stop`
     #[command(next_line_help = true, after_help = format!("{AFTER_START}\n\n{EXIT_CODES}"))]
     Start(StartArgs),
+    /// List the running servers; root sees those of all users
+    List(ListArgs),
     /// Show the processes and queues of a running server
     Status(StatusArgs),
     /// Shut down a running server gracefully
@@ -140,9 +142,17 @@ impl FromArgMatches for StartArgs {
 /// The choice among running servers.
 #[derive(Debug, Args)]
 pub(crate) struct InstanceArgs {
-    /// The pid of the server; required if several are running, or if it runs as another user
-    #[arg(long, value_name = "PID", value_parser = Pid::parser())]
-    pub(crate) instance: Option<Pid>,
+    /// The server: its pid, name, directory, port or socket; required if several are running. A server of another user
+    /// has only its pid
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) instance: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Print the list as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -53,6 +53,8 @@ pub(crate) struct Configuration {
 /// The part that all applications and listeners share.
 #[derive(Debug)]
 pub(crate) struct Server {
+    /// The name by which the tools find it.
+    pub(crate) name: String,
     pub(crate) limits: ServerLimits,
     /// The proxies whose word on the client's address and scheme counts. `None`: as the listeners decide.
     pub(crate) trusted_proxies: Option<Networks>,
@@ -107,6 +109,10 @@ impl Configuration {
             listeners: listeners::of(&options, &root)?,
             protocol: Protocol::of(&options),
             server: Server {
+                name: match &*options.name {
+                    Some(name) => name.0.clone(),
+                    None => root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into(),
+                },
                 limits: ServerLimits::of(&options),
                 trusted_proxies: options.trusted_proxies.as_ref().cloned(),
                 threads: options.threads.map_or_else(|| application.threads(), |n| n.0),

@@ -4,7 +4,7 @@
 //! and the help. `CABRANK_WRITE_DOCS=1 cargo test -p cabrank-server page_of_options` writes `docs/options.md` from the table.
 
 use crate::configuration::file::FileOptions;
-use crate::configuration::places::{Addresses, FileMode, Sockets};
+use crate::configuration::places::{Addresses, FileMode, ServerName, Sockets};
 use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};
 use crate::configuration::values::{
     AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, MessageSize,
@@ -36,6 +36,10 @@ options! {
             "The proxies whose X-Forwarded-* and Forwarded headers and PROXY protocol are believed: addresses and networks, \
              separated by commas, such as 10.0.0.7,10.1.0.0/16. A server that listens only on the loopback trusts it, too; \
              none: it trusts no proxy";
+    }
+    Server Options {
+        name: Option<ServerName> = By("that of the directory"), "NAME",
+            "The name of the server, by which `cabrank status`, `stop` and the other commands find it (--instance NAME)";
     }
     Application Options {
         environment 'e': Option<String> = By("by WSGI_ENV, NODE_ENV and the like, else development"), "NAME",

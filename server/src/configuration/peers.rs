@@ -22,6 +22,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
         &["--umask", "-m"],
         "use --socket-mode MODE for Unix sockets, and the umask of the shell or of systemd (UMask=)",
     ),
+    (&["-n", "--proc-name", "--app-name"], "use --name NAME, by which the tools find the server"),
     (&["--host", "-H", "-o"], "use --address IP"),
     (
         &["--workers", "-w", "--worker-processes", "--instances", "-i", "--processes"],

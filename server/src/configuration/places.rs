@@ -1,4 +1,4 @@
-//! The values of the options that say where the server listens.
+//! The values of the options that say where the server listens, and how it is called.
 
 use crate::configuration::values::{IN_QUOTES, OptionValue};
 use clap::builder::{PathBufValueParser, TypedValueParser, ValueParser};
@@ -88,6 +88,23 @@ impl OptionValue for Sockets {
     }
 }
 
+/// The name of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServerName(pub(crate) String);
+
+impl OptionValue for ServerName {
+    fn of_text(text: &str) -> Result<Self, String> {
+        const LONGEST: usize = 64;
+        let is_name = !text.is_empty() && text.len() <= LONGEST;
+        match is_name && !text.contains(|c: char| c.is_control() || c == '/') {
+            true => Ok(ServerName(text.into())),
+            false => {
+                Err("must be a name of 1 to 64 bytes, without / and control characters".into())
+            }
+        }
+    }
+}
+
 /// The mode of a file, in octal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FileMode(pub(crate) u32);
@@ -131,6 +148,14 @@ mod tests {
         }
         assert_eq!(read::<Addresses>("['::1', 'localhost']").unwrap().0.len(), 2);
         assert!(read::<Addresses>("[]").is_err() && read::<Addresses>("[1]").is_err());
+    }
+
+    #[test]
+    fn a_name_is_short_and_no_path() {
+        assert_eq!(ServerName::of_text("shop 2"), Ok(ServerName("shop 2".into())));
+        for bad in ["", "a/b", "a\n", &"x".repeat(65)] {
+            assert!(ServerName::of_text(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -96,6 +96,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             connections: supervisor.connections().clone(),
             link: link.clone(),
             applications: administered,
+            name: configuration.server.name.clone(),
             places: listening.places.clone(),
             since: Instant::now(),
             stop: Arc::clone(&signals.stop),

@@ -27,6 +27,7 @@ mod kept;
 mod killed;
 mod listening;
 mod logs;
+mod naming;
 mod node;
 mod pm2;
 mod preloading;

@@ -1,0 +1,135 @@
+//! What a server is called: the tools find it by its pid, name, directory, port and socket, and list all.
+
+use crate::server::{Server, Signal, run, start_command, wsgi};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+/// Runs a tool. Returns its exit code and all that it has printed.
+fn tool(runtime: &Path, words: &[&str]) -> (i32, String) {
+    let out = run(runtime, words);
+    let text = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    (out.status.code().unwrap(), text)
+}
+
+fn listed(runtime: &Path) -> Vec<Value> {
+    let (code, text) = tool(runtime, &["list", "--json"]);
+    assert_eq!(code, 0, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Starts a server that the tools of another one find, too.
+fn beside(server: &Server, dir: &Path, options: &[&str]) -> Server {
+    let command = start_command(server.runtime.path(), dir, options);
+    Server::start_with(command, tempfile::tempdir().unwrap())
+}
+
+#[test]
+fn a_server_is_addressed_by_each_of_its_names() {
+    let (dir, other_dir) = (wsgi("", "return answer(1)"), wsgi("", "return answer(2)"));
+    let server = Server::start(dir.path(), &[]);
+    let other = beside(&server, other_dir.path(), &["--name", "blog", "--socket", "blog.sock"]);
+    let runtime = server.runtime.path().to_owned();
+    let instance = |word: &str| {
+        let (code, text) = tool(&runtime, &["status", "--json", "--instance", word]);
+        assert_eq!(code, 0, "{word}: {text}");
+        let status: Value = serde_json::from_str(&text).unwrap();
+        (status["instance"].as_u64().unwrap() as u32, status["name"].as_str().unwrap().to_owned())
+    };
+    let base = dir.path().file_name().unwrap().to_str().unwrap();
+    let path = dir.path().to_str().unwrap();
+    for word in [
+        base,
+        path,
+        &format!("{path}/."),
+        &server.address.port().to_string(),
+        &server.pid().to_string(),
+    ] {
+        assert_eq!(instance(word), (server.pid(), base.to_owned()), "{word}");
+    }
+    let socket = other_dir.path().join("blog.sock");
+    for word in ["blog", socket.to_str().unwrap(), &format!("http://{}", other.address)] {
+        assert_eq!(instance(word), (other.pid(), "blog".to_owned()), "{word}");
+    }
+    let (code, text) = tool(&runtime, &["stop"]);
+    assert_eq!(code, 2, "{text}");
+    let candidates =
+        [format!("{} ({base} in {path})", server.pid()), format!("{} (blog in ", other.pid())];
+    assert!(candidates.iter().all(|candidate| text.contains(candidate)), "{text}");
+    let (code, text) = tool(&runtime, &["stop", "--instance", "shop"]);
+    assert!(code == 3 && text.contains("no server shop is running"), "{text}");
+    assert!(candidates.iter().all(|candidate| text.contains(candidate)), "{text}");
+}
+
+#[test]
+fn a_name_of_several_servers_stops_none() {
+    let dir = wsgi("", "return answer(1)");
+    let mut server = Server::start(dir.path(), &["--name", "shop"]);
+    let mut other = beside(&server, dir.path(), &["--name", "shop"]);
+    let runtime = server.runtime.path().to_owned();
+    for word in ["shop", dir.path().to_str().unwrap()] {
+        let (code, text) = tool(&runtime, &["stop", "--instance", word]);
+        assert!(code == 2 && text.contains("several servers are called"), "{text}");
+        assert!([&server, &other].iter().all(|s| text.contains(&s.pid().to_string())), "{text}");
+    }
+    assert_eq!(listed(&runtime).len(), 2);
+    let port = other.address.port().to_string();
+    assert_eq!(tool(&runtime, &["stop", "--instance", &port]).0, 0);
+    assert!(other.ended().success());
+    assert_eq!(tool(&runtime, &["stop", "--instance", "shop"]).0, 0);
+    assert!(server.ended().success());
+    assert_eq!(tool(&runtime, &["list"]), (0, "PID  Owner  Name  Listens at  Directory\n".into()));
+}
+
+#[test]
+fn the_list_shows_each_server_and_where_it_listens() {
+    let dir = wsgi("", "return answer(1)");
+    let server = Server::start(dir.path(), &["--name", "shop", "--socket", "shop.sock"]);
+    let runtime = server.runtime.path().to_owned();
+    let all = listed(&runtime);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!((&all[0]["pid"], &all[0]["name"]), (&server.pid().into(), &"shop".into()));
+    assert_eq!(all[0]["directory"], dir.path().to_str().unwrap());
+    assert_eq!(all[0]["addresses"], server.status()["addresses"]);
+    let (_, text) = tool(&runtime, &["list"]);
+    let line = text.lines().nth(1).unwrap();
+    for part in [&server.pid().to_string(), "shop", &format!("http://{}", server.address), "unix:/"]
+    {
+        assert!(line.contains(part), "{text}");
+    }
+    // A server that is stopped says nothing: it is listed by its pid.
+    server.signal(Signal::STOP);
+    let all = listed(&runtime);
+    server.signal(Signal::CONT);
+    assert_eq!((&all[0]["pid"], &all[0]["name"]), (&server.pid().into(), &Value::Null));
+}
+
+/// The directory of another user is listed with its owner, and is asked nothing: it never answers.
+#[test]
+fn the_list_of_root_shows_servers_of_others_and_waits_for_none() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root sees the servers of other users");
+        return;
+    }
+    let dir = wsgi("", "return answer(1)");
+    let server = Server::start(dir.path(), &["--name", "shop"]);
+    let runtime = server.runtime.path().to_owned();
+    fs::set_permissions(&runtime, PermissionsExt::from_mode(0o1777)).unwrap();
+    let foreign = runtime.join(format!("cabrank.{}.abcdefgh", std::process::id()));
+    fs::create_dir(&foreign).unwrap();
+    let held = File::open(&foreign).unwrap();
+    held.lock().unwrap();
+    let silent = UnixListener::bind(foreign.join("admin")).unwrap();
+    silent.set_nonblocking(true).unwrap();
+    chown(&foreign, Some(1), Some(1)).unwrap();
+    let all = listed(&runtime);
+    let of = |pid: u32| all.iter().find(|line| line["pid"] == pid).unwrap();
+    assert_eq!(of(server.pid())["name"], "shop");
+    let theirs = of(std::process::id());
+    assert_eq!((&theirs["owner"], &theirs["name"]), (&"daemon".into(), &Value::Null));
+    // Nor does it make a word of root ambiguous.
+    assert_eq!(tool(&runtime, &["status", "--instance", "shop"]).0, 0);
+    assert!(silent.accept().is_err(), "the directory of another user was asked");
+}
