@@ -5,8 +5,8 @@ use crate::by_hand::Keeps;
 use crate::common::soon;
 use crate::common::task::{Task, block_on};
 use crate::common::woken::Woken;
-use cabrank::AsyncPeriodicExecutor;
 use cabrank::periodic_executor::{BoxFuture, Flow, JoinError, Joined, Phase, Tokio};
+use cabrank::{AsyncPeriodicExecutor, ManualClock, PeriodicExecutor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
@@ -58,6 +58,29 @@ fn a_task_in_its_pause_is_woken_by_the_waker_that_polled_it_last() {
         executor.close();
         assert!(wakers[2].poll(&mut task).is_ready());
     }
+}
+
+/// A waker is user code: it may build an executor on the clock that wakes it, and advance that clock.
+#[test]
+fn a_waker_may_use_the_manual_clock_that_wakes_it() {
+    struct UsesClock(ManualClock, Arc<AtomicUsize>);
+    impl Wake for UsesClock {
+        fn wake(self: Arc<Self>) {
+            let builder = PeriodicExecutor::builder(None).clock(self.0.clock()).unregistered();
+            drop(builder.build(|| ()));
+            self.0.advance(SECOND);
+            self.1.fetch_add(1, SeqCst);
+        }
+    }
+    let (time, runtime, woken) = (ManualClock::new(), Keeps::default(), Arc::default());
+    let builder = AsyncPeriodicExecutor::builder(SECOND, runtime.clone()).unregistered();
+    let executor = builder.clock(time.clock()).build(|| async {});
+    executor.open().expect("a task");
+    let mut task = runtime.take();
+    let waker = Waker::from(Arc::new(UsesClock(time.clone(), Arc::clone(&woken))));
+    assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    soon(move || time.advance(SECOND));
+    assert_eq!(woken.load(SeqCst), 1);
 }
 
 /// A kept waker keeps its task, and all that the task owns.

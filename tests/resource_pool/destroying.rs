@@ -7,9 +7,9 @@ use crate::runtimes::{HOUR, MOMENT};
 use crate::shared::task::{Task, block_on};
 use crate::shared::{SECOND, end_the_run_when_the_library_panics};
 use crate::steps::{Building, Rig, Step, begin_borrow, rig_on};
-use cabrank::Clock;
 use cabrank::periodic_executor::Tokio;
 use cabrank::resource_pool::{Async, AsyncResourceFactory, Borrowed, ResourcePool};
+use cabrank::{Clock, ManualClock};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -85,6 +85,28 @@ fn a_victim_is_destroyed_before_the_creation() {
     steps.go_on("destroy");
     run(&hand);
     assert_eq!((second.poll(), steps.begun()), (Some(Ok(())), 2));
+}
+
+/// However long a victim's destruction takes, the lifetime begins with the creation in its place.
+#[test]
+fn a_victims_destruction_takes_no_time_of_the_life_that_was_ordered() {
+    let clock = ManualClock::new();
+    let lives = 10 * SECOND;
+    let (pool, steps, hand) = keyed(|b| b.max_total(1).max_lifetime(lives).clock(clock.clock()));
+    assert!(block_on(pool.borrow_async(&"a")).is_ok());
+    steps.on("destroy", Step::Held);
+    let mut second = begin_borrow(&pool, "b");
+    clock.advance(9 * SECOND);
+    steps.go_on("destroy");
+    run(&hand);
+    assert_eq!((second.poll(), steps.begun()), (Some(Ok(())), 2));
+    clock.advance(9 * SECOND);
+    block_on(pool.maintain_async());
+    assert_eq!(pool.num_idle_of(&"b"), 1);
+    clock.advance(SECOND);
+    block_on(pool.maintain_async());
+    run(&hand);
+    assert_eq!(pool.num_total(), 0);
 }
 
 /// One that hangs delays no other. At its limit it is dropped, and its place is free.

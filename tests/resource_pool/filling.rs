@@ -48,6 +48,23 @@ fn idle_resources_count_and_lent_ones_do_not() {
     assert_eq!((rig.pool.num_idle_of(&"a"), rig.pool.num_idle_of(&"b")), (2, 1));
 }
 
+/// It stays idle, and no creation ends that a fill could wait for.
+#[test]
+fn a_resource_under_test_counts() {
+    let rig = pool(|b| b.max_total(4));
+    rig.pool.prefill(1).expect("room");
+    let mut filled = [None, None];
+    rig.pool.retain(|_, _| {
+        filled = [1, 2].map(|number| {
+            let pool = rig.pool.clone();
+            Task::new(async move { pool.prefill_async(number).await }).poll()
+        });
+        true
+    });
+    assert_eq!(filled, [Some(Ok(())), Some(Ok(()))]);
+    assert_eq!((rig.counts(), rig.script.made()), ((0, 2), 2));
+}
+
 #[test]
 fn two_fills_share_their_creations() {
     let rig = rig(|b| b.max_total(8));

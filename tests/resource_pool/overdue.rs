@@ -175,6 +175,20 @@ fn one_overdue_creation_gives_way_to_one_waiter() {
     assert_eq!(number(&mut waits), Some(3));
 }
 
+/// Each in its turn: one that gave way before, and was dropped since, keeps none from it.
+#[test]
+fn one_overdue_creation_after_the_other_gives_way() {
+    let (pool, steps, hand) = keyed(|b| b.max_total(1));
+    steps.on("create", Step::Held);
+    for (key, begun) in [("a", 1), ("b", 2), ("c", 3)] {
+        let waits = begin_borrow(&pool, key);
+        hand.run();
+        assert_eq!((steps.begun(), pool.num_total()), (begun, 1), "{key}");
+        drop(waits);
+        hand.overdue();
+    }
+}
+
 /// The key of an overdue creation is no longer among those that give way once the creation has ended: it may be forgotten then.
 #[test]
 fn a_key_whose_overdue_creation_has_failed_gives_way_no_more() {
