@@ -32,6 +32,7 @@ use file::FileOptions;
 pub(crate) use limits::ServerLimits;
 pub(crate) use listeners::Listener;
 use options::Options;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use values::{LogFormat, LogLevel};
@@ -54,6 +55,8 @@ pub(crate) struct Server {
     /// The name by which the tools find it.
     pub(crate) name: String,
     pub(crate) limits: ServerLimits,
+    /// The absolute path of the pid file.
+    pub(crate) pid_file: Option<PathBuf>,
     /// The proxies whose word on the client's address and scheme counts. `None`: as the listeners decide.
     pub(crate) trusted_proxies: Option<Networks>,
     /// The number of threads that serve requests.
@@ -109,6 +112,7 @@ impl Configuration {
                     Some(name) => name.0.clone(),
                     None => root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into(),
                 },
+                pid_file: options.pid_file.as_ref().map(|path| root.join(path)),
                 limits: ServerLimits::of(&options),
                 trusted_proxies: options.trusted_proxies.as_ref().cloned(),
                 threads: options.threads.map_or_else(|| application.threads(), |n| n.0),
