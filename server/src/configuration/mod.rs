@@ -56,6 +56,8 @@ pub(crate) struct Server {
     /// The name by which the tools find it.
     pub(crate) name: String,
     pub(crate) limits: ServerLimits,
+    /// The absolute path of the pid file.
+    pub(crate) pid_file: Option<PathBuf>,
     /// The proxies whose word on the client's address and scheme counts. `None`: as the listeners decide.
     pub(crate) trusted_proxies: Option<Networks>,
     /// The number of threads that serve requests.
@@ -113,6 +115,7 @@ impl Configuration {
                     Some(name) => name.0.clone(),
                     None => root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into(),
                 },
+                pid_file: options.pid_file.as_ref().map(|path| root.join(path)),
                 limits: ServerLimits::of(&options),
                 trusted_proxies: options.trusted_proxies.as_ref().cloned(),
                 threads: options.threads.map_or_else(|| application.threads(), |n| n.0),

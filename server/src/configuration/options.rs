@@ -41,6 +41,10 @@ options! {
         name: Option<ServerName> = By("that of the directory"), "NAME",
             "The name of the server, by which `cabrank status`, `stop` and the other commands find it (--instance NAME)";
     }
+    Server Options {
+        pid_file: Option<PathBuf> = None, "PATH",
+            "A file for the pid of the server, absolute or below DIR. It is removed at the end";
+    }
     Application Options {
         environment 'e': Option<String> = By("by WSGI_ENV, NODE_ENV and the like, else development"), "NAME",
             "The environment of the application, such as production";

@@ -104,7 +104,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     (&["--daemon", "--daemonize", "-D", "-d"], FOREGROUND),
     (&["--access-logfile", "--access-log"], NO_ACCESS_LOG),
     (&["--error-logfile", "--log-config", "--redirect-stdout"], OWN_LOG),
-    (&["--pidfile", "--pid", "--pid-file"], "`cabrank status` shows the pid of the server"),
+    (&["--pidfile", "--pid"], "use --pid-file PATH"),
     (
         &["--nginx-bin", "--nginx-config-template", "--nginx-version", "--engine"],
         "cabrank needs no nginx, and has one engine",

@@ -5,7 +5,7 @@ use crate::configuration::cli::{Cli, Command};
 use cabrank::application_pool::RestartMode;
 use cabrank_spawner::app_type::Interpreter;
 use clap::Parser;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn load(dir: &Path, line: &[&str]) -> Result<Configuration, Failure> {
     let mut words = vec!["cabrank", "start", dir.to_str().unwrap()];

@@ -17,6 +17,7 @@ use crate::exchange::buffers::Buffers;
 use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
 use crate::failure::Failure;
+use crate::life::pid_file::PidFile;
 use crate::life::signals::Signals;
 use crate::life::{events, messages};
 use crate::listen::acceptors::Acceptors;
@@ -63,6 +64,9 @@ pub(crate) fn run(args: &StartArgs, helper: Helper) -> Result<(), Failure> {
 async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
     let listening = listener::listen(&configuration.listeners)?;
+    let pid_file = configuration.server.pid_file.as_deref();
+    // Removed after all else, when the server has ended.
+    let _pid_file = pid_file.map(PidFile::write).transpose()?;
     let threads = configuration.server.threads;
     let user = configuration.applications.iter().find_map(|application| application.user.as_ref());
     let supervisor = Supervisor::start(helper, admin::NAME, user, threads, Handle::current())?;

@@ -7,5 +7,5 @@ pub(crate) mod acceptors;
 pub(crate) mod budget;
 pub(crate) mod listener;
 mod listeners;
-mod place;
+pub(crate) mod place;
 pub(crate) mod socket_file;

@@ -1,6 +1,6 @@
-//! The directory in which a socket stands, held open.
+//! The directory in which a socket or a pid file stands, held open.
 //!
-//! Root follows no link that another user may change: it would put the socket, its owner and its mode where that user
+//! Root follows no link that another user may change: it would put the file, its owner and its mode where that user
 //! chooses. So it walks the path from `/` one name at a time. Another server has no more rights than its user, and needs no
 //! such care.
 

@@ -1,9 +1,10 @@
 //! What a server is called: the tools find it by its pid, name, directory, port and socket, and list all.
 
 use crate::server::{Server, Signal, run, start_command, wsgi};
+use crate::wrong_input::in_time;
 use serde_json::Value;
 use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -132,4 +133,55 @@ fn the_list_of_root_shows_servers_of_others_and_waits_for_none() {
     // Nor does it make a word of root ambiguous.
     assert_eq!(tool(&runtime, &["status", "--instance", "shop"]).0, 0);
     assert!(silent.accept().is_err(), "the directory of another user was asked");
+}
+
+#[test]
+fn a_pid_file_lives_as_long_as_its_server_and_belongs_to_one() {
+    let (dir, place) = (wsgi("", "return answer(1)"), tempfile::tempdir().unwrap());
+    let path = place.path().join("shop.pid");
+    let options = ["--pid-file", path.to_str().unwrap()];
+    let start = || Server::start(dir.path(), &options);
+    let mut killed = start();
+    let pid = |server: &Server| format!("{}\n", server.pid());
+    assert_eq!(fs::read_to_string(&path).unwrap(), pid(&killed));
+    killed.signal(Signal::KILL);
+    killed.ended();
+    let mut server = start();
+    assert_eq!(fs::read_to_string(&path).unwrap(), pid(&server));
+    let runtime = tempfile::tempdir().unwrap();
+    let out = in_time(&mut start_command(runtime.path(), dir.path(), &options));
+    let error = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        out.status.code() == Some(1) && error.contains("which is running, has this file"),
+        "{out:?}"
+    );
+    assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), pid(&server));
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn root_writes_no_pid_file_where_a_link_of_another_user_leads() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root distrusts links");
+        return;
+    }
+    let dir = wsgi("", "return answer(1)");
+    let (theirs, secret) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let link = theirs.path().join("run");
+    symlink(secret.path(), &link).unwrap();
+    for path in [theirs.path(), &link] {
+        lchown(path, Some(1), Some(1)).unwrap();
+    }
+    let (runtime, path) = (tempfile::tempdir().unwrap(), link.join("pid"));
+    let options = ["--pid-file", path.to_str().unwrap()];
+    let out = in_time(&mut start_command(runtime.path(), dir.path(), &options));
+    let error = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        out.status.code() == Some(1) && error.contains("another user may change the link"),
+        "{out:?}"
+    );
+    assert_eq!(fs::read_dir(secret.path()).unwrap().count(), 0);
 }
