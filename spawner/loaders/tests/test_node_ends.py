@@ -372,7 +372,7 @@ class NodeEnds(NodeLoader):
                     text = (b"HTTP/1.1 431 Large\r\n" + fields + b"\r\n").decode()
                     loader = self.app(f"""
                         const text = {json.dumps(text)};
-                        const server = require('http').createServer((q, s) => s.end('next'));
+                        const server = require('http').createServer({{ maxHeaderSize: 16384 }}, (q, s) => s.end('next'));
                         const calls = {{ write: (c) => c.write(text), end: (c) => c.end(text), destroy: (c) => {{ c.write(text); c.destroy(); }} }};
                         server.on('clientError', (e, c) => calls.{call}(c));
                         server.listen(0);

@@ -967,7 +967,7 @@ class NodeOutlives(NodeLoader):
         conn, file = self.raw(loader)
         conn.sendall(b"nonsense\r\n\r\n")
         self.assertEqual(file.readline(), b"HTTP/1.1 400 Mine\r\n")
-        plain = self.app("require('http').createServer((q, s) => s.end('ok')).listen(0)")
+        plain = self.app("require('http').createServer({ maxHeaderSize: 16384 }, (q, s) => s.end('ok')).listen(0)")
         conn, file = self.raw(plain)
         conn.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 70000 + b"\r\n\r\n")
         self.assertEqual(file.readline()[:12], b"HTTP/1.1 431")
