@@ -3,11 +3,12 @@
 use crate::common::locked;
 use crate::creations::{Hand, number};
 use crate::runtimes::HOUR;
-use crate::shared::SECOND;
+use crate::shared::task::block_on;
 use crate::shared::woken::{Sleep, Woken};
-use crate::steps::{Step, rig_on};
+use crate::shared::{SECOND, end_the_run_when_the_library_panics};
+use crate::steps::{Step, Steps, begin_borrow, rig_on};
 use cabrank::periodic_executor::{BoxFuture, Runtime};
-use cabrank::resource_pool::{BorrowError, Failure};
+use cabrank::resource_pool::{Async, BorrowError, Failure, KeyedResourcePool};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -130,6 +131,26 @@ fn a_runtime_that_ends_may_come_back() {
             assert_eq!(*locked(&rig.events), ["RuntimeEnded"; 2], "{end:?}, {waits}");
         }
     }
+}
+
+/// The end shows in the call for one key. The waiters of another create then, also where `max_creating` kept them waiting.
+#[test]
+fn the_end_of_the_runtime_is_known_to_all_keys() {
+    end_the_run_when_the_library_panics();
+    let (steps, runtime) = (Steps::default(), Ends(Woken::eager(), Arc::default(), Arc::default()));
+    let pool = KeyedResourcePool::builder(Async(steps.clone())).max_creating(1);
+    let pool = pool.activate_timeout(SECOND).build_on(runtime.clone()).expect("a valid pool");
+    assert!(block_on(pool.borrow_async(&"a")).is_ok());
+    steps.on("create", Step::Held);
+    let mut waits = ["b", "b", "c"].map(|key| begin_borrow(&pool, key));
+    assert_eq!(steps.begun(), 2, "one for the two keys");
+    *locked(&runtime.1) = Some(End::Panics);
+    steps.on("activate", Step::Held);
+    // Its time limit needs a timer.
+    let _activates = begin_borrow(&pool, "a");
+    assert_eq!(waits.each_ref().map(|task| task.wakes()), [1; 3]);
+    assert!(waits.iter_mut().all(|task| task.poll().is_none()));
+    assert_eq!(steps.begun(), 5, "each creates for itself");
 }
 
 /// The time between a creation and its borrower's next poll is no idle time. Otherwise a task that is polled late would
