@@ -19,9 +19,12 @@ use std::time::Duration;
 #[test]
 fn a_minimum_that_is_set_later_is_filled() {
     end_the_run_when_the_library_panics();
-    let pool = ResourcePool::builder(Numbers, ()).build().expect("a valid pool");
-    pool.set_min_idle(2).expect("a valid limit");
-    before_long(|| pool.num_idle() == 2);
+    for idle in [0, 1] {
+        let pool = ResourcePool::builder(Numbers, ()).build().expect("a valid pool");
+        pool.prefill(idle).expect("there is room");
+        pool.set_min_idle(2).expect("a valid limit");
+        before_long(|| pool.num_idle() == 2);
+    }
 }
 
 #[test]
