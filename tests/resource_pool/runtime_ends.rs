@@ -3,6 +3,7 @@
 use crate::common::locked;
 use crate::creations::{Hand, number};
 use crate::runtimes::HOUR;
+use crate::shared::task::block_on;
 use crate::shared::woken::{Sleep, Woken};
 use crate::shared::{SECOND, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps, begin_borrow, rig_on};
@@ -139,7 +140,7 @@ fn the_end_of_the_runtime_is_known_to_all_keys() {
     let (steps, runtime) = (Steps::default(), Ends(Woken::eager(), Arc::default(), Arc::default()));
     let pool = KeyedResourcePool::builder(Async(steps.clone())).max_creating(1);
     let pool = pool.activate_timeout(SECOND).build_on(runtime.clone()).expect("a valid pool");
-    assert_eq!(begin_borrow(&pool, "a").poll(), Some(Ok(())));
+    assert!(block_on(pool.borrow_async(&"a")).is_ok());
     steps.on("create", Step::Held);
     let mut waits = ["b", "b", "c"].map(|key| begin_borrow(&pool, key));
     assert_eq!(steps.begun(), 2, "one for the two keys");

@@ -60,6 +60,13 @@ pub(crate) enum Limit {
     MinIdle(usize),
 }
 
+impl Limit {
+    /// Returns whether the change may let waiters of several keys be served, or lets the keys compete for places.
+    pub(crate) fn is_for_all_keys(self) -> bool {
+        matches!(self, Limit::Active(_) | Limit::Total(_) | Limit::PerKey(_))
+    }
+}
+
 /// One call of the public API, or one event in the pool's environment. `ends` are the ends of the
 /// factory's calls; when they run out, a task pends, and a thread's calls succeed.
 #[derive(Clone, Debug)]
@@ -256,7 +263,8 @@ impl World {
         ];
         all.into_iter().filter_map(|(name, is_set)| is_set.then_some(name)).collect()
     }
-    /// Returns whether the keys may compete for places. They do not where the specification and the pool would differ then.
+    /// Returns whether the keys may compete for places, and whether one call may order creations for several of them. Neither
+    /// may be where the specification and the pool would take the keys in different orders.
     pub(crate) fn may_compete(&self) -> bool {
         !self.keyed || !self.options.creates || self.options.fair
     }

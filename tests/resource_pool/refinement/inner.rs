@@ -1,7 +1,7 @@
 //! Calls of the pool by its factory, within the pool's calls of it.
 
 use crate::refinement::calls::{Call, InnerCall};
-use crate::refinement::history::{Inner, Limit, Operation};
+use crate::refinement::history::{Inner, Operation};
 use crate::refinement::mirror::{Ends, Mirror};
 use crate::refinement::real::{Lent, Task};
 use crate::refinement::side_by_side::{Client, INNER, SideBySide, of_lent, poll};
@@ -49,9 +49,12 @@ impl SideBySide {
         inner: Inner,
         operation: &Operation,
     ) -> Option<String> {
-        if let Inner::Resize(Limit::Total(Some(_))) = inner
-            && !self.mirror.world.may_compete()
-        {
+        let is_for_all_keys = match inner {
+            Inner::ClearAll => true,
+            Inner::Resize(change) => change.is_for_all_keys(),
+            _ => false,
+        };
+        if is_for_all_keys && !self.mirror.world.may_compete() {
             return self.step(operation);
         }
         let (pool, begun) = (self.pool.clone(), Arc::<Mutex<Option<Begun>>>::default());

@@ -360,6 +360,9 @@ impl SideBySide {
                 Some("clear".into())
             }
             Operation::ClearAll => {
+                if !self.mirror.world.may_compete() {
+                    return None;
+                }
                 self.pool.clear_all();
                 self.watch();
                 self.mirror.apply(Action::ClearAll);
@@ -377,7 +380,7 @@ impl SideBySide {
                     // pool.
                     return None;
                 }
-                if matches!(change, Limit::Total(Some(_))) && !self.mirror.world.may_compete() {
+                if change.is_for_all_keys() && !self.mirror.world.may_compete() {
                     return None;
                 }
                 let real = self.pool.resize(change)?;
