@@ -1,7 +1,7 @@
 //! Calls of the pool by its factory, within the pool's calls of it.
 
 use crate::refinement::calls::{Call, InnerCall};
-use crate::refinement::history::{Inner, Operation};
+use crate::refinement::history::{Inner, Limit, Operation};
 use crate::refinement::mirror::{Ends, Mirror};
 use crate::refinement::real::{Lent, Task};
 use crate::refinement::side_by_side::{Client, INNER, SideBySide, of_lent, poll};
@@ -55,6 +55,16 @@ impl SideBySide {
             _ => false,
         };
         if is_for_all_keys && !self.mirror.world.may_compete() {
+            return self.step(operation);
+        }
+        // A resource that is returned while upkeep destroys another one may let a third be evicted, which the minimum kept. The
+        // specification evicts it in the same `maintain`, and the pool in the next one, for which its time is now.
+        let may_expose_another =
+            matches!(inner, Inner::Return { .. } | Inner::Resize(Limit::MinIdle(_)));
+        if may_expose_another
+            && matches!(operation, Operation::Tick { .. })
+            && self.mirror.world.soft_max_idle_time.is_some()
+        {
             return self.step(operation);
         }
         let (pool, begun) = (self.pool.clone(), Arc::<Mutex<Option<Begun>>>::default());
