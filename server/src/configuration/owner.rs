@@ -5,7 +5,7 @@ use cabrank_spawner::User;
 use cabrank_spawner::app_type::{App, Launch};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Returns the owner of the startup file, or of the directory of an application without one. `None`: the server's own user.
 ///
@@ -25,20 +25,25 @@ pub(crate) fn of(app: &App) -> Result<Option<User>, Failure> {
         Failure::usage(format!("--user-by-owner: {problem}. {remedy}"))
     };
     let look = |e: io::Error| unusable(format!("cannot look at {place}: {e}"));
-    let directory = app.root.metadata().map_err(look)?;
     let owner = match path == app.root {
-        true => directory.uid(),
+        true => app.root.metadata().map_err(look)?.uid(),
         false => {
             let facts = path.symlink_metadata().map_err(look)?;
             if !facts.is_file() {
                 return Err(unusable(format!("{place} is a link")));
             }
-            let is_of_root = directory.uid() == 0 && directory.mode() & 0o022 == 0;
-            if directory.uid() != facts.uid() && !is_of_root {
-                return Err(unusable(format!(
-                    "{place} and its directory {} have different owners",
-                    app.root.display()
-                )));
+            // In each of these directories another user could have put a link to a file of the owner.
+            let directories = path.ancestors().skip(1).enumerate();
+            let is_near = |(i, dir): &(usize, &Path)| *i == 0 || dir.starts_with(&app.root);
+            for (_, dir) in directories.take_while(is_near) {
+                let directory = dir.metadata().map_err(look)?;
+                let is_of_root = directory.uid() == 0 && directory.mode() & 0o022 == 0;
+                if directory.uid() != facts.uid() && !is_of_root {
+                    let dir = dir.display();
+                    return Err(unusable(format!(
+                        "{place} and its directory {dir} have different owners"
+                    )));
+                }
             }
             facts.uid()
         }

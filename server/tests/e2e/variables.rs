@@ -127,6 +127,14 @@ fn the_owner_of_the_startup_file_runs_the_application() {
     symlink("other.py", dir.path().join("passenger_wsgi.py")).unwrap();
     fails(dir.path(), &options, 2, &["passenger_wsgi.py is a link"]);
     fs::rename(dir.path().join("other.py"), dir.path().join("passenger_wsgi.py")).unwrap();
+    // So it could in a directory below.
+    let below = dir.path().join("below");
+    fs::create_dir(&below).unwrap();
+    fs::copy(dir.path().join("passenger_wsgi.py"), below.join("wsgi.py")).unwrap();
+    chown(below.join("wsgi.py"), Some(nobody.uid), None).unwrap();
+    chown(&below, Some(1), None).unwrap();
+    let options_below = [&options[..], &["--startup-file", "below/wsgi.py"]].concat();
+    fails(dir.path(), &options_below, 2, &["below have different owners"]);
     chown(dir.path().join("passenger_wsgi.py"), Some(54_321), None).unwrap();
     fails(dir.path(), &options, 2, &["54321", "no such user"]);
 }
