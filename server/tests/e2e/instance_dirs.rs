@@ -4,6 +4,7 @@ use crate::killed::reaper_of;
 use crate::server::{
     Server, Signal, command, eventually, node, run, signal, start_command, through, wsgi,
 };
+use crate::users::is_root;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -119,8 +120,7 @@ fn the_tools_print_no_control_characters_of_an_answer() {
 
 #[test]
 fn root_distrusts_an_answer_of_a_user_who_does_not_own_the_directory() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can give a directory to another user");
+    if !is_root() {
         return;
     }
     let runtime = tempfile::tempdir().unwrap();
@@ -180,8 +180,7 @@ impl Drop for Foreign {
 
 #[test]
 fn the_tools_of_root_take_no_foreign_directory_for_a_server_of_root() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root sees the servers of other users");
+    if !is_root() {
         return;
     }
     let dir = wsgi("", "return answer('ok')");
@@ -224,8 +223,7 @@ fn the_tools_of_root_take_no_foreign_directory_for_a_server_of_root() {
 /// Each tool prints one owner, and no control character. A report stays valid JSON, and a refusal is an answer, too.
 #[test]
 fn each_tool_of_root_names_the_owner_of_a_server_of_another_user() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root sees the servers of other users");
+    if !is_root() {
         return;
     }
     let base = tempfile::tempdir().unwrap();
@@ -275,8 +273,7 @@ fn each_tool_of_root_names_the_owner_of_a_server_of_another_user() {
 /// Another user may move a directory of root's to such a name if it may write to it, or if its parent is the user's.
 #[test]
 fn a_directory_of_root_that_another_user_has_locked_makes_no_choice_of_root_ambiguous() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root has servers of root");
+    if !is_root() {
         return;
     }
     let dir = wsgi("", "return answer('ok')");

@@ -1,6 +1,7 @@
-//! What a server is called: the tools find it by its pid, name, directory, port and socket, and list all.
+//! The names of a server: the tools find it by its pid, name, directory, port and socket, and list all.
 
 use crate::server::{Server, Signal, run, start_command, wsgi};
+use crate::users::is_root;
 use crate::wrong_input::in_time;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -110,8 +111,7 @@ fn the_list_shows_each_server_and_where_it_listens() {
 /// The directory of another user is listed with its owner, and is asked nothing: it never answers.
 #[test]
 fn the_list_of_root_shows_servers_of_others_and_waits_for_none() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root sees the servers of other users");
+    if !is_root() {
         return;
     }
     let dir = wsgi("", "return answer(1)");
@@ -164,8 +164,7 @@ fn a_pid_file_lives_as_long_as_its_server_and_belongs_to_one() {
 
 #[test]
 fn root_writes_no_pid_file_where_a_link_of_another_user_leads() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root distrusts links");
+    if !is_root() {
         return;
     }
     let dir = wsgi("", "return answer(1)");

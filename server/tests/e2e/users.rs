@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub(crate) fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        println!("skipped: only root can run applications as another user");
+        println!("skipped: only root may act for several users");
     }
     is_root
 }
