@@ -94,12 +94,7 @@ def application(environ, start_response):
             player = Player(self, loader, random.Random(seed))
             for _ in range(20_000 if IS_DEEP else 150):
                 player.play()
-            for connection in list(player.connections):
-                player.drop(connection)
-            leaks = os.path.join(loader.app_root, "leaks")
-            if os.path.exists(leaks):
-                with open(leaks) as file:
-                    self.fail(file.read())
+            player.end()
 
     def test_a_timeout_that_the_application_forgets_ends_no_process(self):
         """An exception for a greenlet that waits for requests is logged, and the greenlet goes on."""

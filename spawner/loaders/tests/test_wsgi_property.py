@@ -150,6 +150,15 @@ class Player:
             foreign = set(MARK.findall(data)) - {mark}
             self.test.assertFalse(foreign, f"{context}: the client {mark} got {foreign}")
 
+    def end(self):
+        """End the connections, and look for foreign marks that the application has seen."""
+        for connection in list(self.connections):
+            self.drop(connection)
+        leaks = os.path.join(self.loader.app_root, "leaks")
+        if os.path.exists(leaks):
+            with open(leaks) as file:
+                self.test.fail(file.read())
+
     def drop(self, connection):
         self.connections.remove(connection)
         connection.close()
@@ -165,12 +174,7 @@ class WsgiProperty(WsgiLoader):
                 player = Player(self, loader, random.Random(seed))
                 for _ in range(count // 2):
                     player.play()
-                for connection in list(player.connections):
-                    player.drop(connection)
-                leaks = os.path.join(loader.app_root, "leaks")
-                if os.path.exists(leaks):
-                    with open(leaks) as file:
-                        self.fail(file.read())
+                player.end()
 
 
 if __name__ == "__main__":
