@@ -25,7 +25,7 @@ pub(crate) struct Book {
     look: Option<Look>,
     /// The calls of the current step, and what was seen of the pool then.
     pub(crate) calls: Vec<String>,
-    /// What the call of this number in the step does.
+    /// The call of the pool that the factory's call of this number in the step makes.
     inner: Option<(usize, Box<dyn FnOnce() + Send>)>,
 }
 

@@ -30,6 +30,7 @@ mod real;
 mod runtime;
 mod seen;
 mod side_by_side;
+mod upkeep;
 
 use crate::shared::histories;
 use cabrank_spec::resource_pool::state::{Limit, Options, WhenExhausted};
