@@ -5,7 +5,7 @@ and `partition`; that costs less than the callbacks of a general parser, and nee
 environment. It refuses heads that the server never sends, such as obsolete line folding or two lengths.
 
 The server writes the origin of each request in front of its target: `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`. No client can forge
-it, because what the client sends stands behind. A request without it has no client, and the scheme `http`: a program with the
+it, because the client's own target stands behind. A request without it has no client, and the scheme `http`: a program with the
 rights of this process has connected to its socket.
 """
 

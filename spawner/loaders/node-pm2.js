@@ -1,6 +1,6 @@
 'use strict';
 
-// What applications expect of pm2: `process.send`, and their handlers of SIGINT.
+// Parts of pm2 that applications use: `process.send`, and handlers of SIGINT.
 
 const os = require('os');
 

@@ -39,7 +39,7 @@ pub(crate) enum Request {
     Enable { pid: u32 },
 }
 
-/// What the operator calls a server.
+/// The names by which the operator addresses a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) name: String,

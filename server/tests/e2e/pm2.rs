@@ -1,4 +1,4 @@
-//! What applications of Node expect as under pm2: their number, their signals, and an error where they cannot be served.
+//! Applications of Node as under pm2: their number, their signals, and an error where they cannot be served.
 
 use crate::server::{Server, Signal, app, eventually, node, run, signal};
 use crate::wrong_input::fails;

@@ -48,7 +48,7 @@ class Asgi(AsgiLoader):
         for path in ("/", target(password="wrong", scheme="https"), f"/{PASSWORD}", "/" + target()):
             answer = self.ask(conn, path, **{"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"})
             self.assertEqual(answer, (200, f"{path} None http".encode()))
-        # What stands behind the origin is the client's, whatever it looks like.
+        # The rest behind the origin is the client's, and may look like an origin, too.
         answer = self.ask(conn, target(target("/", "6.6.6.6", scheme="https"), "192.0.2.2"))
         self.assertEqual(answer, (200, f"{target('/', '6.6.6.6', scheme='https')} ('192.0.2.2', 5555) http".encode()))
 

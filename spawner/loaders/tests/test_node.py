@@ -227,7 +227,7 @@ class Node(NodeLoader):
         for path in ("/", target(password="wrong"), f"/{PASSWORD}", f"/{PASSWORD},", f"/{PASSWORD},http;192.0.2.1;1", "/" + target()):
             conn.request("GET", path, headers={"X-Forwarded-For": "192.0.2.1"})
             self.assertEqual(conn.getresponse().read(), f"{path} undefined undefined".encode())
-        # What stands behind the origin is the client's, whatever it looks like.
+        # The rest behind the origin is the client's, and may look like an origin, too.
         conn.request("GET", target(target("/", "6.6.6.6"), "192.0.2.2"))
         self.assertEqual(conn.getresponse().read(), f"{target('/', '6.6.6.6')} 192.0.2.2 5555".encode())
 

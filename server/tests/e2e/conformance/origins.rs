@@ -278,7 +278,7 @@ fn a_command_gets_the_origins_of_the_table() {
 pub(super) fn page() -> String {
     let mut text = String::from(
         "\n## Origins\n\n\
-         What a program finds of the client, of its proxy, and of the fields by which proxies report a request. \
+         Each type of program finds the client, its proxy, and the fields by which proxies report a request, as follows. \
          The [trusted proxies](security.md#proxies) decide.\n\n\
          - *Client's address*, *port*, *scheme*: `REMOTE_ADDR`, `REMOTE_PORT` and the scheme of the URL (Rack, WSGI), `scope[\"client\"]` and \
          `scope[\"scheme\"]` (ASGI), `req.socket.remoteAddress`, `remotePort` and `encrypted` (Node), the other end of the connection and `X-Forwarded-Proto` (a command). They are the \
