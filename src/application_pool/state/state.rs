@@ -346,11 +346,11 @@ impl<S: Spawner> State<S> {
 
     /// A get gives up. A session that it was granted meanwhile passes on to the next in line.
     pub(crate) fn leave_queue(&mut self, group: GroupKey, waiter: WaiterKey, fx: &mut Effects<S>) {
-        // The group of a get that waits is not forgotten: without a group, this get is in no queue.
+        // Only a get that waits is in its group's queue. One with an outcome changes no group by leaving, and its group may be
+        // forgotten.
         let mut none = Queue::default();
         let queue = match self.groups.contains(group) {
-            // It may have stood in line for this get alone.
-            true => &mut self.groups.touch(group).queue,
+            true => &mut self.groups.links()[group].queue,
             false => &mut none,
         };
         let (outcome, waker) = self.waiters.cancel(queue, waiter);
@@ -358,7 +358,11 @@ impl<S: Spawner> State<S> {
             fx.push(Effect::DropWaker(waker));
         }
         match outcome {
-            None => self.waiting -= 1,
+            None => {
+                self.waiting -= 1;
+                // It may have stood in line for this get alone.
+                self.groups.touch(group);
+            }
             Some(Outcome::Serve(entry)) => {
                 self.end_session(&entry, Ending::Unused, fx);
                 fx.push(Effect::DropEntry(entry));

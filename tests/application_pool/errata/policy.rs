@@ -441,6 +441,27 @@ fn a_group_whose_gets_are_served_does_not_starve() {
     drop(second.session());
 }
 
+/// A get that has its outcome changes nothing by leaving. The cleaner makes room, and not this get.
+#[test] // E37
+fn a_get_that_leaves_with_its_error_takes_no_process_from_another_group() {
+    let rig = Rig::without_cleaner(|b| b.max(2).drain_timeout(60 * SECOND));
+    rig.spawner.always("/srv/c", Spawn::fail("no database"));
+    let mut failed = rig.task(&app("c"));
+    assert!(failed.poll().is_none());
+    rig.eventually(|counts| counts.spawning == 0);
+    let endless = rig.get(&app("a"));
+    drop(rig.get(&app("b")));
+    let idle = rig.pids(&app("b"));
+    let waiting = rig.queue_get(&app("a"));
+    rig.clock.advance(60 * SECOND);
+    drop(failed);
+    assert_eq!(rig.pids(&app("b")), idle);
+    rig.pool.clean();
+    drop(waiting.session());
+    assert_eq!(evicted(&rig), "/srv/b");
+    drop(endless);
+}
+
 /// Options made anew are the group's own, if they ask for the same. A get with them is served as any other, also when
 /// another group starves and the cleaner has not passed yet.
 #[test] // E37
