@@ -90,8 +90,11 @@ step_properties! {
             });
             Some(enough && few)
         };
-    "PROP-RP-NEXT-ORDER" "a creation is ordered for the oldest waiter without one, of all keys with a place"
+    "PROP-RP-NEXT-ORDER" "in a fair pool a creation is ordered for the oldest waiter without one, of all keys with a place"
         |_, _, action, after| {
+            if !after.options.fair {
+                return None; // Waiters that lost a race and wait again count as the first of their key.
+            }
             let new = ordered(after).into_iter().filter(|_| !matches!(action, Action::Refill { .. }));
             let last = new.filter_map(|id| after.adding.iter().find(|slot| slot.id == id)).next_back()?;
             let line = |key: Key| after.line.iter().filter(move |waiter| waiter.key == key);
