@@ -4,7 +4,7 @@
 //! and the help. `CABRANK_WRITE_DOCS=1 cargo test -p cabrank-server page_of_options` writes `docs/options.md` from the table.
 
 use crate::configuration::file::FileOptions;
-use crate::configuration::places::{Addresses, FileMode, ServerName, Sockets};
+use crate::configuration::places::{Addresses, BaseUri, FileMode, ServerName, Sockets};
 use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};
 use crate::configuration::values::{
     AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, MessageSize,
@@ -87,6 +87,9 @@ options! {
         early_hints: bool = Is("false"), "BOOL",
             "Give Rack applications `rack.early_hints`, which sends an answer 103 before the answer. Rails does so for its \
              style sheets and scripts. Old browsers and proxies, such as nginx before 1.29, do not understand it";
+        base_uri: Option<BaseUri> = By("the path that a front names in SCRIPT_NAME, else the root"), "PATH",
+            "The path below which the application is served, such as /blog. A request outside gets 404. The application finds the \
+             path in SCRIPT_NAME (Rack, WSGI), root_path (ASGI), PASSENGER_BASE_URI and RAILS_RELATIVE_URL_ROOT";
         user: Option<String> = By("the caller"), "NAME",
             "The user that runs the application's processes, if root starts cabrank";
         user_by_owner: bool = Is("false"), "BOOL",

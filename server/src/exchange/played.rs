@@ -225,6 +225,7 @@ impl Scene {
                 max_request_time: Some(MAX_REQUEST_TIME),
                 retries: true,
                 underscores: false,
+                base_uri: String::new(),
                 shows_details: false,
             })],
         };

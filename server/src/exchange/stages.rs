@@ -37,7 +37,7 @@ pub(crate) async fn serve(
     let serving = &*core.serving;
     let mut request = Request::new(serving, head, client.peer);
     let mut asked = false;
-    let end = match request.body.is_acceptable() {
+    let end = match request.is_acceptable() {
         Err(bad) => End::Refused(Refusal::Request(bad.status, bad.why.into_owned())),
         Ok(()) => {
             let input = &mut bytes.input;

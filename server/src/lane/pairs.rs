@@ -25,13 +25,14 @@ pub(crate) fn session_pairs(
     message: Message<'_>,
     password: &str,
 ) -> Result<(), BadRequest> {
-    let Message { head, peer, origin, framing, underscores } = message;
+    let Message { head, peer, origin, framing, mount, underscores } = message;
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     let mut pairs = Pairs(out);
     pairs.put("REQUEST_URI", head.target());
-    pairs.put("SCRIPT_NAME", b"");
-    if let Err(bad) = pairs.path_info(head.path()) {
+    let (script, path) = head.path().split_at(mount);
+    pairs.put("SCRIPT_NAME", script);
+    if let Err(bad) = pairs.path_info(path) {
         out.truncate(start);
         return Err(bad);
     }

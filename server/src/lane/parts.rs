@@ -10,6 +10,8 @@ pub(crate) struct Message<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) origin: &'a Forwarded,
     pub(crate) framing: RequestFraming,
+    /// The length of the path below which the application is served, at the start of the target.
+    pub(crate) mount: usize,
     /// Whether the application gets fields with `_` in their names.
     pub(crate) underscores: bool,
 }

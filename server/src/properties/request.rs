@@ -37,6 +37,7 @@ pub fn request_head(input: &[u8]) {
         peer: &peer,
         origin: &origin,
         framing: head.framing(),
+        mount: 0,
         underscores: true,
     };
     as_http(message, None);

@@ -84,6 +84,8 @@ pub(crate) struct Head {
     pub(crate) target: Span,
     /// The length of the target up to its query.
     pub(crate) path_length: usize,
+    /// The mount that the front names; empty: none.
+    pub(crate) script_name: Span,
     pub(crate) host: Span,
     pub(crate) version: Version,
     pub(crate) framing: RequestFraming,
@@ -130,6 +132,11 @@ impl Head {
     /// Returns the target up to its query.
     pub(crate) fn path(&self) -> &[u8] {
         &self.target()[..self.path_length]
+    }
+
+    /// Returns the path below which the front serves the application. Empty: it names none.
+    pub(crate) fn script_name(&self) -> &[u8] {
+        self.script_name.get(&self.bytes)
     }
 
     /// Returns the target after its first `?`.

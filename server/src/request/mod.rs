@@ -10,6 +10,7 @@ pub(crate) mod fields;
 pub(crate) mod framing;
 pub(crate) mod head;
 pub(crate) mod host;
+pub(crate) mod mount;
 pub(crate) mod networks;
 pub(crate) mod origin;
 pub(crate) mod repeats;

@@ -9,6 +9,7 @@ mod needs;
 mod server;
 
 mod abandoned;
+mod base_uri;
 mod boot_errors;
 mod budget;
 mod conformance;

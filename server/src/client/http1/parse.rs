@@ -94,6 +94,7 @@ fn parse_lines(
     let lines = &input[..size];
     head.bytes.clear();
     head.bytes.extend_from_slice(lines);
+    head.script_name = Span::default();
     fields::take(parsed.headers, lines, &mut head.fields);
     mark_repeats(&head.bytes, &mut head.fields);
     let wishes = fields::read_connection(&head.bytes, &mut head.fields)
