@@ -389,7 +389,7 @@ class HttpSession(LoaderCase):
             path = target("/origin?a,b", address, port)
             self.assertEqual(self.ask(connection, path)[2], f"/origin?a,b {address} {port}".encode())
         # The path below which the application is served follows the port.
-        self.assertEqual(self.ask(connection, target("/origin", mount="/origin"))[2], b"/origin 192.0.2.1 5555")
+        self.assertEqual(self.ask(connection, target("/origin?c", mount="/origin"))[2], b"/origin?c 192.0.2.1 5555")
         # One origin is the server's. The rest is the client's.
         inner = target("/x", "6.6.6.6")
         self.assertEqual(self.ask(connection, target(f"/origin?{inner}"))[2], f"/origin?{inner} 192.0.2.1 5555".encode())
