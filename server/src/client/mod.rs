@@ -12,7 +12,6 @@ pub(crate) mod status;
 
 use crate::client::http1::Http1;
 use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};
-use crate::configuration::options::Options;
 use crate::lane::reply_head::ReplyHead;
 use crate::request::head::{AnswerTo, BadRequest, Head};
 pub(crate) use page::Page;
@@ -24,11 +23,6 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the protocol of a listener with these options.
-    pub(crate) fn of(_: &Options) -> Protocol {
-        Protocol::Http1
-    }
-
     /// Returns the side of a client whose head the server cannot read, or does not. It gets one page, and then the connection
     /// closes.
     pub(crate) fn unreadable(self) -> Side {

@@ -1,5 +1,6 @@
 //! Where the server listens: on TCP addresses, on Unix sockets, or on both.
 
+use crate::client::Protocol;
 use crate::configuration::options::Options;
 use crate::failure::Failure;
 use crate::listen::socket_file::UnixPlace;
@@ -44,7 +45,13 @@ pub(crate) fn of(options: &Options, root: &Path) -> Result<Vec<Listener>, Failur
     let mode = options.socket_mode.0;
     for (i, path) in sockets.iter().enumerate() {
         if !sockets[..i].contains(path) {
-            all.push(Listener::Unix(UnixPlace { path: root.join(path), mode, owner, group }));
+            all.push(Listener::Unix(UnixPlace {
+                path: root.join(path),
+                protocol: Protocol::Http1,
+                mode,
+                owner,
+                group,
+            }));
         }
     }
     Ok(all)

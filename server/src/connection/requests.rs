@@ -8,7 +8,7 @@ use crate::exchange::end::Refusal;
 use crate::exchange::stages;
 use crate::observe::record::Record;
 use crate::request::head::BadRequest;
-use crate::request::origin::Peer;
+use crate::request::peer::Peer;
 use std::future::poll_fn;
 use std::task::Poll;
 

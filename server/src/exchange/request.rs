@@ -7,7 +7,8 @@ use crate::observe::record::Record;
 use crate::request::body::Body;
 use crate::request::head::{BadRequest, Head};
 use crate::request::mount;
-use crate::request::origin::{Forwarded, Peer};
+use crate::request::origin::Forwarded;
+use crate::request::peer::Peer;
 use std::sync::Arc;
 
 /// One request.

@@ -3,7 +3,8 @@
 use super::*;
 use crate::client::http1::parse::parsed;
 use crate::request::networks::Networks;
-use crate::request::origin::{Forwarded, Peer, Scheme};
+use crate::request::origin::Forwarded;
+use crate::request::peer::{Peer, Scheme};
 
 /// Encodes a request for an application, as it comes from this address, and returns its lines.
 fn requested(input: &str, from: &str, framing: RequestFraming) -> Vec<String> {

@@ -7,7 +7,8 @@ use crate::lane::parts::Message;
 use crate::request::fields::{Field, Name, Place};
 use crate::request::head::{BadRequest, Head, RequestFraming};
 use crate::request::host::without_port;
-use crate::request::origin::{Forwarded, Scheme};
+use crate::request::origin::Forwarded;
+use crate::request::peer::Scheme;
 use std::fmt::Display;
 use std::io::Write;
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::client::http1::parse::parsed;
 use crate::request::networks::Networks;
-use crate::request::origin::Peer;
+use crate::request::peer::Peer;
 use std::collections::HashMap;
 
 /// Encodes the request, and decodes it as an application does.

@@ -167,15 +167,12 @@ impl Server {
         let configuration = &self.configuration.server;
         let (threads, shutdown_timeout) = (configuration.threads, configuration.shutdown_timeout);
         let sockets = std::mem::take(&mut listening.sockets);
-        let protocol = self.configuration.protocol;
-        let mut acceptors =
-            Acceptors::start(&sockets, protocol, threads, &budget, &Arc::new(serving)).map_err(
-                |e| {
-                    Failure::other(format!(
-                        "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
-                    ))
-                },
-            )?;
+        let mut acceptors = Acceptors::start(&sockets, threads, &budget, &Arc::new(serving))
+            .map_err(|e| {
+                Failure::other(format!(
+                    "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
+                ))
+            })?;
         drop(sockets); // each acceptor has its own
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");

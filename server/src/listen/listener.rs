@@ -1,5 +1,6 @@
 //! The sockets of the listeners.
 
+use crate::client::Protocol;
 use crate::configuration::Listener;
 use crate::failure::{Failure, Kind};
 use crate::listen::socket_file::{self, SocketFile};
@@ -20,14 +21,14 @@ const UNSENT: u32 = 128 * 1024;
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Unix(UnixListener, Protocol),
 }
 
 impl Socket {
     pub(crate) fn try_clone(&self) -> io::Result<Socket> {
         Ok(match self {
             Socket::Tcp(listener) => Socket::Tcp(listener.try_clone()?),
-            Socket::Unix(listener) => Socket::Unix(listener.try_clone()?),
+            Socket::Unix(listener, protocol) => Socket::Unix(listener.try_clone()?, *protocol),
         })
     }
 }
@@ -95,7 +96,7 @@ pub(crate) fn listen(listeners: &[Listener]) -> Result<Listening, Failure> {
                         format!("cannot listen on the socket {}: {e}. {remedy}", path.display());
                     Failure::new(Kind::Address, text)
                 })?;
-                all.sockets.push(Socket::Unix(socket));
+                all.sockets.push(Socket::Unix(socket, place.protocol));
                 all.places.push(Place::Unix(path.clone()));
                 all.files.push(file);
             }

@@ -12,7 +12,7 @@ pub use reply::{cgi_reply, chunked, http_reply};
 pub use request::request_head;
 
 use crate::request::networks::Networks;
-use crate::request::origin::{Peer, Scheme};
+use crate::request::peer::{Peer, Scheme};
 use crate::request::trust::Trust;
 
 /// Returns a connection from an address in 10.0.0.0/8 or outside of it.

@@ -13,6 +13,8 @@ pub(crate) mod host;
 pub(crate) mod mount;
 pub(crate) mod networks;
 pub(crate) mod origin;
+pub(crate) mod peer;
 pub(crate) mod repeats;
 pub(crate) mod spool;
+pub(crate) mod target;
 pub(crate) mod trust;
