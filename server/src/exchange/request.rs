@@ -33,7 +33,7 @@ impl<'a> Request<'a> {
         let limits = &serving.limits;
         let origin = Forwarded::of(head, &peer, &serving.trust);
         if !origin.from_proxy {
-            serving.trust.note_untrusted(head, origin.remote);
+            serving.trust.note_fields(head, origin.remote);
         }
         let application = serving.application_of(head);
         Request {

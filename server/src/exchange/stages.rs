@@ -55,6 +55,9 @@ pub(crate) async fn serve(
     match end {
         End::Answered => {}
         End::Refused(refusal) => {
+            if side.sends_before_it_reads() && !request.body.is_received() {
+                discard(client, &mut bytes.input, &mut request.body).await;
+            }
             let record = &mut request.record;
             if let Err(Left) = respond(serving, client, head, bytes, side, &refusal, record).await {
                 return false;

@@ -33,11 +33,12 @@ impl Socket {
     }
 }
 
-/// The place where the server listens, for people: `http://127.0.0.1:3000` or `unix:/run/app.sock`.
+/// The place where the server listens, for people: `http://127.0.0.1:3000`, `unix:/run/app.sock` or `scgi:/run/app.scgi`.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Tcp(SocketAddr),
     Unix(PathBuf),
+    Scgi(PathBuf),
 }
 
 impl fmt::Display for Place {
@@ -45,6 +46,7 @@ impl fmt::Display for Place {
         match self {
             Place::Tcp(address) => write!(f, "http://{address}"),
             Place::Unix(path) => write!(f, "unix:{}", path.display()),
+            Place::Scgi(path) => write!(f, "scgi:{}", path.display()),
         }
     }
 }
@@ -62,9 +64,17 @@ impl Listening {
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let address = |place: &Place| match place {
             Place::Tcp(address) => Some(*address),
-            Place::Unix(_) => None,
+            Place::Unix(_) | Place::Scgi(_) => None,
         };
         self.places.iter().filter_map(address).collect()
+    }
+
+    /// Returns the first socket for SCGI.
+    pub(crate) fn scgi_socket(&self) -> Option<PathBuf> {
+        self.places.iter().find_map(|place| match place {
+            Place::Scgi(path) => Some(path.clone()),
+            Place::Tcp(_) | Place::Unix(_) => None,
+        })
     }
 
     /// Returns all places, separated by commas.
@@ -97,7 +107,10 @@ pub(crate) fn listen(listeners: &[Listener]) -> Result<Listening, Failure> {
                     Failure::new(Kind::Address, text)
                 })?;
                 all.sockets.push(Socket::Unix(socket, place.protocol));
-                all.places.push(Place::Unix(path.clone()));
+                all.places.push(match place.protocol {
+                    Protocol::Http1 => Place::Unix(path.clone()),
+                    Protocol::Scgi => Place::Scgi(path.clone()),
+                });
                 all.files.push(file);
             }
         }

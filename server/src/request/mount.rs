@@ -18,7 +18,7 @@ const OUTSIDE: BadRequest = BadRequest::new(404, "no application is served at th
 /// The path is outside of the mount.
 pub(crate) fn of(head: &Head, base_uri: &str) -> Result<usize, BadRequest> {
     let mount = if base_uri.is_empty() { head.script_name() } else { base_uri.as_bytes() };
-    match mount.is_empty() || is_below(mount, head.path()) {
+    match mount.is_empty() || is_mount(mount) && is_below(mount, head.path()) {
         true => Ok(mount.len()),
         false => Err(OUTSIDE),
     }

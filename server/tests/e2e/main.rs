@@ -41,6 +41,7 @@ mod requests;
 mod restarts;
 mod rights;
 mod runtime_threads;
+mod scgi;
 mod serving;
 mod shutdown;
 mod slow_clients;
