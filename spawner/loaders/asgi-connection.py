@@ -4,7 +4,8 @@ The parser is this file's own. The server has checked each request, and writes i
 and `partition`; that costs less than the callbacks of a general parser, and needs no package in the application's
 environment. It refuses heads that the server never sends, such as obsolete line folding or two lengths.
 
-The server writes the origin of each request in front of its target: `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`. No client can forge
+The server writes the origin of each request in front of its target: `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`. Below a path of the
+host, `;PATH` follows the port. No client can forge
 it, because the client's own target stands behind. A request without it has no client, and the scheme `http`: a program with the
 rights of this process has connected to its socket.
 """
@@ -217,11 +218,11 @@ class Connection(asyncio.Protocol):
                 special[name] = special[name] + b"," + value if name in special else value
         get = special.get
         server = self.server
-        secure, client = False, None
+        secure, client, mount = False, None, []
         password, comma, rest = target.partition(b",")
         if comma and server.channel.is_password(password[1:]):
             origin, _, target = rest.partition(b",")
-            scheme, address, port = origin.split(b";")
+            scheme, address, port, *mount = origin.split(b";")
             secure, client = scheme == b"https", (address.decode("ascii"), int(port))
         path, _, query = target.partition(b"?")
         if path[:1] != b"/" and b"://" in path:
@@ -238,7 +239,7 @@ class Connection(asyncio.Protocol):
             "path": unquote(text) if "%" in text else text,
             "raw_path": path,
             "query_string": query,
-            "root_path": server.root_path,
+            "root_path": mount[0].decode("ascii") if mount else "",
             "headers": headers,
             "client": client,
             "server": server.hosts.get((host, secure)) or server.remember_host(host, secure),

@@ -85,7 +85,6 @@ class Server:
         self.loop = loop
         self.thread = threading.get_ident()
         self.context = contextvars.copy_context()  # of the application's modules: no request changes it
-        self.root_path = channel.options.get("base_uri", "").rstrip("/")
         self.message_max = int(channel.options.get("max_websocket_message") or MESSAGE_MAX)
         self.state = {}
         self.hosts = {}

@@ -388,6 +388,8 @@ class HttpSession(LoaderCase):
         for address, port in (("192.0.2.1", 5555), ("2001:db8::1", 0), ("192.0.2.2", 1)):
             path = target("/origin?a,b", address, port)
             self.assertEqual(self.ask(connection, path)[2], f"/origin?a,b {address} {port}".encode())
+        # The path below which the application is served follows the port.
+        self.assertEqual(self.ask(connection, target("/origin?c", mount="/origin"))[2], b"/origin?c 192.0.2.1 5555")
         # One origin is the server's. The rest is the client's.
         inner = target("/x", "6.6.6.6")
         self.assertEqual(self.ask(connection, target(f"/origin?{inner}"))[2], f"/origin?{inner} 192.0.2.1 5555".encode())

@@ -106,9 +106,10 @@ def head(**variables):
     return len(block).to_bytes(4, "big") + block
 
 
-def target(path="/", address="192.0.2.1", port=5555, scheme="http", password=PASSWORD):
+def target(path="/", address="192.0.2.1", port=5555, scheme="http", password=PASSWORD, mount=None):
     """Return the target of a request in HTTP, with its origin in front."""
-    return f"/{password},{scheme};{address};{port},{path}"
+    below = f";{mount}" if mount else ""
+    return f"/{password},{scheme};{address};{port}{below},{path}"
 
 
 class Answer:

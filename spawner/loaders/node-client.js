@@ -2,7 +2,8 @@
 
 // The client of each request, and the address of a socket, which is that of its latest request's client.
 //
-// The server writes the origin of a request in front of its target: `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`. It does so for each
+// The server writes the origin of a request in front of its target: `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`, perhaps with the path of
+// the application's mount behind the port. The target has that path, too, and an application mounts its routes there. It does so for each
 // request, so that a client's own target never stands there. The origin is taken away before the application sees the request.
 // A target without it is one of a program that has connected to the socket of this process: the modes of its directory admit no
 // other user, so that the comparison needs no constant time.

@@ -159,6 +159,10 @@ impl Interpreter {
 pub const ENVIRONMENT_VARIABLES: [&str; 5] =
     ["PASSENGER_APP_ENV", "RAILS_ENV", "RACK_ENV", "WSGI_ENV", "NODE_ENV"];
 
+/// The variables that name the path below which the application is served, if there is one.
+pub(crate) const BASE_URI_VARIABLES: [&str; 3] =
+    ["PASSENGER_BASE_URI", "RACK_BASE_URI", "RAILS_RELATIVE_URL_ROOT"];
+
 /// Applications that start by a command.
 const GENERIC: AppType = AppType {
     name: "generic",

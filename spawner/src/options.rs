@@ -69,6 +69,8 @@ pub struct Options {
     pub interpreter: PathBuf,
     /// The application's environment, such as `production`.
     pub environment: String,
+    /// The path below which the application is served, such as `/blog`; empty: it has a host of its own.
+    pub base_uri: String,
     /// The name of the application's group, as [`PoolOptions::app_group_name`] has it. Loaders may show it.
     pub group_name: String,
     /// The user of the processes; `None`: the program's own.
@@ -113,6 +115,7 @@ impl Options {
         Options {
             interpreter: app.interpreter().map_or_else(PathBuf::new, |i| i.program().into()),
             environment: "production".into(),
+            base_uri: String::new(),
             group_name: PoolOptions::new(&app.root).app_group_name().into(),
             user: None,
             env_file: None,

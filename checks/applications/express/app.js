@@ -33,4 +33,12 @@ app.get('/error', (request) => {
   throw new Error(`broken on purpose ${query(request)}`);
 });
 
-app.listen(process.env.PORT || 3000);
+app.get('/below', (request, response) => {
+  response.cookie('seen', '1', { path: request.baseUrl }).redirect(`${request.baseUrl}/log`);
+});
+
+app.use('/files', express.static(path.join(__dirname, 'files')));
+
+const root = express();
+root.use(process.env.PASSENGER_BASE_URI || '/', app);
+root.listen(process.env.PORT || 3000);

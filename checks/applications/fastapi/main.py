@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
-from fastapi.responses import PlainTextResponse, StreamingResponse
+from fastapi.responses import PlainTextResponse, RedirectResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
 
 HERE = Path(__file__).parent
 VERSION = (HERE / "VERSION").read_text().strip()
@@ -46,6 +47,16 @@ def log(request: Request):
 @app.get("/error")
 def error(request: Request):
     raise RuntimeError(f"broken on purpose {request.url.query}")
+
+
+@app.get("/below")
+def below(request: Request):
+    response = RedirectResponse(request.url_for("log"))
+    response.set_cookie("seen", "1", path=request.scope["root_path"])
+    return response
+
+
+app.mount("/files", StaticFiles(directory=HERE / "files"))
 
 
 @app.websocket("/ws")

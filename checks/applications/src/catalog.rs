@@ -42,6 +42,8 @@ pub(crate) struct Application {
     /// Further pages, each with a part of its text.
     pub(crate) pages: &'static [(&'static str, &'static str)],
     pub(crate) websocket: Option<WebSocket>,
+    /// Pages below `/blog` (`--base-uri`), each with a part of its answer, whose fields have small names.
+    pub(crate) below: &'static [(&'static str, &'static str)],
 }
 
 const fn new(
@@ -63,6 +65,7 @@ const fn new(
         error_page,
         pages: &[],
         websocket: None,
+        below: &[],
     }
 }
 
@@ -88,6 +91,13 @@ pub(crate) const APPLICATIONS: &[Application] = &[
         ],
         options: &["--start-timeout", "60"],
         pages: &[("/posts", "New Post")],
+        below: &[
+            ("/blog/posts", "href=\"/blog/posts/new\""),
+            ("/blog/posts/new", "action=\"/blog/posts\""),
+            ("/blog/posts", "href=\"/blog/stylesheets/application.css\""),
+            ("/blog/below", "\nlocation: http://localhost/blog/posts\n"),
+            ("/blog/below", "path=/blog"),
+        ],
         ..new(
             Ruby(&["ruby-rails", "ruby-sqlite3"]),
             "rails",
@@ -105,18 +115,43 @@ pub(crate) const APPLICATIONS: &[Application] = &[
             ("/admin/login/", "Django administration"),
             ("/static/admin/css/base.css", "--primary"),
         ],
+        below: &[
+            ("/blog/admin", "\nlocation: /blog/admin/\n"),
+            ("/blog/admin/", "\nlocation: /blog/admin/login/?next=/blog/admin/\n"),
+            ("/blog/admin/login/", "href=\"/blog/static/admin/css/base.css\""),
+            ("/blog/admin/login/", "action=\"/blog/admin/login/\""),
+            ("/blog/admin/login/", "set-cookie: csrftoken="),
+            ("/blog/static/admin/css/base.css", "--primary"),
+        ],
         ..new(Python, "django", "Django", "RuntimeError at /error")
     },
     Application {
         websocket: Some(WebSocket::Echo("/ws")),
         pages: &[("/docs", "swagger")],
+        below: &[
+            ("/blog/docs", "'/blog/openapi.json'"),
+            ("/blog/openapi.json", "\"url\":\"/blog\""),
+            ("/blog/log/", "\nlocation: http://localhost/blog/log\n"),
+            ("/blog/below", "\nlocation: http://localhost/blog/log\n"),
+            ("/blog/below", "path=/blog"),
+            ("/blog/files/style.css", "--primary"),
+        ],
         ..new(Python, "fastapi", "FastAPI", "RuntimeError")
     },
     Application {
         websocket: Some(WebSocket::Echo("/ws")),
         ..new(Python, "starlette", "Starlette", "RuntimeError")
     },
-    Application { is_quick: true, ..new(Node, "express", "Express", "Error: broken on purpose") },
+    Application {
+        is_quick: true,
+        below: &[
+            ("/blog/below", "\nlocation: /blog/log\n"),
+            ("/blog/below", "path=/blog"),
+            ("/blog/files", "\nlocation: /blog/files/\n"),
+            ("/blog/files/style.css", "--primary"),
+        ],
+        ..new(Node, "express", "Express", "Error: broken on purpose")
+    },
     new(Node, "fastify", "Fastify", "broken on purpose"),
     new(Node, "koa", "Koa", "Internal Server Error"),
     Application {

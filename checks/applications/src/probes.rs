@@ -67,6 +67,12 @@ pub(crate) const PROBES: &[Probe] = &[
         run: websocket,
     },
     Probe {
+        column: "below a path",
+        about: "with `--base-uri /blog`, links, redirects, cookies and assets are below `/blog`, and a request outside gets 404.",
+        environment: "development",
+        run: below,
+    },
+    Probe {
         column: "restart",
         about: "`cabrank restart` replaces all processes, and no request fails meanwhile.",
         environment: "development",
@@ -189,6 +195,30 @@ fn websocket(site: &Site<'_>) -> Result<bool, String> {
             let said = shell(site.directory, &[], &[&line])?;
             ensure(said.trim() == "ok", || said)?;
         }
+    }
+    Ok(true)
+}
+
+fn below(site: &Site<'_>) -> Result<bool, String> {
+    if site.application.below.is_empty() {
+        return Ok(false);
+    }
+    let server = site.another(&["--environment", "development", "--base-uri", "/blog"])?;
+    let mut client = server.client().map_err(|e| e.to_string())?;
+    let (root, outside) = ([("/blog", "Hello"), ("/blog/", "Hello")], [("/", ""), ("/posts", "")]);
+    for (path, expected) in root.iter().chain(site.application.below).chain(&outside) {
+        let mut reply = client.get(path).map_err(|e| format!("{path}: {e}"))?;
+        // A framework may redirect the path itself to the one with a slash.
+        if *path == "/blog" && reply.header("location").is_some_and(|to| to.ends_with("/blog/")) {
+            reply = client.get("/blog/").map_err(|e| e.to_string())?;
+        }
+        let fields = reply.headers.iter().map(|(name, value)| format!("\n{name}: {value}"));
+        let text = format!("{}\n\n{}", fields.collect::<String>(), reply.text());
+        let is_well = match *expected {
+            "" => reply.status == 404 && text.contains("served at this path"),
+            part => reply.status < 400 && text.to_lowercase().contains(&part.to_lowercase()),
+        };
+        ensure(is_well, || format!("{path} has no {expected:?}: {text}"))?;
     }
     Ok(true)
 }

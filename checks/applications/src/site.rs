@@ -16,33 +16,24 @@ pub(crate) struct Site<'a> {
     pub(crate) application: &'a Application,
     /// The directory of the application.
     pub(crate) directory: &'a Path,
+    binary: &'a Binary,
 }
 
 impl<'a> Site<'a> {
     /// Serves an application by so many processes as it takes.
     pub(crate) fn start(
-        binary: &Binary,
+        binary: &'a Binary,
         application: &'a Application,
         directory: &'a Path,
         environment: &str,
     ) -> Result<Site<'a>, String> {
-        let runtime = server::runtime()?;
-        let processes = application.processes.to_string();
-        let own = [
-            "--environment",
-            environment,
-            "--max-pool-size",
-            &processes,
-            "--min-instances",
-            &processes,
-        ];
-        let mut command = binary.start_command(runtime.path(), directory, own);
-        if let Language::Python = application.language {
-            command.arg("--python").arg(directory.join("../venv/bin/python"));
-        }
-        command.args(application.options).env(SECRET.0, SECRET.1);
-        let server = Server::start_with(binary, command, runtime)?;
-        Ok(Site { server, application, directory })
+        let server = serve(binary, application, directory, &["--environment", environment])?;
+        Ok(Site { server, application, directory, binary })
+    }
+
+    /// Serves the application once more, with these options.
+    pub(crate) fn another(&self, options: &[&str]) -> Result<Server, String> {
+        serve(self.binary, self.application, self.directory, options)
     }
 
     /// Returns the first answer of `look`.
@@ -79,4 +70,22 @@ impl<'a> Site<'a> {
             false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),
         }
     }
+}
+
+/// Starts a server with so many processes as the application takes.
+fn serve(
+    binary: &Binary,
+    application: &Application,
+    directory: &Path,
+    options: &[&str],
+) -> Result<Server, String> {
+    let runtime = server::runtime()?;
+    let processes = application.processes.to_string();
+    let own = ["--max-pool-size", &processes, "--min-instances", &processes];
+    let mut command = binary.start_command(runtime.path(), directory, own);
+    if let Language::Python = application.language {
+        command.arg("--python").arg(directory.join("../venv/bin/python"));
+    }
+    command.args(application.options).args(options).env(SECRET.0, SECRET.1);
+    Server::start_with(binary, command, runtime)
 }

@@ -230,7 +230,7 @@ fn collect(command: &mut Command) -> Result<Log, String> {
 /// Returns the first address in the log of cabrank. The port is 0 if the server listens on Unix sockets alone.
 fn address_in(log: &str) -> Option<SocketAddr> {
     // An application may log the address that it has asked for.
-    let places = [" at http://", " at unix:"];
+    let places = [" at http://", " at unix:", " at scgi:"];
     let is_found =
         |line: &&str| line.contains("serving ") && places.iter().any(|place| line.contains(place));
     let line = log.lines().find(is_found)?;

@@ -44,7 +44,8 @@ fn is_called(identity: &Identity, word: &str) -> bool {
     let is_place = |place: &String| {
         let address = place.strip_prefix("http://");
         let port = address.and_then(|address| address.rsplit(':').next());
-        [Some(&**place), address, port, place.strip_prefix("unix:")].contains(&Some(word))
+        let path = ["unix:", "scgi:"].iter().find_map(|scheme| place.strip_prefix(scheme));
+        [Some(&**place), address, port, path].contains(&Some(word))
     };
     // A word without a slash is a name: the same word in another directory would be another path.
     let is_path = word.contains('/') || matches!(word, "." | "..");

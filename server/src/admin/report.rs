@@ -130,7 +130,7 @@ impl Report {
 fn first(place: &Place) -> String {
     match place {
         Place::Tcp(address) => address.to_string(),
-        unix @ Place::Unix(_) => unix.to_string(),
+        unix @ (Place::Unix(_) | Place::Scgi(_)) => unix.to_string(),
     }
 }
 

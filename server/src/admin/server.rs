@@ -12,10 +12,12 @@ use cabrank_spawner::connections::Connections;
 use cabrank_spawner::instance_dir::{Instance, Restored};
 use cabrank_spawner::{Link, Pool};
 use rustix::fs::{AtFlags, FileType, Mode, statat};
+use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -41,6 +43,8 @@ pub(crate) struct Admin {
     pub(crate) applications: Vec<Administered>,
     pub(crate) name: String,
     pub(crate) places: Vec<Place>,
+    /// The socket for SCGI, to which a link in the instance directory leads.
+    pub(crate) scgi_socket: Option<PathBuf>,
     pub(crate) since: Instant,
     /// Notified to shut the server down.
     pub(crate) stop: Arc<Notify>,
@@ -61,12 +65,24 @@ pub(crate) fn listen(dir: BorrowedFd<'_>) -> io::Result<StdUnixListener> {
     Ok(socket.into())
 }
 
+/// The name of the link to the socket for SCGI, as the socket itself has it under Passenger.
+const REQUEST: &str = "request";
+
+/// Makes the link to the socket for SCGI in the open instance directory.
+pub(crate) fn link(dir: BorrowedFd<'_>, scgi_socket: Option<&Path>) -> io::Result<()> {
+    let Some(path) = scgi_socket else { return Ok(()) };
+    match rustix::fs::symlinkat(path, dir, REQUEST) {
+        Err(Errno::EXIST) => Ok(()),
+        made => Ok(made?),
+    }
+}
+
 /// Answers tools until the server ends.
 pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin: Arc<Admin>) {
     let ours = rustix::process::geteuid().as_raw();
     let (replace, mut replaced) = mpsc::channel(1);
     // A task of its own: a look may hang with the file system of the directory, and the tools get their answers meanwhile.
-    tokio::spawn(look_after(instance, replace));
+    tokio::spawn(look_after(instance, replace, admin.scgi_socket.clone()));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -94,13 +110,17 @@ pub(crate) async fn serve(mut listener: UnixListener, instance: Instance, admin:
 }
 
 /// Replaces an instance directory or socket that vanishes, until the server ends.
-async fn look_after(instance: Instance, replace: mpsc::Sender<UnixListener>) {
+async fn look_after(
+    instance: Instance,
+    replace: mpsc::Sender<UnixListener>,
+    scgi_socket: Option<PathBuf>,
+) {
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reported: Option<Instant> = None;
     loop {
         look.tick().await;
-        match relisten(Arc::clone(&instance)).await {
+        match relisten(Arc::clone(&instance), scgi_socket.clone()).await {
             Ok(Look::Intact) => {}
             Ok(Look::Replaced(new)) => {
                 let _ = replace.send(new).await;
@@ -128,8 +148,8 @@ enum Look {
     Removed,
 }
 
-/// Restores the instance directory, and the socket in it.
-async fn relisten(instance: Instance) -> io::Result<Look> {
+/// Restores the instance directory, and the socket and the link in it.
+async fn relisten(instance: Instance, scgi_socket: Option<PathBuf>) -> io::Result<Look> {
     let restored = tokio::task::spawn_blocking(move || {
         // The directory is not removed before the socket is there.
         let upkeep = instance.upkeep();
@@ -137,6 +157,7 @@ async fn relisten(instance: Instance) -> io::Result<Look> {
             return Ok(None);
         }
         let dir = instance.open();
+        link(dir.as_fd(), scgi_socket.as_deref())?;
         let found = statat(&dir, SOCKET, AtFlags::SYMLINK_NOFOLLOW);
         let is_there = found.is_ok_and(|m| FileType::from_raw_mode(m.st_mode).is_socket());
         let replaced = (!is_there).then(|| listen(dir.as_fd())).transpose();
@@ -248,10 +269,10 @@ mod tests {
     async fn a_look_after_the_removal_ends_the_looks() {
         let dir = InstanceDir::create("cabrank-test", None).unwrap();
         let path = dir.shared().path();
-        assert!(matches!(relisten(dir.shared()).await, Ok(Look::Replaced(_))));
-        assert!(matches!(relisten(dir.shared()).await, Ok(Look::Intact)));
+        assert!(matches!(relisten(dir.shared(), None).await, Ok(Look::Replaced(_))));
+        assert!(matches!(relisten(dir.shared(), None).await, Ok(Look::Intact)));
         dir.remove();
-        assert!(matches!(relisten(dir.shared()).await, Ok(Look::Removed)));
+        assert!(matches!(relisten(dir.shared(), None).await, Ok(Look::Removed)));
         assert!(!path.exists());
     }
 }

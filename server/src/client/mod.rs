@@ -1,6 +1,6 @@
 //! The protocols of clients.
 //!
-//! [`http1`] is HTTP/1.0 and 1.1. The head of the [PROXY protocol](proxy_protocol) may come before any protocol.
+//! [`http1`] is HTTP/1.0 and 1.1, and [`scgi`] is what web servers speak to an application server. The head of the [PROXY protocol](proxy_protocol) may come before any protocol.
 //!
 //! A new protocol is a file with the functions of [`Http1`] and a parser of heads. It is a variant of [`Protocol`] and of
 //! [`Side`], and each `match` in this file lists a function that it needs.
@@ -8,11 +8,12 @@
 pub(crate) mod http1;
 mod page;
 pub(crate) mod proxy_protocol;
+pub(crate) mod scgi;
 pub(crate) mod status;
 
 use crate::client::http1::Http1;
 use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};
-use crate::configuration::options::Options;
+use crate::client::scgi::Scgi;
 use crate::lane::reply_head::ReplyHead;
 use crate::request::head::{AnswerTo, BadRequest, Head};
 pub(crate) use page::Page;
@@ -21,19 +22,16 @@ pub(crate) use page::Page;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Http1,
+    Scgi,
 }
 
 impl Protocol {
-    /// Returns the protocol of a listener with these options.
-    pub(crate) fn of(_: &Options) -> Protocol {
-        Protocol::Http1
-    }
-
     /// Returns the side of a client whose head the server cannot read, or does not. It gets one page, and then the connection
     /// closes.
     pub(crate) fn unreadable(self) -> Side {
         match self {
             Protocol::Http1 => Side::Http1(Http1::unreadable()),
+            Protocol::Scgi => Side::Scgi(Scgi),
         }
     }
 }
@@ -66,6 +64,10 @@ impl Heads {
                 let parsed = self.http1.parse(head, input, &limits)?;
                 Ok(parsed.map(|(size, http1)| (size, Side::Http1(http1))))
             }
+            Protocol::Scgi => {
+                let parsed = scgi::parse::parse(head, input, max_size)?;
+                Ok(parsed.map(|size| (size, Side::Scgi(Scgi))))
+            }
         }
     }
 
@@ -82,6 +84,7 @@ impl Heads {
 #[derive(Debug)]
 pub(crate) enum Side {
     Http1(Http1),
+    Scgi(Scgi),
 }
 
 impl Side {
@@ -89,6 +92,7 @@ impl Side {
     pub(crate) fn go_ahead(&self) -> Option<&'static [u8]> {
         match self {
             Side::Http1(http1) => http1.go_ahead(),
+            Side::Scgi(_) => None,
         }
     }
 
@@ -96,6 +100,7 @@ impl Side {
     pub(crate) fn push_interim(&self, out: &mut Vec<u8>, reply: &ReplyHead) {
         match self {
             Side::Http1(http1) => http1.push_interim(out, reply),
+            Side::Scgi(_) => {}
         }
     }
 
@@ -103,6 +108,7 @@ impl Side {
     pub(crate) fn push_head(&mut self, out: &mut Vec<u8>, reply: &ReplyHead, closes: bool) {
         match self {
             Side::Http1(http1) => http1.push_head(out, reply, closes),
+            Side::Scgi(scgi) => scgi.push_head(out, reply),
         }
     }
 
@@ -110,6 +116,7 @@ impl Side {
     pub(crate) fn push_body(&self, out: &mut Vec<u8>, part: &[u8]) {
         match self {
             Side::Http1(http1) => http1.push_body(out, part),
+            Side::Scgi(_) => out.extend_from_slice(part),
         }
     }
 
@@ -117,6 +124,7 @@ impl Side {
     pub(crate) fn push_end(&self, out: &mut Vec<u8>) {
         match self {
             Side::Http1(http1) => http1.push_end(out),
+            Side::Scgi(_) => {}
         }
     }
 
@@ -124,6 +132,7 @@ impl Side {
     pub(crate) fn push_switch(&self, out: &mut Vec<u8>, reply: &ReplyHead) {
         match self {
             Side::Http1(http1) => http1.push_switch(out, reply),
+            Side::Scgi(scgi) => scgi.push_head(out, reply),
         }
     }
 
@@ -137,6 +146,17 @@ impl Side {
     ) {
         match self {
             Side::Http1(http1) => http1.push_page(out, page, to, closes),
+            Side::Scgi(scgi) => scgi.push_page(out, page, to),
+        }
+    }
+
+    /// Returns whether the client reads its answer only after it has sent the whole body.
+    ///
+    /// `mod_proxy_scgi` of Apache does: an earlier answer with the end of the connection is an error for it.
+    pub(crate) fn sends_before_it_reads(&self) -> bool {
+        match self {
+            Side::Http1(_) => false,
+            Side::Scgi(_) => true,
         }
     }
 
@@ -144,6 +164,7 @@ impl Side {
     pub(crate) fn stays(&self) -> bool {
         match self {
             Side::Http1(http1) => http1.stays(),
+            Side::Scgi(_) => false,
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::connection::core::Bytes;
 use crate::connection::reading::{More, more};
 use crate::connection::watched::Connection;
-use crate::request::origin::{Peer, Scheme};
+use crate::request::peer::{Peer, Scheme};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 

@@ -104,6 +104,7 @@ impl Application {
         cabrank_spawner::Options {
             interpreter: interpreter.into(),
             environment: self.environment.clone(),
+            base_uri: self.base_uri().into(),
             group_name: self.group_name(),
             user: self.user.clone(),
             no_new_privileges: *options.no_new_privileges,
@@ -125,6 +126,11 @@ impl Application {
             finder: Some(self.finder()),
             ..cabrank_spawner::Options::new(self.app.clone())
         }
+    }
+
+    /// Returns the path below which it is served, without a slash at its end.
+    pub(crate) fn base_uri(&self) -> &str {
+        self.options.base_uri.as_ref().map_or("", |path| &path.0)
     }
 
     /// Returns whether error pages show the application's own output.

@@ -1,6 +1,8 @@
 //! Where the server listens: on TCP addresses, on Unix sockets, or on both.
 
+use crate::client::Protocol;
 use crate::configuration::options::Options;
+use crate::configuration::places::Sockets;
 use crate::failure::Failure;
 use crate::listen::socket_file::UnixPlace;
 use cabrank_spawner::{gid_of, uid_of};
@@ -25,7 +27,12 @@ pub(crate) enum Listener {
 /// # Errors
 /// The owner or the group of the sockets does not exist.
 pub(crate) fn of(options: &Options, root: &Path) -> Result<Vec<Listener>, Failure> {
-    let sockets = options.socket.as_ref().map_or(&[][..], |sockets| &sockets.0);
+    let of = |sockets: &Option<Sockets>, protocol| {
+        let paths = sockets.iter().flat_map(|sockets| sockets.0.clone());
+        paths.map(move |path| (path, protocol)).collect::<Vec<_>>()
+    };
+    let sockets =
+        [of(&options.socket, Protocol::Http1), of(&options.scgi_socket, Protocol::Scgi)].concat();
     let mut all = Vec::new();
     if sockets.is_empty() || options.address.is_set() || options.port.is_set() {
         let ips = &options.address.0;
@@ -42,9 +49,16 @@ pub(crate) fn of(options: &Options, root: &Path) -> Result<Vec<Listener>, Failur
     let owner = options.socket_owner.as_deref().map(uid_of).transpose()?;
     let group = options.socket_group.as_deref().map(gid_of).transpose()?;
     let mode = options.socket_mode.0;
-    for (i, path) in sockets.iter().enumerate() {
-        if !sockets[..i].contains(path) {
-            all.push(Listener::Unix(UnixPlace { path: root.join(path), mode, owner, group }));
+    for (i, (path, protocol)) in sockets.iter().enumerate() {
+        let protocol = *protocol;
+        if !sockets[..i].contains(&(path.clone(), protocol)) {
+            all.push(Listener::Unix(UnixPlace {
+                path: root.join(path),
+                protocol,
+                mode,
+                owner,
+                group,
+            }));
         }
     }
     Ok(all)

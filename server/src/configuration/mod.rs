@@ -24,7 +24,6 @@ pub(crate) mod table;
 mod tests;
 pub(crate) mod values;
 
-use crate::client::Protocol;
 use crate::failure::Failure;
 use crate::request::networks::Networks;
 use application::Application;
@@ -42,8 +41,6 @@ use values::{LogFormat, LogLevel};
 #[derive(Debug)]
 pub(crate) struct Configuration {
     pub(crate) listeners: Vec<Listener>,
-    /// The protocol of all listeners.
-    pub(crate) protocol: Protocol,
     /// One for each application; today, exactly one.
     pub(crate) applications: Vec<Arc<Application>>,
     pub(crate) server: Server,
@@ -109,7 +106,6 @@ impl Configuration {
         let application = Application::find(&root, options.clone(), &custom_types)?;
         Ok(Configuration {
             listeners: listeners::of(&options, &root)?,
-            protocol: Protocol::of(&options),
             server: Server {
                 name: match &*options.name {
                     Some(name) => name.0.clone(),

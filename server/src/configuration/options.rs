@@ -4,7 +4,7 @@
 //! and the help. `CABRANK_WRITE_DOCS=1 cargo test -p cabrank-server page_of_options` writes `docs/options.md` from the table.
 
 use crate::configuration::file::FileOptions;
-use crate::configuration::places::{Addresses, FileMode, ServerName, Sockets};
+use crate::configuration::places::{Addresses, BaseUri, FileMode, ServerName, Sockets};
 use crate::configuration::table::{Default, Given, Heading, Row, Scope, options};
 use crate::configuration::values::{
     AtLeastOne, BodySize, BufferSize, Count, HeadSize, LogFormat, LogLevel, MessageSize,
@@ -19,13 +19,16 @@ options! {
     Listener Options {
         address 'a': Addresses = Is("127.0.0.1"), "IP",
             "The addresses to listen on, separated by commas, or localhost; the option may stand several times. :: takes IPv4 \
-             and IPv6, and only IPv6 beside an IPv4 address. Without --address and --port, a server with --socket listens \
-             on no address";
+             and IPv6, and only IPv6 beside an IPv4 address. Without --address and --port, a server with --socket or \
+             --scgi-socket listens on no address";
         port 'p': Port = Is("3000"), "PORT",
             "The port of all addresses; 0: any free port. Behind CABRANK_PORT, the variable PORT names it, too";
         socket: Option<Sockets> = None, "PATH",
             "A Unix socket to listen on, absolute or below DIR; the option may stand several times. A socket there that no \
              program listens on is replaced";
+        scgi_socket: Option<Sockets> = None, "PATH",
+            "A Unix socket for SCGI, as scgi_pass of nginx and mod_proxy_scgi of Apache speak it: as --socket, with the same mode, \
+             owner and group";
         socket_mode: FileMode = Is("0660"), "MODE", "The mode of the Unix sockets, in octal. A client needs the right to write";
         socket_owner: Option<String> = By("the server's user"), "NAME", "The user that owns the Unix sockets, if root starts cabrank";
         socket_group: Option<String> = By("the server's group, or that of a directory with the set-group-ID bit"), "NAME",
@@ -87,6 +90,9 @@ options! {
         early_hints: bool = Is("false"), "BOOL",
             "Give Rack applications `rack.early_hints`, which sends an answer 103 before the answer. Rails does so for its \
              style sheets and scripts. Old browsers and proxies, such as nginx before 1.29, do not understand it";
+        base_uri: Option<BaseUri> = By("the path that a front names in SCRIPT_NAME, else the root"), "PATH",
+            "The path below which the application is served, such as /blog. A request outside gets 404. The application finds the \
+             path in SCRIPT_NAME (Rack, WSGI), root_path (ASGI), PASSENGER_BASE_URI and RAILS_RELATIVE_URL_ROOT";
         user: Option<String> = By("the caller"), "NAME",
             "The user that runs the application's processes, if root starts cabrank";
         user_by_owner: bool = Is("false"), "BOOL",

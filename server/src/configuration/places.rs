@@ -1,6 +1,7 @@
 //! The values of the options that say where the server listens, and how it is called.
 
 use crate::configuration::values::{IN_QUOTES, OptionValue};
+use crate::request::mount::is_mount;
 use clap::builder::{PathBufValueParser, TypedValueParser, ValueParser};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -105,6 +106,20 @@ impl OptionValue for ServerName {
     }
 }
 
+/// The path below which an application is served, without a slash at its end. The root is the empty path.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BaseUri(pub(crate) String);
+
+impl OptionValue for BaseUri {
+    fn of_text(text: &str) -> Result<Self, String> {
+        const RULE: &str =
+            "must be a path such as /blog: letters, digits and any of - . _ ~ between slashes";
+        let path = text.strip_suffix('/').unwrap_or(text);
+        let is_path = text.starts_with('/') && text.len() <= 1024 && is_mount(path.as_bytes());
+        is_path.then(|| BaseUri(path.into())).ok_or_else(|| RULE.into())
+    }
+}
+
 /// The mode of a file, in octal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FileMode(pub(crate) u32);
@@ -155,6 +170,21 @@ mod tests {
         assert_eq!(ServerName::of_text("shop 2"), Ok(ServerName("shop 2".into())));
         for bad in ["", "a/b", "a\n", &"x".repeat(65)] {
             assert!(ServerName::of_text(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_base_uri_is_a_plain_path() {
+        for (text, path) in
+            [("/blog", "/blog"), ("/blog/", "/blog"), ("/a/b.c", "/a/b.c"), ("/", "")]
+        {
+            assert_eq!(BaseUri::of_text(text), Ok(BaseUri(path.into())), "{text}");
+        }
+        for bad in [
+            "", "blog", "//", "/a//b", "/a//", "/../a", "/a/.", "/a%2fb", "/a b", "/a;b", "/a?b",
+            "/é",
+        ] {
+            assert!(BaseUri::of_text(bad).unwrap_err().contains("such as /blog"), "{bad}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::exchange::end::Refusal;
 use crate::exchange::stages;
 use crate::observe::record::Record;
 use crate::request::head::BadRequest;
-use crate::request::origin::Peer;
+use crate::request::peer::Peer;
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -47,7 +47,10 @@ async fn serve_all(
     loop {
         let mut side = match read_head(core, client, scratch).await {
             Head::Nothing => return next,
-            Head::Complete(side) => side,
+            Head::Complete(side) => {
+                take_report(core, client, scratch);
+                side
+            }
             Head::Closed => return Next::Close,
             Head::Refused(status, why) => {
                 // Boxed, because few requests are so, and each would take the memory.
@@ -66,6 +69,17 @@ async fn serve_all(
         if input.is_empty() {
             return next;
         }
+    }
+}
+
+/// Takes the client's addresses and scheme of a protocol whose heads have them, if the front is trusted.
+fn take_report(core: &Core, client: &mut Connection, scratch: &Scratch) {
+    let Some(reported) = scratch.head.reported else { return };
+    let Peer { remote, is_reported, .. } = client.peer;
+    let trust = &core.serving.trust;
+    match trust.is_proxy(remote.ip(), is_reported) {
+        true => client.peer = reported,
+        false => trust.note_untrusted("REMOTE_ADDR", remote.ip().to_canonical()),
     }
 }
 

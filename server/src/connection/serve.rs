@@ -9,7 +9,7 @@ use crate::connection::requests::{self, Next};
 use crate::connection::stream::Stream;
 use crate::connection::sweep::Idle;
 use crate::connection::watched::Connection;
-use crate::request::origin::Peer;
+use crate::request::peer::Peer;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;

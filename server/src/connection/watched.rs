@@ -6,7 +6,7 @@ use crate::connection::input::Input;
 use crate::connection::pace::{Limits, Pace, Slow};
 use crate::connection::stream::Stream;
 use crate::connection::sweep::Watch;
-use crate::request::origin::Peer;
+use crate::request::peer::Peer;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;

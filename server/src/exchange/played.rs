@@ -17,7 +17,7 @@ use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
 use crate::request::networks::Networks;
-use crate::request::origin::{Peer, Scheme};
+use crate::request::peer::{Peer, Scheme};
 use crate::request::spool::Directory;
 use cabrank::application_pool::{GetError, Identifier};
 use cabrank_spawner::connections::{Connections, IdleEnd};
@@ -225,6 +225,7 @@ impl Scene {
                 max_request_time: Some(MAX_REQUEST_TIME),
                 retries: true,
                 underscores: false,
+                base_uri: String::new(),
                 shows_details: false,
             })],
         };

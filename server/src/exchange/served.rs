@@ -17,6 +17,8 @@ pub(crate) struct Served {
     pub(crate) retries: bool,
     /// Whether the application gets header fields with `_` in their names.
     pub(crate) underscores: bool,
+    /// The path below which it is served; empty: the front decides, or it has the host for itself.
+    pub(crate) base_uri: String,
     /// Whether error pages show the application's own output.
     pub(crate) shows_details: bool,
 }
@@ -33,6 +35,7 @@ impl Served {
             max_request_time: options.max_request_time.limit(),
             retries: *options.retry_requests,
             underscores: *options.underscores_in_headers,
+            base_uri: application.base_uri().into(),
             shows_details: application.shows_details(),
         }
     }

@@ -52,6 +52,7 @@ mod tests {
                 max_request_time: Some(Duration::from_millis(millis)),
                 retries: true,
                 underscores: false,
+                base_uri: String::new(),
                 shows_details: false,
             })
         };

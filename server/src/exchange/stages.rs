@@ -37,7 +37,7 @@ pub(crate) async fn serve(
     let serving = &*core.serving;
     let mut request = Request::new(serving, head, client.peer);
     let mut asked = false;
-    let end = match request.body.is_acceptable() {
+    let end = match request.is_acceptable() {
         Err(bad) => End::Refused(Refusal::Request(bad.status, bad.why.into_owned())),
         Ok(()) => {
             let input = &mut bytes.input;
@@ -55,6 +55,9 @@ pub(crate) async fn serve(
     match end {
         End::Answered => {}
         End::Refused(refusal) => {
+            if side.sends_before_it_reads() && !request.body.is_received() {
+                discard(client, &mut bytes.input, &mut request.body).await;
+            }
             let record = &mut request.record;
             if let Err(Left) = respond(serving, client, head, bytes, side, &refusal, record).await {
                 return false;

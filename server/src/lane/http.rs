@@ -130,11 +130,11 @@ pub(crate) struct Receiver<'a> {
 /// which the program learns, too. It then offers no upgrade, because that would go on after the body.
 pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, receiver: Receiver<'_>) {
     let Receiver { is_foreign, password } = receiver;
-    let Message { head, peer, origin, framing, underscores } = message;
+    let Message { head, peer, origin, framing, mount, underscores } = message;
     out.extend_from_slice(head.method().as_bytes());
     out.push(b' ');
     if let Some(password) = password {
-        push_origin(out, origin, password);
+        push_origin(out, origin, &head.target()[..mount], password);
     }
     out.extend_from_slice(head.target());
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
@@ -189,12 +189,17 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, receiver: Recei
 }
 
 /// Appends the origin in front of a target: see [`Protocol::HttpSession`](cabrank_spawner::Protocol::HttpSession).
-fn push_origin(out: &mut Vec<u8>, origin: &Forwarded, password: &str) {
+fn push_origin(out: &mut Vec<u8>, origin: &Forwarded, mount: &[u8], password: &str) {
     out.push(b'/');
     out.extend_from_slice(password.as_bytes());
     let Forwarded { remote, remote_port, scheme, .. } = origin;
     // Writing to a vector cannot fail.
-    let _ = write!(out, ",{};{remote};{remote_port},", scheme.name());
+    let _ = write!(out, ",{};{remote};{remote_port}", scheme.name());
+    if !mount.is_empty() {
+        out.push(b';');
+        out.extend_from_slice(mount);
+    }
+    out.push(b',');
 }
 
 #[cfg(test)]

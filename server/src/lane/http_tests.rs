@@ -3,7 +3,8 @@
 use super::*;
 use crate::client::http1::parse::parsed;
 use crate::request::networks::Networks;
-use crate::request::origin::{Forwarded, Peer, Scheme};
+use crate::request::origin::Forwarded;
+use crate::request::peer::{Peer, Scheme};
 
 /// Encodes a request for an application, as it comes from this address, and returns its lines.
 fn requested(input: &str, from: &str, framing: RequestFraming) -> Vec<String> {
@@ -29,11 +30,28 @@ fn requested_with(
     let mut out = Vec::new();
     push_head(
         &mut out,
-        Message { head: &head, peer: &peer, origin: &origin, framing, underscores },
+        Message { head: &head, peer: &peer, origin: &origin, framing, mount: 0, underscores },
         receiver,
     );
     let out = String::from_utf8(out).unwrap();
     out.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
+}
+
+#[test]
+fn the_mount_follows_the_origin_and_stays_in_the_target() {
+    let origin = Forwarded {
+        remote: "192.0.2.9".parse().unwrap(),
+        remote_port: 7,
+        scheme: Scheme::Https,
+        from_proxy: false,
+    };
+    for (mount, target) in
+        [("", "/secret,https;192.0.2.9;7,"), ("/blog", "/secret,https;192.0.2.9;7;/blog,")]
+    {
+        let mut out = Vec::new();
+        push_origin(&mut out, &origin, mount.as_bytes(), "secret");
+        assert_eq!(String::from_utf8(out).unwrap(), target);
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use crate::lane::parts::Message;
 use crate::request::fields::{Field, Name, Place};
 use crate::request::head::{BadRequest, Head, RequestFraming};
 use crate::request::host::without_port;
-use crate::request::origin::{Forwarded, Scheme};
+use crate::request::origin::Forwarded;
+use crate::request::peer::Scheme;
 use std::fmt::Display;
 use std::io::Write;
 
@@ -25,13 +26,14 @@ pub(crate) fn session_pairs(
     message: Message<'_>,
     password: &str,
 ) -> Result<(), BadRequest> {
-    let Message { head, peer, origin, framing, underscores } = message;
+    let Message { head, peer, origin, framing, mount, underscores } = message;
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     let mut pairs = Pairs(out);
     pairs.put("REQUEST_URI", head.target());
-    pairs.put("SCRIPT_NAME", b"");
-    if let Err(bad) = pairs.path_info(head.path()) {
+    let (script, path) = head.path().split_at(mount);
+    pairs.put("SCRIPT_NAME", script);
+    if let Err(bad) = pairs.path_info(path) {
         out.truncate(start);
         return Err(bad);
     }

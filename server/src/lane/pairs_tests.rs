@@ -3,7 +3,7 @@
 use super::*;
 use crate::client::http1::parse::parsed;
 use crate::request::networks::Networks;
-use crate::request::origin::Peer;
+use crate::request::peer::Peer;
 use std::collections::HashMap;
 
 /// Encodes the request, and decodes it as an application does.
@@ -27,7 +27,8 @@ fn encoded_with(
     let trusted: Networks = "10.0.0.0/8".parse().unwrap();
     let origin = Forwarded::of(&head, &peer, &trusted.into());
     let framing = length.map_or(RequestFraming::None, RequestFraming::Length);
-    let message = Message { head: &head, peer: &peer, origin: &origin, framing, underscores };
+    let message =
+        Message { head: &head, peer: &peer, origin: &origin, framing, mount: 0, underscores };
     let mut out = b"before".to_vec();
     let encoded = session_pairs(&mut out, message, "secret");
     let Some((size, pairs)) = out.strip_prefix(b"before").unwrap().split_first_chunk() else {

@@ -1,7 +1,8 @@
 //! The words of all lanes: a request as they get it, the steps of its answer, and how far it has come.
 
 use crate::request::head::{Head, RequestFraming};
-use crate::request::origin::{Forwarded, Peer};
+use crate::request::origin::Forwarded;
+use crate::request::peer::Peer;
 
 /// A request as a process gets it: the head, and how the end of its body shows.
 #[derive(Clone, Copy, Debug)]
@@ -10,6 +11,8 @@ pub(crate) struct Message<'a> {
     pub(crate) peer: &'a Peer,
     pub(crate) origin: &'a Forwarded,
     pub(crate) framing: RequestFraming,
+    /// The length of the path below which the application is served, at the start of the target.
+    pub(crate) mount: usize,
     /// Whether the application gets fields with `_` in their names.
     pub(crate) underscores: bool,
 }

@@ -88,10 +88,13 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
     let (served, administered): (Vec<_>, Vec<_>) = applications.unzip();
     let instance = supervisor.instance();
     let at = admin::socket(&instance.path());
-    let admin_socket =
-        admin::server::listen(instance.open().as_fd()).and_then(UnixListener::from_std).map_err(
-            |e| Failure::other(format!("cannot open the tools' socket {}: {e}.", at.display())),
-        )?;
+    let scgi_socket = listening.scgi_socket();
+    let admin_socket = admin::server::link(instance.open().as_fd(), scgi_socket.as_deref())
+        .and_then(|()| admin::server::listen(instance.open().as_fd()))
+        .and_then(UnixListener::from_std)
+        .map_err(|e| {
+            Failure::other(format!("cannot open the tools' socket {}: {e}.", at.display()))
+        })?;
     tokio::spawn(admin::server::serve(
         admin_socket,
         instance,
@@ -102,6 +105,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             applications: administered,
             name: configuration.server.name.clone(),
             places: listening.places.clone(),
+            scgi_socket,
             since: Instant::now(),
             stop: Arc::clone(&signals.stop),
         }),
@@ -167,15 +171,12 @@ impl Server {
         let configuration = &self.configuration.server;
         let (threads, shutdown_timeout) = (configuration.threads, configuration.shutdown_timeout);
         let sockets = std::mem::take(&mut listening.sockets);
-        let protocol = self.configuration.protocol;
-        let mut acceptors =
-            Acceptors::start(&sockets, protocol, threads, &budget, &Arc::new(serving)).map_err(
-                |e| {
-                    Failure::other(format!(
-                        "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
-                    ))
-                },
-            )?;
+        let mut acceptors = Acceptors::start(&sockets, threads, &budget, &Arc::new(serving))
+            .map_err(|e| {
+                Failure::other(format!(
+                    "cannot start threads: {e}. Raise the limit on threads (`ulimit -u`)."
+                ))
+            })?;
         drop(sockets); // each acceptor has its own
         signals.next().await;
         tracing::info!("shutting down: finishing open requests");

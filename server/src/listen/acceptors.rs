@@ -4,7 +4,7 @@
 //! the connection, or hands it to the core that has the fewest. All later work for the connection is done by
 //! that core.
 
-use crate::client::{Page, Protocol};
+use crate::client::Page;
 use crate::connection::core::Core;
 use crate::connection::serve;
 use crate::connection::stream::Stream;
@@ -12,10 +12,10 @@ use crate::connection::sweep::Idle;
 use crate::exchange::serving::Serving;
 use crate::listen::budget::Budget;
 use crate::listen::listener::Socket;
-use crate::listen::listeners::{Family, Listeners};
+use crate::listen::listeners::{Family, Incoming, Listeners};
 use crate::observe::record::{Ended, Record};
 use crate::request::head::{AnswerTo, Head};
-use crate::request::origin::{Peer, Scheme};
+use crate::request::peer::{Peer, Scheme};
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,7 +44,7 @@ pub(crate) struct Acceptors {
 struct Accepted {
     stream: OwnedFd,
     family: Family,
-    remote: SocketAddr,
+    incoming: Incoming,
 }
 
 /// The address of the server's own end. The port is HTTP's.
@@ -54,7 +54,6 @@ impl Acceptors {
     /// Starts one thread for each core. They serve until [`stop`](Self::stop).
     pub(crate) fn start(
         listeners: &[Socket],
-        protocol: Protocol,
         threads: usize,
         budget: &Arc<Budget>,
         serving: &Arc<Serving>,
@@ -72,7 +71,6 @@ impl Acceptors {
             let stopped = Arc::new(Notify::new());
             stop.push(Arc::clone(&stopped));
             let acceptor = Acceptor {
-                protocol,
                 core: Arc::clone(core),
                 cores: cores.clone(),
                 senders: senders.clone(),
@@ -138,7 +136,6 @@ impl Drop for Acceptors {
 
 /// One core's part in accepting connections.
 struct Acceptor {
-    protocol: Protocol,
     budget: Arc<Budget>,
     core: Arc<Core>,
     cores: Vec<Arc<Core>>,
@@ -166,7 +163,7 @@ impl Acceptor {
                 Some(accepted) = handed.recv() => self.take(accepted),
                 accepted = poll_fn(|cx| listeners.poll_accept(cx)) => {
                     match accepted {
-                        Ok((stream, remote)) => self.distribute(stream, remote),
+                        Ok((stream, incoming)) => self.distribute(stream, incoming),
                         Err(e) => self.failed(&e).await,
                     }
                     // Connections that come at once are shared fairly, and their requests begin.
@@ -175,15 +172,15 @@ impl Acceptor {
             }
         }
         // Each client whose connection the kernel has established gets its answer.
-        while let Some((stream, family, remote)) = listeners.accept_waiting() {
+        while let Some((stream, family, incoming)) = listeners.accept_waiting() {
             if let Ok(stream) = family.stream(stream) {
-                self.distribute(stream, remote);
+                self.distribute(stream, incoming);
             }
         }
         drop(listeners);
-        let Acceptor { protocol, budget, core, cores, senders, counts } = self;
+        let Acceptor { budget, core, cores, senders, counts } = self;
         drop(senders);
-        let rest = Acceptor { protocol, budget, core, cores, senders: Vec::new(), counts };
+        let rest = Acceptor { budget, core, cores, senders: Vec::new(), counts };
         // Ends when all cores have taken their backlog.
         while let Some(accepted) = handed.recv().await {
             rest.take(accepted);
@@ -191,10 +188,10 @@ impl Acceptor {
     }
 
     /// Gives the connection to the core that has the fewest.
-    fn distribute(&self, stream: Stream, remote: SocketAddr) {
+    fn distribute(&self, stream: Stream, incoming: Incoming) {
         if self.budget.open() && !self.make_room() {
             self.budget.close();
-            return self.refuse(&stream, remote);
+            return self.refuse(&stream, incoming);
         }
         let own = self.core.connections();
         let fewest = self.cores.iter().min_by_key(|core| core.connections());
@@ -207,7 +204,7 @@ impl Acceptor {
                     Stream::Unix(_) => Family::Unix,
                 };
                 let sent = stream.into_socket().map(|stream| {
-                    self.senders[other.index].send(Accepted { stream, family, remote }).is_ok()
+                    self.senders[other.index].send(Accepted { stream, family, incoming }).is_ok()
                 });
                 if !sent.unwrap_or(false) {
                     self.closed(other);
@@ -215,7 +212,7 @@ impl Acceptor {
             }
             None => {
                 self.core.opened();
-                self.attend(stream, remote);
+                self.attend(stream, incoming);
             }
         }
     }
@@ -239,7 +236,7 @@ impl Acceptor {
     }
 
     /// Answers 503 without waiting for the request.
-    fn refuse(&self, stream: &Stream, remote: SocketAddr) {
+    fn refuse(&self, stream: &Stream, incoming: Incoming) {
         let budget = &self.budget;
         budget.refusals.log(|left_out| {
             tracing::warn!(
@@ -254,11 +251,11 @@ impl Acceptor {
             fields: &[("retry-after", "1"), ("cache-control", "no-store")],
         };
         let mut out = Vec::new();
-        self.protocol.unreadable().push_page(&mut out, &page, AnswerTo::Other, true);
+        incoming.protocol.unreadable().push_page(&mut out, &page, AnswerTo::Other, true);
         // A new socket has room for the page. The end of output follows it, before a reset by the close.
         let sent = rustix::io::write(stream, &out).unwrap_or(0);
         let unread = Head::default();
-        let mut record = Record::new(&unread, remote.ip().to_canonical());
+        let mut record = Record::new(&unread, incoming.remote.ip().to_canonical());
         (record.end, record.status, record.sent) = (Ended::Refused, page.status, sent as u64);
         let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
     }
@@ -279,15 +276,16 @@ impl Acceptor {
 
     /// Serves a connection that another core has accepted.
     fn take(&self, accepted: Accepted) {
-        let Accepted { stream, family, remote } = accepted;
+        let Accepted { stream, family, incoming } = accepted;
         match family.stream(stream) {
-            Ok(stream) => self.attend(stream, remote),
+            Ok(stream) => self.attend(stream, incoming),
             Err(e) => self.lost(&e),
         }
     }
 
     /// Serves the connection on this core.
-    fn attend(&self, stream: Stream, remote: SocketAddr) {
+    fn attend(&self, stream: Stream, incoming: Incoming) {
+        let Incoming { remote, protocol } = incoming;
         let local = match &stream {
             Stream::Tcp(stream) => stream.local_addr(),
             Stream::Unix(_) => Ok(AT_UNIX),
@@ -298,7 +296,6 @@ impl Acceptor {
         };
         let peer = Peer { remote, local, scheme: Scheme::Http, is_reported: false };
         let (core, budget) = (Arc::clone(&self.core), Arc::clone(&self.budget));
-        let protocol = self.protocol;
         let (counts, open) = self.counts.clone();
         tokio::spawn(async move {
             serve::serve(&core, stream, peer, protocol, counts).await;

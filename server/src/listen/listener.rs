@@ -1,5 +1,6 @@
 //! The sockets of the listeners.
 
+use crate::client::Protocol;
 use crate::configuration::Listener;
 use crate::failure::{Failure, Kind};
 use crate::listen::socket_file::{self, SocketFile};
@@ -20,23 +21,24 @@ const UNSENT: u32 = 128 * 1024;
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpListener),
-    Unix(UnixListener),
+    Unix(UnixListener, Protocol),
 }
 
 impl Socket {
     pub(crate) fn try_clone(&self) -> io::Result<Socket> {
         Ok(match self {
             Socket::Tcp(listener) => Socket::Tcp(listener.try_clone()?),
-            Socket::Unix(listener) => Socket::Unix(listener.try_clone()?),
+            Socket::Unix(listener, protocol) => Socket::Unix(listener.try_clone()?, *protocol),
         })
     }
 }
 
-/// The place where the server listens, for people: `http://127.0.0.1:3000` or `unix:/run/app.sock`.
+/// The place where the server listens, for people: `http://127.0.0.1:3000`, `unix:/run/app.sock` or `scgi:/run/app.scgi`.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Tcp(SocketAddr),
     Unix(PathBuf),
+    Scgi(PathBuf),
 }
 
 impl fmt::Display for Place {
@@ -44,6 +46,7 @@ impl fmt::Display for Place {
         match self {
             Place::Tcp(address) => write!(f, "http://{address}"),
             Place::Unix(path) => write!(f, "unix:{}", path.display()),
+            Place::Scgi(path) => write!(f, "scgi:{}", path.display()),
         }
     }
 }
@@ -61,9 +64,17 @@ impl Listening {
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let address = |place: &Place| match place {
             Place::Tcp(address) => Some(*address),
-            Place::Unix(_) => None,
+            Place::Unix(_) | Place::Scgi(_) => None,
         };
         self.places.iter().filter_map(address).collect()
+    }
+
+    /// Returns the first socket for SCGI.
+    pub(crate) fn scgi_socket(&self) -> Option<PathBuf> {
+        self.places.iter().find_map(|place| match place {
+            Place::Scgi(path) => Some(path.clone()),
+            Place::Tcp(_) | Place::Unix(_) => None,
+        })
     }
 
     /// Returns all places, separated by commas.
@@ -95,8 +106,11 @@ pub(crate) fn listen(listeners: &[Listener]) -> Result<Listening, Failure> {
                         format!("cannot listen on the socket {}: {e}. {remedy}", path.display());
                     Failure::new(Kind::Address, text)
                 })?;
-                all.sockets.push(Socket::Unix(socket));
-                all.places.push(Place::Unix(path.clone()));
+                all.sockets.push(Socket::Unix(socket, place.protocol));
+                all.places.push(match place.protocol {
+                    Protocol::Http1 => Place::Unix(path.clone()),
+                    Protocol::Scgi => Place::Scgi(path.clone()),
+                });
                 all.files.push(file);
             }
         }

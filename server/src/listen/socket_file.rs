@@ -4,6 +4,7 @@
 //! owner and its mode, and begins to listen. Then a link puts it in its place. So nobody connects before the file has
 //! its rights, and no other user can exchange it meanwhile.
 
+use crate::client::Protocol;
 use crate::listen::place;
 use rustix::fs::{self, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
@@ -28,6 +29,8 @@ const ATTEMPTS: usize = 10;
 pub(crate) struct UnixPlace {
     /// The absolute path.
     pub(crate) path: PathBuf,
+    /// The protocol of its clients.
+    pub(crate) protocol: Protocol,
     pub(crate) mode: u32,
     /// The user and the group of the file; `None`: as the system chooses.
     pub(crate) owner: Option<u32>,
@@ -212,7 +215,7 @@ mod tests {
     use std::os::unix::net::{UnixDatagram, UnixStream};
 
     fn place(path: PathBuf) -> UnixPlace {
-        UnixPlace { path, mode: 0o660, owner: None, group: None }
+        UnixPlace { path, protocol: Protocol::Http1, mode: 0o660, owner: None, group: None }
     }
 
     /// Ends a listener, also while a child that another test forks has a copy of its descriptor.

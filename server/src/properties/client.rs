@@ -4,7 +4,8 @@ use super::{peer, trusting, with_cut};
 use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};
 use crate::client::proxy_protocol::{ProxyHead, proxy_head as parse};
 use crate::request::head::Head;
-use crate::request::origin::{Forwarded, Scheme};
+use crate::request::origin::Forwarded;
+use crate::request::peer::Scheme;
 
 /// The head of the PROXY protocol: a part of it is incomplete, and what follows it does not count.
 pub fn proxy_head(input: &[u8]) {

@@ -9,10 +9,10 @@ mod request;
 
 pub use client::{origin, proxy_head};
 pub use reply::{cgi_reply, chunked, http_reply};
-pub use request::request_head;
+pub use request::{request_head, scgi_head};
 
 use crate::request::networks::Networks;
-use crate::request::origin::{Peer, Scheme};
+use crate::request::peer::{Peer, Scheme};
 use crate::request::trust::Trust;
 
 /// Returns a connection from an address in 10.0.0.0/8 or outside of it.
@@ -37,7 +37,9 @@ fn with_cut(input: &[u8]) -> Option<(&[u8], usize)> {
 mod tests {
     use super::*;
 
-    const INPUTS: [&str; 9] = [
+    const INPUTS: [&str; 11] = [
+        "CONTENT_LENGTH\x003\0SCGI\x001\0REQUEST_METHOD\0POST\0REQUEST_URI\0/blog/a%20b?c\0SCRIPT_NAME\0/blog\0HTTP_HOST\0a\0HTTP_X_A\x001\0HTTP_X_A\x002\0HTTP_CONNECTION\0upgrade\0HTTP_UPGRADE\0x\0",
+        "71:CONTENT_LENGTH\x000\0SCGI\x001\0REQUEST_METHOD\0GET\0REQUEST_URI\0http://b/%00\0HTTP_TE\x001\0,",
         "GET /a?b HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 10.0.0.9\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
         "POST http://b/%00 HTTP/1.0\nTransfer-Encoding: chunked\nConnection: upgrade\nUpgrade: x\n\n",
         "OPTIONS * HTTP/1.1\r\nHost: a\r\nX_A: 1\r\nX-A: 2\r\nForwarded: for=10.0.0.1;proto=https\r\n\r\n",
@@ -51,7 +53,8 @@ mod tests {
 
     #[test]
     fn the_properties_hold_for_parts_of_a_few_inputs() {
-        let properties = [request_head, http_reply, cgi_reply, chunked, origin, proxy_head];
+        let properties =
+            [request_head, scgi_head, http_reply, cgi_reply, chunked, origin, proxy_head];
         for input in INPUTS {
             for end in 0..=input.len() {
                 for cut in [0, 77, 255] {

@@ -2,12 +2,14 @@
 
 use super::{peer, trusting, with_cut};
 use crate::client::http1::parse::{Limits, MAX_FIELDS, Parser};
+use crate::client::scgi::parse as scgi;
 use crate::lane::Message;
 use crate::lane::http::{Receiver, push_head};
 use crate::lane::pairs::session_pairs;
 use crate::request::fields::Name;
 use crate::request::head::Head;
 use crate::request::host::names_a_host;
+use crate::request::mount;
 use crate::request::origin::Forwarded;
 
 const LIMITS: Limits = Limits { size: 64 * 1024, fields: MAX_FIELDS };
@@ -25,18 +27,42 @@ pub fn request_head(input: &[u8]) {
     assert!(matches!(parser.parse(&mut again, input, &LIMITS), Ok(Some((n, _))) if n == size));
     assert_eq!((&again.bytes, again.fields.len()), (&head.bytes, head.fields.len()));
 
+    means_the_same(&head);
+}
+
+/// The head of a request in SCGI: all parts of it are incomplete, and the application reads one request.
+pub fn scgi_head(input: &[u8]) {
+    let Some((input, cut)) = with_cut(input) else { return };
+    // Each run reaches the rules on variables: the netstring is made here, too.
+    let made = [format!("{}:", input.len()).as_bytes(), input, b","].concat();
+    for input in [input, &made] {
+        let mut head = Head::default();
+        let Ok(Some(size)) = scgi::parse(&mut head, input, LIMITS.size) else { continue };
+        let mut again = Head::default();
+        let cut = cut.min(size - 1);
+        assert_eq!(scgi::parse(&mut again, &input[..cut], LIMITS.size), Ok(None));
+        assert_eq!(scgi::parse(&mut again, &input[..size], LIMITS.size), Ok(Some(size)));
+        assert_eq!((&again.bytes, again.fields.len()), (&head.bytes, head.fields.len()));
+        let script_name = head.script_name();
+        assert!(mount::of(&head, "").is_err() || head.path().starts_with(script_name));
+        means_the_same(&head);
+    }
+}
+
+fn means_the_same(head: &Head) {
     let target = head.target();
     assert!(target.starts_with(b"/") || (target == b"*" && head.method() == "OPTIONS"));
     assert!(head.host().is_empty() || names_a_host(head.host()));
 
     let peer = peer([192, 0, 2, 1]);
-    let origin = Forwarded::of(&head, &peer, &trusting("10.0.0.0/8"));
+    let origin = Forwarded::of(head, &peer, &trusting("10.0.0.0/8"));
     assert_eq!(origin.remote, peer.remote.ip());
     let message = Message {
-        head: &head,
+        head,
         peer: &peer,
         origin: &origin,
         framing: head.framing(),
+        mount: mount::of(head, "").unwrap_or_default(),
         underscores: true,
     };
     as_http(message, None);
@@ -59,8 +85,13 @@ fn as_http(message: Message<'_>, password: Option<&str>) {
         // The server's own fields are too many for its own limit.
         Err(bad) => return assert_eq!(bad.status, 431, "{bad:?}"),
     };
-    let origin: &[u8] = if password.is_some() { b"/secret,http;192.0.2.1;5555," } else { b"" };
-    assert_eq!(again.target().strip_prefix(origin), Some(head.target()));
+    let mount = String::from_utf8_lossy(&head.target()[..message.mount]);
+    let origin = match password {
+        Some(_) if mount.is_empty() => "/secret,http;192.0.2.1;5555,".to_owned(),
+        Some(_) => format!("/secret,http;192.0.2.1;5555;{mount},"),
+        None => String::new(),
+    };
+    assert_eq!(again.target().strip_prefix(origin.as_bytes()), Some(head.target()));
     assert_eq!(again.method(), head.method());
     let has_host = head.values(Name::Host).next().is_some();
     assert_eq!(again.host(), if has_host { head.host() } else { b"127.0.0.1:3000" });

@@ -12,7 +12,8 @@ fn carries_requests(protocol: &[u8]) -> bool {
 
 #[cfg(test)]
 use crate::request::fields::tokens;
-use crate::request::fields::{self, Field, Name, Span};
+use crate::request::fields::{self, Field, Name, Span, Wishes};
+use crate::request::peer::Peer;
 use std::borrow::Cow;
 
 /// The reason why the server refuses a request.
@@ -84,6 +85,10 @@ pub(crate) struct Head {
     pub(crate) target: Span,
     /// The length of the target up to its query.
     pub(crate) path_length: usize,
+    /// The mount that the front names; empty: none.
+    pub(crate) script_name: Span,
+    /// The addresses and the scheme that the front reports, if its protocol has them.
+    pub(crate) reported: Option<Peer>,
     pub(crate) host: Span,
     pub(crate) version: Version,
     pub(crate) framing: RequestFraming,
@@ -132,6 +137,11 @@ impl Head {
         &self.target()[..self.path_length]
     }
 
+    /// Returns the path below which the front serves the application. Empty: it names none.
+    pub(crate) fn script_name(&self) -> &[u8] {
+        self.script_name.get(&self.bytes)
+    }
+
     /// Returns the target after its first `?`.
     pub(crate) fn query(&self) -> Option<&[u8]> {
         self.target().get(self.path_length + 1..)
@@ -163,6 +173,15 @@ impl Head {
     pub(crate) fn has_token(&self, name: &str, token: &str) -> bool {
         let mut fields = self.fields().filter(|(n, _)| n.eq_ignore_ascii_case(name));
         fields.any(|(_, value)| tokens(value).any(|t| t.eq_ignore_ascii_case(token.as_bytes())))
+    }
+
+    /// Finds the protocols that the client asks to switch to.
+    ///
+    /// A request without `Connection: upgrade` asks for nothing, and HTTP/1.0 has no upgrade.
+    pub(crate) fn read_upgrade(&mut self, wishes: Wishes) {
+        let may = wishes.upgrade && self.version == Version::Http11;
+        let asked = self.fields.iter().find(|field| field.known == Name::Upgrade);
+        self.upgrade = asked.filter(|_| may).map_or(Span::default(), |field| field.value);
     }
 
     /// Returns how the end of the body shows.

@@ -25,48 +25,12 @@
 
 use crate::request::fields::{Name, tokens};
 use crate::request::head::Head;
+use crate::request::peer::{Peer, Scheme};
 use crate::request::trust::Trust;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The largest number of proxies that a `Forwarded` is followed through.
 const MAX_HOPS: usize = 16;
-
-/// The addresses of a client's connection, or those that the head of the PROXY protocol gave for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Peer {
-    pub(crate) remote: SocketAddr,
-    pub(crate) local: SocketAddr,
-    /// `Https` only by the PROXY protocol: the server itself speaks no TLS.
-    pub(crate) scheme: Scheme,
-    /// Whether the head of the PROXY protocol gave the addresses.
-    pub(crate) is_reported: bool,
-}
-
-/// The scheme of the client's URL.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Scheme {
-    #[default]
-    Http,
-    Https,
-}
-
-impl Scheme {
-    /// Returns `http` or `https`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        }
-    }
-    fn named(name: &[u8]) -> Option<Scheme> {
-        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-        match () {
-            () if is("https") || is("wss") => Some(Scheme::Https),
-            () if is("http") || is("ws") => Some(Scheme::Http),
-            () => None,
-        }
-    }
-}
 
 /// The origin of a request, as far as the server believes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,7 +48,7 @@ impl Trust {
     }
 
     /// Logs the first request with a field of proxies whose sender is not trusted.
-    pub(crate) fn note_untrusted(&self, head: &Head, sender: IpAddr) {
+    pub(crate) fn note_fields(&self, head: &Head, sender: IpAddr) {
         if self.has_noted.load(Ordering::Relaxed) {
             return;
         }
@@ -57,13 +57,17 @@ impl Trust {
             matches!(known, Forwarded | ForwardedDetail | ForwardedFor | ForwardedProto)
         };
         let Some(field) = head.fields.iter().find(|field| of_proxy(field.known)) else { return };
+        let name = field.name.get(&head.bytes);
+        self.note_untrusted(&String::from_utf8_lossy(&name[..name.len().min(MAX_NAME)]), sender);
+    }
+
+    /// Logs the first field or variable of proxies whose sender is not trusted.
+    pub(crate) fn note_untrusted(&self, name: &str, sender: IpAddr) {
         if self.has_noted.swap(true, Ordering::Relaxed) {
             return;
         }
-        let name = field.name.get(&head.bytes);
-        let name = String::from_utf8_lossy(&name[..name.len().min(MAX_NAME)]);
         tracing::warn!(
-            "{sender} sends {name}, and is not a trusted proxy: the server does not believe the field. If {sender} is your \
+            "{sender} sends {name}, and is not a trusted proxy: the server does not believe it. If {sender} is your \
              proxy, name it with --trusted-proxies {sender}. Further requests like this are not logged."
         );
     }
@@ -130,7 +134,7 @@ mod tests {
         let sender = "192.0.2.1".parse().unwrap();
         let note = |field: &str| {
             let (head, _) = parsed(&format!("GET / HTTP/1.1\r\nHost: a\r\n{field}: 1\r\n\r\n"));
-            trust.note_untrusted(&head, sender);
+            trust.note_fields(&head, sender);
             trust.has_noted.load(Ordering::Relaxed)
         };
         assert!(!note("X-Real-IP") && !note("Accept"));

@@ -11,10 +11,12 @@ mod connections;
 mod heads;
 mod limits;
 mod origins;
+mod scgi;
 mod smuggling;
 
-use crate::server::Server;
+use crate::server::{Server, start_command};
 use case::{App, Section};
+use scgi::Passed;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -42,10 +44,21 @@ fn play(sections: Vec<Section>) {
                 continue;
             }
             let dir = apps::write(app);
-            let server = Server::start(dir.path(), section.options);
+            let runtime = tempfile::tempdir().unwrap();
+            let (unix, scgi) = (runtime.path().join("http"), runtime.path().join("scgi"));
+            let mut command = start_command(runtime.path(), dir.path(), section.options);
+            command.arg("--socket").arg(&unix).arg("--scgi-socket").arg(&scgi);
+            let server = Server::start_with(command, runtime);
             for case in cases {
-                if let Err(why) = case.play(&server) {
-                    failed.push(format!("{}: {} ({app:?}): {why}", section.title, case.name));
+                let mut check = |over: &str, outcome: Result<(), String>| {
+                    let Err(why) = outcome else { return };
+                    let title = section.title;
+                    failed.push(format!("{title}: {} ({app:?}, {over}): {why}", case.name));
+                };
+                check("TCP", case.play(&server));
+                check("Unix", case.play_over_unix(&unix));
+                if let Some(passed) = Passed::of(case) {
+                    check("SCGI", passed.play(&scgi));
                 }
             }
         }
@@ -91,18 +104,23 @@ fn the_table_in_the_docs_is_this_one() {
          Each row is one connection: the bytes that a client sends, and the statuses of the answers.\n\
          `server/tests/e2e/conformance/` has the cases, and `cargo test -p cabrank-server conformance` plays them all against a running server.\n\
          With `CABRANK_WRITE_DOCS=1`, that command writes this page.\n\
-         *Closed*: the server ends the connection. *Open*: the next request on it gets its answer.\n",
+         *Closed*: the server ends the connection. *Open*: the next request on it gets its answer.\n\n\
+         Each case is played over TCP and over a Unix socket (`--socket`). Those with a *yes* in the last column are also played over SCGI \
+         (`--scgi-socket`), as a web server would pass them on, up to their first answer. The others are left out there, because the client and \
+         its web server decide them: the form of the head, the framing of bodies, `Expect`, and what follows on the connection. Interim answers are \
+         not passed on over SCGI. An answer without a length that breaks off looks complete, because SCGI has no other end.\n",
     );
     for section in sections() {
         let _ = write!(text, "\n## {}\n\n{}\n", section.title, section.about);
         if !section.options.is_empty() {
             let _ = writeln!(text, "Options: `{}`.", section.options.join(" "));
         }
-        text.push_str("\n| Case | The client sends | It gets |\n|---|---|---|\n");
+        text.push_str("\n| Case | The client sends | It gets | SCGI |\n|---|---|---|---|\n");
         for case in &section.cases {
             let (sends, gets) = case.describe();
             let node = if case.app == App::Node { " (Node)" } else { "" };
-            let _ = writeln!(text, "| {}{node} | {sends} | {gets} |", case.name);
+            let scgi = if Passed::of(case).is_some() { "yes" } else { "–" };
+            let _ = writeln!(text, "| {}{node} | {sends} | {gets} | {scgi} |", case.name);
         }
     }
     text.push_str(&origins::page());

@@ -9,6 +9,7 @@ mod needs;
 mod server;
 
 mod abandoned;
+mod base_uri;
 mod boot_errors;
 mod budget;
 mod conformance;
@@ -40,6 +41,7 @@ mod requests;
 mod restarts;
 mod rights;
 mod runtime_threads;
+mod scgi;
 mod serving;
 mod shutdown;
 mod slow_clients;

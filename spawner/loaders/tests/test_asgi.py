@@ -38,6 +38,18 @@ class Asgi(AsgiLoader):
             scope = eval(self.ask(conn, target("/,", address, port))[1])
             self.assertEqual((scope["scheme"], scope["client"], scope["path"]), ("http", (address, port), "/,"))
 
+    def test_the_path_below_which_the_application_is_served_is_that_of_the_request(self):
+        loader = self.app("""
+            async def app(scope, receive, send):
+                await send({"type": "http.response.start", "status": 200})
+                body = f"{scope['root_path']} {scope['path']} {scope['raw_path']} {scope['client']}".encode()
+                await send({"type": "http.response.body", "body": body})
+        """)
+        conn = self.http(loader)
+        answer = self.ask(conn, target("/blog/a%20b", mount="/blog"))
+        self.assertEqual(answer, (200, b"/blog /blog/a b b'/blog/a%20b' ('192.0.2.1', 5555)"))
+        self.assertEqual(self.ask(conn, target("/blog/x"))[1], b" /blog/x b'/blog/x' ('192.0.2.1', 5555)")
+
     def test_a_target_without_the_password_has_no_client(self):
         loader = self.app("""
             async def app(scope, receive, send):

@@ -57,7 +57,7 @@ pub enum Protocol {
     ///
     /// A loader may ask for the origin of each request. The target then is
     /// `/PASSWORD,SCHEME;ADDRESS;PORT,TARGET`, where `TARGET` is the client's. The server writes it into each request, so that
-    /// a client's own target never stands there.
+    /// a client's own target never stands there. If the application is served below a path, `;PATH` follows the port.
     HttpSession,
 }
 

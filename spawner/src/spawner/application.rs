@@ -10,7 +10,9 @@
 
 use super::keys;
 use super::shared::Shared;
-use crate::app_type::{App, ENVIRONMENT_VARIABLES, Interpreter, Launch, Loader};
+use crate::app_type::{
+    App, BASE_URI_VARIABLES, ENVIRONMENT_VARIABLES, Interpreter, Launch, Loader,
+};
 use crate::boot_error::BootError;
 use crate::children::AppChild;
 use crate::instance_number::{InstanceNumber, InstanceNumbers};
@@ -138,6 +140,11 @@ impl Application {
         command.env("IN_PASSENGER", "1").env("PYTHONUNBUFFERED", "1").stderr(Stdio::piped());
         for name in ENVIRONMENT_VARIABLES {
             command.env(name, &options.environment);
+        }
+        if !options.base_uri.is_empty() {
+            for name in BASE_URI_VARIABLES {
+                command.env(name, &options.base_uri);
+            }
         }
         command
     }

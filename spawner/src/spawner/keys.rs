@@ -40,9 +40,11 @@ pub(super) fn keys(
         ("log_level", options.log_level.clone()),
         ("start_timeout", options.start_timeout.as_millis().to_string()),
         ("environment", options.environment.clone()),
+        ("base_uri", options.base_uri.clone()),
         ("spawn_method", if method == SpawnMethod::Smart { "smart" } else { "direct" }.into()),
         ("restart_dir", options.restart_dir.display().to_string()),
     ];
+    keys.retain(|(name, value)| *name != "base_uri" || !value.is_empty());
     let threads = options.app_threads.get();
     keys.extend((threads > 1).then(|| ("app_threads", threads.to_string())));
     keys.extend(options.early_hints.then(|| ("early_hints", "true".into())));
@@ -81,6 +83,7 @@ mod tests {
         let options = Options {
             app_threads: NonZeroUsize::new(2).unwrap(),
             early_hints: true,
+            base_uri: "/blog".into(),
             max_request_time: Some(Duration::from_secs(1)),
             ..Options::new(app)
         };

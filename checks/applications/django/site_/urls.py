@@ -4,7 +4,7 @@ import time
 
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.staticfiles.urls import staticfiles_urlpatterns
+from django.contrib.staticfiles.views import serve
 from django.http import HttpResponse, StreamingHttpResponse
 from django.urls import path
 from django.views.decorators.csrf import csrf_exempt
@@ -51,5 +51,6 @@ urlpatterns = [
     path("log", log),
     path("error", error),
     path("admin/", admin.site.urls),
-    *staticfiles_urlpatterns(),
+    # staticfiles_urlpatterns() would have the path of the mount twice.
+    path("static/<path:path>", serve),
 ]

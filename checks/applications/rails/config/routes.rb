@@ -4,5 +4,6 @@ Rails.application.routes.draw do
   post "upload", to: "pages#upload"
   get "log", to: "pages#log"
   get "error", to: "pages#error"
+  get "below", to: "pages#below"
   resources :posts
 end

@@ -4,6 +4,8 @@ use super::body::Body;
 use super::reply::Reply;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// A server that is silent for this long does not answer at all.
@@ -11,9 +13,37 @@ const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A client with one connection.
 #[derive(Debug)]
-pub struct Client {
+pub struct Client<S: Read = TcpStream> {
     /// The connection. Its buffer has the bytes that were read ahead.
-    pub stream: BufReader<TcpStream>,
+    pub stream: BufReader<S>,
+}
+
+/// A stream whose two directions end apart.
+pub trait Socket: Read + Write {
+    /// Ends the client's side.
+    fn end_output(&self) -> io::Result<()>;
+}
+
+impl Socket for TcpStream {
+    fn end_output(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+}
+
+impl Socket for UnixStream {
+    fn end_output(&self) -> io::Result<()> {
+        self.shutdown(Shutdown::Write)
+    }
+}
+
+impl Client<UnixStream> {
+    /// Connects to a Unix socket, for a client that waits for each byte no longer than this.
+    pub fn over_unix(path: &Path, patience: Duration) -> io::Result<Client<UnixStream>> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Client { stream: BufReader::new(stream) })
+    }
 }
 
 impl Client {
@@ -30,7 +60,9 @@ impl Client {
         stream.set_nodelay(true)?;
         Ok(Client { stream: BufReader::new(stream) })
     }
+}
 
+impl<S: Socket> Client<S> {
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
@@ -38,7 +70,7 @@ impl Client {
 
     /// Ends the client's side of the connection.
     pub fn half_close(&mut self) -> io::Result<()> {
-        self.stream.get_ref().shutdown(Shutdown::Write)
+        self.stream.get_ref().end_output()
     }
 
     /// Sends a GET, and leaves its answer.
@@ -87,7 +119,7 @@ impl Client {
     }
 
     /// Returns the body behind the head of an answer to a GET, to read it as it comes.
-    pub fn body(&mut self, head: &Reply) -> io::Result<Body<'_, BufReader<TcpStream>>> {
+    pub fn body(&mut self, head: &Reply) -> io::Result<Body<'_, BufReader<S>>> {
         let framing = head.framing("GET")?;
         Ok(Body::new(&mut self.stream, framing))
     }

@@ -5,8 +5,10 @@ pub mod client;
 pub mod errors;
 pub mod load;
 pub mod reply;
+pub mod scgi;
 
-pub use client::Client;
+pub use client::{Client, Socket};
 pub use errors::{describe, is_silence};
 pub use load::{Load, Seen};
 pub use reply::Reply;
+pub use scgi::scgi_head;

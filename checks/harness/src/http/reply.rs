@@ -30,6 +30,25 @@ impl Reply {
         Ok(reply)
     }
 
+    /// Reads a whole answer in CGI's form: fields, of which `Status` is one, and the body up to the end of the connection. A body
+    /// that is shorter than its length is an error.
+    pub fn read_cgi(input: &mut impl BufRead, method: &str) -> io::Result<Reply> {
+        let mut reply = Reply { status: 0, headers: Vec::new(), body: Vec::new(), is_old: true };
+        reply.read_fields(input)?;
+        let at = reply.headers.iter().position(|(name, _)| name == "status");
+        let at = at.ok_or_else(|| io::Error::other("the answer has no status"))?;
+        let (_, status) = reply.headers.remove(at);
+        let status = status.split(' ').next().and_then(|status| status.parse().ok());
+        reply.status = status.ok_or_else(|| io::Error::other("the status is no number"))?;
+        input.read_to_end(&mut reply.body)?;
+        match reply.framing(method)? {
+            Framing::Length(length) if length != reply.body.len() as u64 => {
+                Err(io::Error::other("the answer has not its length"))
+            }
+            _ => Ok(reply),
+        }
+    }
+
     /// Reads a head.
     pub fn read_head(input: &mut impl BufRead) -> io::Result<Reply> {
         let first = line(input)?;
@@ -40,15 +59,20 @@ impl Reply {
         };
         let is_old = version == "HTTP/1.0";
         let mut reply = Reply { status, headers: Vec::new(), body: Vec::new(), is_old };
+        reply.read_fields(input)?;
+        Ok(reply)
+    }
+
+    fn read_fields(&mut self, input: &mut impl BufRead) -> io::Result<()> {
         loop {
             let line = line(input).map_err(within)?;
             if line.is_empty() {
-                return Ok(reply);
+                return Ok(());
             }
             let field = line.split_once(':');
             let (name, value) =
                 field.ok_or_else(|| io::Error::other(format!("the field {line:?}")))?;
-            reply.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+            self.headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
 

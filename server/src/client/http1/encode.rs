@@ -49,6 +49,18 @@ pub(crate) fn reply_head(
     let status = reply.status();
     let own = reply.reason();
     status_line(out, status, if own.is_empty() { reason(status).as_bytes() } else { own });
+    reply_fields(out, reply, framing);
+    if reply.switches_protocols() {
+        out.extend_from_slice(b"Connection: upgrade\r\n");
+    } else if !reply.is_interim() {
+        connection.put(out);
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the fields of a reply, as [`reply_head`] has them, but without `Connection`.
+pub(crate) fn reply_fields(out: &mut Vec<u8>, reply: &ReplyHead, framing: ReplyFraming) {
+    let status = reply.status();
     let mut keeps_length = framing == ReplyFraming::None && status >= 200 && status != 204;
     let mut needs_date = status >= 200;
     for field in &reply.fields {
@@ -71,28 +83,27 @@ pub(crate) fn reply_head(
     if needs_date {
         put_date(out);
     }
-    if reply.switches_protocols() {
-        out.extend_from_slice(b"Connection: upgrade\r\n");
-    } else if !reply.is_interim() {
-        connection.put(out);
-    }
-    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends a page, head and body. A reply to HEAD has no body.
 pub(crate) fn page(out: &mut Vec<u8>, page: &Page<'_>, connection: ConnectionField, to: AnswerTo) {
     status_line(out, page.status, reason(page.status).as_bytes());
+    page_fields(out, page);
+    connection.put(out);
+    out.extend_from_slice(b"\r\n");
+    if to == AnswerTo::Other {
+        out.extend_from_slice(page.body);
+    }
+}
+
+/// Appends the fields of a page, except `Connection`.
+pub(crate) fn page_fields(out: &mut Vec<u8>, page: &Page<'_>) {
     for (name, value) in [("Content-Type", page.content_type)].iter().chain(page.fields) {
         debug_assert!(!value.contains(['\r', '\n']), "a field has one line");
         let _ = write!(out, "{name}: {value}\r\n");
     }
     put_length(out, page.body.len() as u64);
     put_date(out);
-    connection.put(out);
-    out.extend_from_slice(b"\r\n");
-    if to == AnswerTo::Other {
-        out.extend_from_slice(page.body);
-    }
 }
 
 fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {

@@ -14,10 +14,11 @@
 //!
 //! A line may end with a bare LF (RFC 9112, 2.2). A fragment is cut off the target.
 use crate::client::http1::Http1;
-use crate::request::fields::{self, Field, Name, Progress, Span, Wishes};
+use crate::request::fields::{self, Name, Progress, Span};
 use crate::request::head::{BadRequest, Head, RequestFraming, Version};
 use crate::request::host::names_a_host;
 use crate::request::repeats::mark_repeats;
+use crate::request::target;
 use std::mem::MaybeUninit;
 
 /// The largest number of fields of a request.
@@ -94,6 +95,7 @@ fn parse_lines(
     let lines = &input[..size];
     head.bytes.clear();
     head.bytes.extend_from_slice(lines);
+    (head.script_name, head.reported) = Default::default();
     fields::take(parsed.headers, lines, &mut head.fields);
     mark_repeats(&head.bytes, &mut head.fields);
     let wishes = fields::read_connection(&head.bytes, &mut head.fields)
@@ -102,8 +104,8 @@ fn parse_lines(
     head.method = Span::of(parsed.method.unwrap_or_default().as_bytes(), lines);
     let expects_continue = read_framing(head)?;
     read_host(head)?;
-    read_target(head, Span::of(parsed.path.unwrap_or_default().as_bytes(), lines))?;
-    read_upgrade(head, wishes);
+    target::read(head, Span::of(parsed.path.unwrap_or_default().as_bytes(), lines))?;
+    head.read_upgrade(wishes);
     Ok(Some((size, Http1::new(head.version, wishes, expects_continue))))
 }
 
@@ -181,72 +183,6 @@ fn read_host(head: &mut Head) -> Result<(), BadRequest> {
         return Err(BadRequest::new(400, why));
     }
     Ok(())
-}
-
-/// Reduces the target to its origin form. In the absolute form its host overrides the `Host` field.
-///
-/// The scheme of an absolute target is the client's claim, so nothing depends on it.
-fn read_target(head: &mut Head, target: Span) -> Result<(), BadRequest> {
-    let given = target.get(&head.bytes);
-    let is_options = head.method.get(&head.bytes) == b"OPTIONS";
-    if head.method.get(&head.bytes) == b"CONNECT" {
-        return Err(BadRequest::new(405, "this server is not a proxy"));
-    }
-    let end = given.iter().position(|b| *b == b'#').unwrap_or(given.len());
-    if given.first() == Some(&b'/') || (given == b"*" && is_options) {
-        head.target = Span::of(&given[..end], &head.bytes);
-    } else {
-        let rest = after_scheme(&given[..end]);
-        let rest = rest.ok_or(BadRequest::new(400, "the request's target is malformed"))?;
-        let end = rest.iter().position(|b| matches!(b, b'/' | b'?')).unwrap_or(rest.len());
-        let (host, rest) = rest.split_at(end);
-        if !names_a_host(host) {
-            return Err(BadRequest::new(400, "the host in the request's target is malformed"));
-        }
-        let (host, rest) = (Span::of(host, &head.bytes), Span::of(rest, &head.bytes));
-        set_host(head, host);
-        set_target_after_host(head, rest);
-    }
-    let target = head.target();
-    head.path_length = target.iter().position(|b| *b == b'?').unwrap_or(target.len());
-    Ok(())
-}
-
-fn set_host(head: &mut Head, host: Span) {
-    head.host = host;
-    match head.fields.iter_mut().find(|field| field.known == Name::Host) {
-        Some(field) => field.value = host,
-        None => {
-            let name = head.compose(b"Host");
-            head.fields.push(Field::new(name, host, Name::Host));
-        }
-    }
-}
-
-fn set_target_after_host(head: &mut Head, rest: Span) {
-    head.target = rest;
-    if rest.get(&head.bytes).first() != Some(&b'/') {
-        let slash = head.compose(b"/");
-        head.bytes.extend_from_within(rest.range());
-        head.target = Span::from(slash.range().start..head.bytes.len());
-    }
-}
-
-/// Finds the protocols that the client asks to switch to.
-///
-/// A request without `Connection: upgrade` asks for nothing, and HTTP/1.0 has no upgrade.
-fn read_upgrade(head: &mut Head, wishes: Wishes) {
-    let may = wishes.upgrade && head.version == Version::Http11;
-    let asked = head.fields.iter().find(|field| field.known == Name::Upgrade);
-    head.upgrade = asked.filter(|_| may).map_or(Span::default(), |field| field.value);
-}
-
-/// Returns the part of an absolute target after `http://` or `https://`.
-fn after_scheme(target: &[u8]) -> Option<&[u8]> {
-    ["http://", "https://"].iter().find_map(|scheme| {
-        let (start, rest) = target.split_at_checked(scheme.len())?;
-        start.eq_ignore_ascii_case(scheme.as_bytes()).then_some(rest)
-    })
 }
 
 /// Returns the error for a head that is as long as the limit allows, and has no end.

@@ -1,12 +1,13 @@
 //! A case: one connection, what it sends, and what it expects.
 
 use crate::server::Server;
-use cabrank_checks_harness::http::{Client, Reply, describe, is_silence};
+use cabrank_checks_harness::http::{Client, Reply, Socket, describe, is_silence};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// A server that is silent for this long has failed the case.
-const SILENCE: Duration = Duration::from_secs(8);
+pub(super) const SILENCE: Duration = Duration::from_secs(8);
 
 /// The application that a case asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,12 +130,21 @@ impl Case {
         self.step(Step::Open)
     }
 
-    /// Plays the case, or says what went wrong.
+    /// Plays the case over TCP, or says what went wrong.
     pub(super) fn play(&self, server: &Server) -> Result<(), String> {
         let client = Client::with_patience(server.address, SILENCE);
-        let mut client = client.map_err(|e| format!("connect: {e}"))?;
+        self.play_with(client.map_err(|e| format!("connect: {e}"))?)
+    }
+
+    /// Plays the case over a Unix socket.
+    pub(super) fn play_over_unix(&self, socket: &Path) -> Result<(), String> {
+        let client = Client::over_unix(socket, SILENCE);
+        self.play_with(client.map_err(|e| format!("connect: {e}"))?)
+    }
+
+    fn play_with<S: Socket>(&self, mut client: Client<S>) -> Result<(), String> {
         // A server that refuses a request may have closed the connection: its answer tells.
-        let send = |client: &mut Client, bytes: &[u8]| drop(client.send(bytes));
+        let send = |client: &mut Client<S>, bytes: &[u8]| drop(client.send(bytes));
         for step in &self.steps {
             match step {
                 Step::Send(bytes) => send(&mut client, bytes),
@@ -186,7 +196,7 @@ impl Case {
 }
 
 /// Reads an answer that must not be complete: to the end, or to a reset.
-fn expect_half(client: &mut Client) -> Result<(), String> {
+fn expect_half<S: Socket>(client: &mut Client<S>) -> Result<(), String> {
     match client.reply("GET") {
         Ok(reply) => Err(format!("expected half an answer; got {}", reply.describe())),
         Err(error) if is_silence(&error) => Err(describe(&error)),

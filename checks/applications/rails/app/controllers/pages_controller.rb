@@ -33,6 +33,11 @@ class PagesController < ApplicationController
     render plain: "ok"
   end
 
+  def below
+    cookies[:seen] = { value: "1", path: request.script_name }
+    redirect_to posts_url
+  end
+
   def error
     raise "broken on purpose #{request.query_string}"
   end
