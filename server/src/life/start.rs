@@ -100,6 +100,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             connections: supervisor.connections().clone(),
             link: link.clone(),
             applications: administered,
+            file: configuration.file.clone(),
             name: configuration.server.name.clone(),
             places: listening.places.clone(),
             since: Instant::now(),
