@@ -79,6 +79,7 @@ impl Exchange<'_, '_> {
             // The application may read on after its answer. Its process is free meanwhile.
             attempt.process.set_answered();
             attempt.hold = None;
+            attempt.ending = None;
             return moved;
         }
         if let Some(attempt) = self.attempt.take() {
