@@ -26,6 +26,8 @@ pub(crate) struct Attempt {
     pub(crate) process: Arc<AppInfo>,
     /// The beginning of the session.
     pub(crate) since: Instant,
+    /// The answer is a stream of events, to which `--max-request-time` does not apply.
+    pub(crate) streams_events: bool,
     /// The client has its whole answer. Declared last: the session ends before.
     pub(crate) ending: Option<Ending>,
 }
@@ -34,7 +36,8 @@ impl Attempt {
     /// Begins an attempt on a connection that is [`open`].
     pub(crate) fn new(hold: Hold, lane: Lane) -> Attempt {
         let process = Arc::clone(&hold.process);
-        Attempt { lane, hold: Some(hold), process, since: Instant::now(), ending: None }
+        let (hold, since) = (Some(hold), Instant::now());
+        Attempt { lane, hold, process, since, streams_events: false, ending: None }
     }
 
     /// Reads once into `from_app`. The end of the process ends the connection, even if another process holds it open.

@@ -246,8 +246,11 @@ impl<'a, 'b> Exchange<'a, 'b> {
 
     /// Looks at the limits of time. Asks for wake-ups when they will have passed.
     fn check_times(&mut self) -> Result<(), End> {
-        let has_session = self.attempt.as_ref().is_some_and(|attempt| attempt.hold.is_some());
-        if let Some(limit) = self.max_time.filter(|_| has_session)
+        let is_limited = self
+            .attempt
+            .as_ref()
+            .is_some_and(|attempt| attempt.hold.is_some() && !attempt.streams_events);
+        if let Some(limit) = self.max_time.filter(|_| is_limited)
             && self.client.watch.has_passed(limit, self.begun)
         {
             return Err(match self.answer {

@@ -1,7 +1,7 @@
 //! Cases of what is held: by another process that has the connection of one that is gone, and for a client that reads nothing.
 
 use crate::connection::watched::HALF_CLOSE;
-use crate::exchange::played::{LIMITS, Scene, eventually, read_rest, read_until};
+use crate::exchange::played::{LIMITS, MAX_REQUEST_TIME, Scene, eventually, read_rest, read_until};
 use cabrank_spawner::Protocol::{HttpSession, KeptSession, Session};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -190,5 +190,33 @@ async fn an_answer_that_its_client_has_whole_is_about_to_end_until_its_session_h
         app.write_all(b"E\0\0\0").await.unwrap();
         assert!(eventually(|| !scene.endings.is_any()).await);
         assert_eq!(scene.notes.read(), ["ended"], "the session ends first");
+    }
+}
+
+/// An answer of events lasts as long as its client wants, and any other one is work.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_request_does_not_hold_for_a_stream_of_events() {
+    for (kind, lasts) in [
+        ("text/event-stream", true),
+        ("Text/Event-Stream; charset=utf-8", true),
+        ("text/html", false),
+    ] {
+        let mut scene = Scene::new(HttpSession, 1, 1);
+        scene.client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut app = scene.request(0, b"GET /").await;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\ndata: 1\n\n");
+        app.write_all(head.as_bytes()).await.unwrap();
+        read_until(&mut scene.client, b"data: 1").await;
+        scene.pass(MAX_REQUEST_TIME * 2);
+        if lasts {
+            // The server has looked at the time when it passes this on.
+            app.write_all(b"data: 2\n\n").await.unwrap();
+            read_until(&mut scene.client, b"data: 2").await;
+            assert!(scene.notes.read().is_empty(), "{kind}");
+            drop(app);
+            read_until(&mut scene.client, b"0\r\n\r\n").await;
+        } else {
+            assert!(eventually(|| scene.notes.read() == ["failed", "ended"]).await, "{kind}");
+        }
     }
 }

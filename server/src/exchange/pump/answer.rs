@@ -56,6 +56,9 @@ impl Exchange<'_, '_> {
 
     fn begin_answer(&mut self) {
         self.answer = Answer::Begun;
+        if let Some(attempt) = &mut self.attempt {
+            attempt.streams_events = self.bytes.reply.streams_events();
+        }
         let is_last = self.client.has_ended && self.bytes.input.is_empty();
         let closes = self.client.is_closing() || is_last;
         self.request.record.status = self.bytes.reply.status();
