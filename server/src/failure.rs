@@ -17,7 +17,7 @@ Exit codes:
      cabrank.toml
   3  not found: the directory, an application in it, or a running server
   4  the server cannot listen on the address
-  5  the application did not boot";
+  5  the application did not boot: at `start`, or at `restart --wait`";
 
 /// The kinds of failure. Their numbers are the exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

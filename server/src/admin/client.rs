@@ -2,9 +2,9 @@
 
 use crate::admin::choice::{choose, name};
 use crate::admin::report::Report;
-use crate::admin::{Identity, Reply, Request, render};
-use crate::configuration::cli::{InstanceArgs, ProcessArgs, StatusArgs};
-use crate::failure::Failure;
+use crate::admin::{Identity, Reply, Request, Restart, render};
+use crate::configuration::cli::{InstanceArgs, ProcessArgs, RestartArgs, StatusArgs};
+use crate::failure::{Failure, Kind};
 use crate::observe::logging;
 use cabrank_spawner::{Running, Standing, running};
 use rustix::fs::{Mode, OFlags};
@@ -21,11 +21,13 @@ use std::time::{Duration, Instant};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest wait for a server that says what it is called.
 const IDENTITY_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time between two questions how a restart goes.
+const RESTART_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest answer: the report of some ten thousand processes.
 const MAX_ANSWER: usize = 4 << 20;
 
 pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
-    match ask(&args.which, &Request::Status)? {
+    match ask(&find(&args.which)?, &Request::Status)? {
         Reply::Status(report) => print(&if args.json {
             json(&report)?
         } else {
@@ -39,8 +41,34 @@ pub(crate) fn stop(which: &InstanceArgs) -> Result<(), Failure> {
     done(which, &Request::Stop)
 }
 
-pub(crate) fn restart(which: &InstanceArgs) -> Result<(), Failure> {
-    done(which, &Request::Restart)
+pub(crate) fn restart(args: &RestartArgs) -> Result<(), Failure> {
+    let server = find(&args.which)?;
+    expect_done(ask(&server, &Request::Restart)?)?;
+    if args.wait { wait_for_restart(&server) } else { Ok(()) }
+}
+
+/// Waits until the new processes of a restart are up. `--start-timeout` of the server bounds the boot of each.
+fn wait_for_restart(server: &Running) -> Result<(), Failure> {
+    loop {
+        match ask(server, &Request::Restarted)? {
+            Reply::Restart(Restart::Goes) => std::thread::sleep(RESTART_INTERVAL),
+            Reply::Restart(Restart::Done { processes: 0 }) => {
+                return print("No process runs. The next request starts one.\n");
+            }
+            Reply::Restart(Restart::Done { processes }) => {
+                return print(&format!("The new processes are up: {processes}.\n"));
+            }
+            Reply::Restart(Restart::Failed { error, outdated }) => {
+                let left = match outdated {
+                    0 => "No process serves the application".to_owned(),
+                    n => format!("Processes with the old code go on serving: {n}"),
+                };
+                let error = format!("the new code did not boot: {error} {left}.");
+                return Err(Failure::new(Kind::Boot, error));
+            }
+            other => return Err(unexpected(other)),
+        }
+    }
 }
 
 pub(crate) fn detach(args: &ProcessArgs) -> Result<(), Failure> {
@@ -71,7 +99,12 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn done(which: &InstanceArgs, request: &Request) -> Result<(), Failure> {
-    match ask(which, request)? {
+    expect_done(ask(&find(which)?, request)?)
+}
+
+/// Prints what the server says that it does.
+fn expect_done(reply: Reply) -> Result<(), Failure> {
+    match reply {
         Reply::Done(message) => print(&format!("{message}\n")),
         other => Err(unexpected(other)),
     }
@@ -86,19 +119,23 @@ fn unexpected(reply: Reply) -> Failure {
     }
 }
 
-fn ask(which: &InstanceArgs, request: &Request) -> Result<Reply, Failure> {
+/// Finds the server that the caller addresses.
+fn find(which: &InstanceArgs) -> Result<Running, Failure> {
     let server = choose(running(crate::admin::NAME), which.instance.as_deref(), identities)?;
-    let reply = talk(&server, request, ANSWER_TIMEOUT).map_err(|e| {
-        Failure::other(format!(
-            "the server {} does not answer: {e}. Try again, or look at its log.",
-            name(&server)
-        ))
-    })?;
     if server.standing != Standing::Own {
-        // The text of the answer is the word of another user. It must not pass for that of a server of the caller.
+        // The text of its answers is the word of another user. It must not pass for that of a server of the caller.
         logging::final_message(&format!("cabrank: the server {} answers:", name(&server)));
     }
-    Ok(reply)
+    Ok(server)
+}
+
+fn ask(server: &Running, request: &Request) -> Result<Reply, Failure> {
+    talk(server, request, ANSWER_TIMEOUT).map_err(|e| {
+        Failure::other(format!(
+            "the server {} does not answer: {e}. Try again, or look at its log.",
+            name(server)
+        ))
+    })
 }
 
 /// Asks the caller's own servers what the operator calls them, all at once. An answer is missing if a server does not

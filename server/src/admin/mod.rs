@@ -1,7 +1,7 @@
 //! The dialogue between tools and a running server.
 //!
 //! Each side sends one JSON line over the Unix socket `admin` in the instance directory. [`server`] is the server's side, and
-//! [`client`] the tools'. [`choice`] finds the server that a tool addresses, and [`list`] shows all. [`report`] takes the report of `cabrank status` from the pool and the [`administered`] applications,
+//! [`client`] the tools'. [`choice`] finds the server that a tool addresses, and [`list`] shows all. [`restart`] begins a restart, and tells how it goes. [`report`] takes the report of `cabrank status` from the pool and the [`administered`] applications,
 //! and [`render`] turns it into text for people.
 
 pub(crate) mod administered;
@@ -10,6 +10,7 @@ pub(crate) mod client;
 pub(crate) mod list;
 pub(crate) mod render;
 pub(crate) mod report;
+pub(crate) mod restart;
 pub(crate) mod server;
 
 use serde::{Deserialize, Serialize};
@@ -34,9 +35,17 @@ pub(crate) enum Request {
     Identify,
     Stop,
     Restart,
-    Detach { pid: u32 },
-    Disable { pid: u32 },
-    Enable { pid: u32 },
+    /// Asks how the latest restart goes.
+    Restarted,
+    Detach {
+        pid: u32,
+    },
+    Disable {
+        pid: u32,
+    },
+    Enable {
+        pid: u32,
+    },
 }
 
 /// The names by which the operator addresses a server.
@@ -49,6 +58,23 @@ pub(crate) struct Identity {
     pub(crate) addresses: Vec<String>,
 }
 
+/// The state of the latest restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Restart {
+    Goes,
+    /// The new processes are up.
+    Done {
+        processes: usize,
+    },
+    /// The new code did not boot.
+    Failed {
+        error: String,
+        /// The number of processes with the old code, which go on serving.
+        outdated: usize,
+    },
+}
+
 /// The server's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -56,5 +82,6 @@ pub(crate) enum Reply {
     Status(Box<report::Report>),
     Identity(Identity),
     Done(String),
+    Restart(Restart),
     Refused(String),
 }

@@ -5,7 +5,8 @@
 
 use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
-use crate::admin::{Identity, Reply, Request, SOCKET};
+use crate::admin::{Identity, Reply, Request, SOCKET, restart};
+use crate::configuration::file::Source;
 use crate::listen::listener::Place;
 use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::connections::Connections;
@@ -41,6 +42,8 @@ pub(crate) struct Admin {
     pub(crate) connections: Connections,
     pub(crate) link: Link,
     pub(crate) applications: Vec<Administered>,
+    /// The file of the configuration, as it was at the start.
+    pub(crate) file: Source,
     pub(crate) name: String,
     pub(crate) places: Vec<Place>,
     /// The socket for SCGI, to which a link in the instance directory leads.
@@ -212,7 +215,8 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
             admin.stop.notify_one();
             Reply::Done("The server is shutting down.".into())
         }
-        Request::Restart => restart(admin),
+        Request::Restart => restart::begin(&admin.pool, &admin.applications, &admin.file).await,
+        Request::Restarted => Reply::Restart(restart::progress(&admin.pool, &admin.applications)),
         Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, true, || {
             format!("Process {pid} gets no more requests and shuts down.")
         }),
@@ -222,17 +226,6 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
         Request::Enable { pid } => change(&admin.pool, pid, Pool::enable, false, || {
             format!("Process {pid} gets requests.")
         }),
-    }
-}
-
-/// Restarts the applications, as a new `restart.txt` would.
-fn restart(admin: &Admin) -> Reply {
-    let mut restarted = admin.applications.iter().map(|Administered { application, .. }| {
-        admin.pool.restart_group(&application.group_name(), application.restart_mode())
-    });
-    match restarted.all(|done| done) {
-        true => Reply::Done("The application is being restarted.".into()),
-        false => Reply::Refused("the pool is closed. Look at the server's log.".into()),
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) enum Command {
     /// Shut down a running server gracefully
     Stop(InstanceArgs),
     /// Replace the processes of a running server
-    Restart(InstanceArgs),
+    Restart(RestartArgs),
     /// Remove one application process from a running server's pool
     Detach(ProcessArgs),
     /// Give one application process no more requests, but keep it
@@ -162,6 +162,15 @@ pub(crate) struct StatusArgs {
     /// Print the complete report as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    #[command(flatten)]
+    pub(crate) which: InstanceArgs,
+    /// Wait until the new processes are up; exit with code 5 if they do not boot
+    #[arg(long)]
+    pub(crate) wait: bool,
 }
 
 #[derive(Debug, Args)]

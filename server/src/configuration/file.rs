@@ -7,7 +7,7 @@ use crate::configuration::{custom_types, peers, syntax};
 use crate::failure::Failure;
 use cabrank_spawner::app_type::{CustomType, read_text};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 /// The file's name in the application's directory.
@@ -17,7 +17,7 @@ pub(crate) const NAME: &str = "cabrank.toml";
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+fn read(path: &Path) -> Result<String, Failure> {
     match read_text(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(e) => Err(Failure::usage(format!(
@@ -25,6 +25,33 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
             path.display()
         ))),
         Ok(text) => Ok(text),
+    }
+}
+
+/// The file that a configuration was read from, with its text at that time.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    /// Reads the file of an application in `root`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn read(root: &Path) -> Result<Source, Failure> {
+        let path = root.join(NAME);
+        Ok(Source { text: read(&path)?, path })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns whether the file has another text now, or cannot be read.
+    pub(crate) fn has_changed(&self) -> bool {
+        read(&self.path).map_or(true, |text| text != self.text)
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) struct Configuration {
     pub(crate) applications: Vec<Arc<Application>>,
     pub(crate) server: Server,
     pub(crate) log: Log,
+    pub(crate) file: file::Source,
 }
 
 /// The part that all applications and listeners share.
@@ -97,10 +98,9 @@ impl Configuration {
     pub(crate) fn load(args: &StartArgs) -> Result<Configuration, Failure> {
         let root = application::root(&args.dir)?;
         let known: Vec<&str> = options::TABLE.iter().map(|row| row.name).collect();
-        let path = root.join(file::NAME);
-        let text = file::read(&path)?;
-        let in_file = |error: String| Failure::usage(format!("{}:{error}", path.display()));
-        let mut from_file = FileOptions::parse(&path, &text, &known).map_err(in_file)?;
+        let file = file::Source::read(&root)?;
+        let in_file = |error: String| Failure::usage(format!("{}:{error}", file.path.display()));
+        let mut from_file = FileOptions::parse(&file.path, file.text(), &known).map_err(in_file)?;
         let custom_types = from_file.take_custom_types(&root, &known).map_err(in_file)?;
         let options = Options::take(&args.options, &mut from_file)?;
         let application = Application::find(&root, options.clone(), &custom_types)?;
@@ -132,6 +132,7 @@ impl Configuration {
                 app_output: *options.app_output,
             },
             applications: vec![Arc::new(application)],
+            file,
         })
     }
 }

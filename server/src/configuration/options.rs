@@ -139,7 +139,8 @@ options! {
     }
     Application Limits {
         max_request_time: Seconds = Is("0"), "SECONDS",
-            "End a process that works on one request for longer; 0: no limit";
+            "End a process that works on one request for longer; 0: no limit. It does not hold for event streams \
+             (text/event-stream) and upgraded connections";
         max_request_queue_time: Seconds = Is("0"), "SECONDS",
             "Answer 503 to a request that waits for a process for longer; 0: no limit";
         retry_requests: bool = Is("true"), "BOOL",

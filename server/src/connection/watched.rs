@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 /// An end of input this soon after the request's last byte is a half-close: the client waits for its answer.
 /// A later one means that the client has left.
-const HALF_CLOSE: Duration = Duration::from_millis(250);
+pub(crate) const HALF_CLOSE: Duration = Duration::from_millis(250);
 /// The largest number of bytes that are read ahead while a request is in progress.
 const READ_AHEAD: usize = 64 * 1024;
 

@@ -10,7 +10,7 @@
 //! | `http_session`, limited concurrency | the same | the end of the answer, or of the connection |
 //! | `http_session`, any number of requests | the closed connection | that |
 //!
-//! `--max-request-time` bounds all of them.
+//! `--max-request-time` bounds all of them. The time of a stream of events begins when its client has left.
 
 use crate::connection::input::Input;
 use crate::exchange::attempt::Attempt;
@@ -44,7 +44,11 @@ pub(crate) fn abandon(
     let application = Arc::clone(application);
     let limit = application.max_request_time;
     tokio::spawn(async move {
-        let left = limit.map(|limit| limit.saturating_sub(attempt.since.elapsed()));
+        let worked = match attempt.streams_events {
+            true => Duration::ZERO,
+            false => attempt.since.elapsed(),
+        };
+        let left = limit.map(|limit| limit.saturating_sub(worked));
         let finish = finish(&mut attempt, how, rest, answer);
         let in_time = match left {
             Some(left) => tokio::time::timeout(left, finish).await.is_ok(),

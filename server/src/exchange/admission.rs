@@ -5,17 +5,21 @@
 //! more, in the pool, while no process is there. An operator sees one queue: `status` shows the sum, and
 //! `--max-request-queue-size` and `--max-request-queue-time` hold for both waits together.
 
+use crate::exchange::endings::{Ending, Endings};
 use cabrank::PoolOptions;
 use cabrank::application_pool::GetError;
 use cabrank_spawner::{Pool, Session};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
+
+/// The concurrency of processes before the first session.
+const UNKNOWN: usize = usize::MAX;
 
 /// A request's place among those in progress. Dropping it gives the place back.
 ///
@@ -39,8 +43,12 @@ impl Drop for Place {
 /// The requests in progress, and those that wait.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// Whether the processes take any number of requests. Set by the first session: loaders say it.
-    is_needed: AtomicBool,
+    /// The number of requests that a process takes at once; 0: any number. Set by the first session: loaders say it.
+    concurrency: AtomicUsize,
+    /// The answers that are about to end.
+    endings: Arc<Endings>,
+    /// The largest number of processes.
+    max_processes: usize,
     free: Arc<Semaphore>,
     /// The requests that wait, here or in the pool.
     waiting: AtomicUsize,
@@ -52,9 +60,16 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// `max_waiting` and `max_wait` are the limits of the queue.
-    pub(crate) fn new(max: usize, max_waiting: Option<usize>, max_wait: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        max: usize,
+        max_waiting: Option<usize>,
+        max_wait: Option<Duration>,
+        max_processes: usize,
+    ) -> Self {
         Admission {
-            is_needed: AtomicBool::new(false),
+            concurrency: AtomicUsize::new(UNKNOWN),
+            endings: Arc::default(),
+            max_processes,
             free: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
             waiting: AtomicUsize::new(0),
             outside: AtomicUsize::new(0),
@@ -65,10 +80,28 @@ impl Admission {
 
     /// Notes how many requests a process takes at once; 0: any number.
     pub(crate) fn learn(&self, concurrency: usize) {
-        let is_needed = concurrency == 0;
         // A store by each request would make the cores wait for each other.
-        if self.is_needed.load(Ordering::Relaxed) != is_needed {
-            self.is_needed.store(is_needed, Ordering::Relaxed);
+        if self.concurrency.load(Ordering::Relaxed) != concurrency {
+            self.concurrency.store(concurrency, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes an answer that its client is about to have whole. Not for processes that take several requests: they have room for
+    /// the next one.
+    pub(crate) fn begin_ending(&self) -> Option<Ending> {
+        (self.concurrency.load(Ordering::Relaxed) == 1).then(|| self.endings.begin())
+    }
+
+    /// Waits for the end of an answer, if the pool would start another process for a request that comes after it.
+    async fn wait_for_an_ending(&self, pool: &Pool) {
+        let counts = pool.counts();
+        let would_start = counts.count > 0
+            && counts.active == counts.count
+            && counts.count < self.max_processes
+            && counts.waiting == 0
+            && counts.spawning == 0;
+        if would_start {
+            self.endings.wait().await;
         }
     }
 
@@ -89,7 +122,11 @@ impl Admission {
         options: &PoolOptions,
         held: &mut Option<Place>,
     ) -> Result<Session, GetError> {
-        let is_needed = self.is_needed.load(Ordering::Relaxed);
+        let is_needed = self.concurrency.load(Ordering::Relaxed) == 0;
+        if self.endings.is_any() {
+            // Boxed, because few requests wait, and each would take the memory.
+            Box::pin(self.wait_for_an_ending(pool)).await;
+        }
         if is_needed && held.is_none() {
             let free = self.free.try_acquire().ok();
             *held = free.map(|permit| Place::new(&self.free, permit));

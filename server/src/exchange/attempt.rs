@@ -2,6 +2,7 @@
 
 use crate::connection::input::Input;
 use crate::exchange::end::Refusal;
+use crate::exchange::endings::Ending;
 use crate::exchange::processes::Hold;
 use crate::lane::reply_head::ReplyHead;
 use crate::lane::{Lane, Message, Reached};
@@ -25,13 +26,18 @@ pub(crate) struct Attempt {
     pub(crate) process: Arc<AppInfo>,
     /// The beginning of the session.
     pub(crate) since: Instant,
+    /// The answer is a stream of events, to which `--max-request-time` does not apply.
+    pub(crate) streams_events: bool,
+    /// The client has its whole answer. Declared last: the session ends before.
+    pub(crate) ending: Option<Ending>,
 }
 
 impl Attempt {
     /// Begins an attempt on a connection that is [`open`].
     pub(crate) fn new(hold: Hold, lane: Lane) -> Attempt {
         let process = Arc::clone(&hold.process);
-        Attempt { lane, hold: Some(hold), process, since: Instant::now() }
+        let (hold, since) = (Some(hold), Instant::now());
+        Attempt { lane, hold, process, since, streams_events: false, ending: None }
     }
 
     /// Reads once into `from_app`. The end of the process ends the connection, even if another process holds it open.
@@ -53,10 +59,11 @@ impl Attempt {
     ///
     /// The connection comes first, so that the next session can borrow it.
     pub(crate) fn finish(self, reply: &ReplyHead, is_clean: bool) {
-        let Attempt { lane, hold, process, .. } = self;
+        let Attempt { lane, hold, process, ending, .. } = self;
         process.set_answered();
         lane.give_back(reply, is_clean);
         drop(hold);
+        drop(ending);
     }
 
     /// Returns whether the process takes one request at a time, or a few.

@@ -2,6 +2,7 @@
 //!
 //! - [`stages`] reads the body of a [`request`], and ends the answer;
 //! - [`attempts`] takes the request to a process, within the bound of [`admission`], and to another one if that is safe;
+//! - [`endings`] are answers that their clients have, while the application has not finished;
 //! - [`pump`] carries the request to the process ([`upload`]) and the answer back ([`download`], [`outbox`]). Both go over
 //!   an [`attempt`];
 //! - [`abandoned`] ends the work of a client that has left, and [`overtime`] ends work that takes too long;
@@ -17,6 +18,7 @@ pub(crate) mod attempts;
 pub(crate) mod buffers;
 pub(crate) mod download;
 pub(crate) mod end;
+pub(crate) mod endings;
 pub(crate) mod error_page;
 pub(crate) mod outbox;
 pub(crate) mod overtime;

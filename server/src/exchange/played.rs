@@ -13,6 +13,7 @@ use crate::connection::stream::Stream;
 use crate::connection::watched::Connection;
 use crate::connection::{requests, serve};
 use crate::exchange::buffers::Buffers;
+use crate::exchange::endings::Endings;
 use crate::exchange::processes::{Hold, Processes};
 use crate::exchange::served::Served;
 use crate::exchange::serving::Serving;
@@ -55,6 +56,7 @@ impl Notes {
 pub(crate) struct Played {
     free: Mutex<VecDeque<AppConnection>>,
     notes: Notes,
+    pub(crate) endings: Arc<Endings>,
 }
 
 impl Played {
@@ -111,6 +113,8 @@ pub(crate) struct Scene {
     served: JoinHandle<()>,
     now: Duration,
     pub(crate) notes: Notes,
+    /// The answers that are about to end.
+    pub(crate) endings: Arc<Endings>,
     /// The client's end of its connection.
     pub(crate) client: UnixStream,
     pub(crate) connections: Connections,
@@ -209,7 +213,9 @@ impl Scene {
             free.push_back(AppConnection { process: Arc::clone(&info), opened });
             processes.push(Process { child, info, door });
         }
-        let played = Played { free: Mutex::new(free), notes: notes.clone() };
+        let endings = Arc::new(Endings::default());
+        let played =
+            Played { free: Mutex::new(free), notes: notes.clone(), endings: Arc::clone(&endings) };
         let (max_buffered_request, place) = match setting.bodies {
             Bodies::PassedOn => (0, dir.path()),
             Bodies::NoSpace => (1 << 20, Path::new("/no/such/place")),
@@ -249,6 +255,7 @@ impl Scene {
             served,
             now: Duration::ZERO,
             notes,
+            endings,
             client,
             connections,
             identifier,

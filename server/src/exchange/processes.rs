@@ -1,6 +1,7 @@
 //! The processes of an application: the pool, as an exchange sees it.
 
 use crate::exchange::admission::{Admission, Place};
+use crate::exchange::endings::Ending;
 use cabrank::PoolOptions;
 use cabrank::application_pool::{GetError, Identifier};
 use cabrank_spawner::process::AppConnection;
@@ -53,6 +54,15 @@ impl Processes {
             }
             #[cfg(test)]
             Processes::Played(_) => Ok(()),
+        }
+    }
+
+    /// Notes an answer that its client is about to have whole, while the application has not finished.
+    pub(crate) fn begin_ending(&self) -> Option<Ending> {
+        match self {
+            Processes::Pool { admission, .. } => admission.begin_ending(),
+            #[cfg(test)]
+            Processes::Played(played) => Some(played.endings.begin()),
         }
     }
 

@@ -28,6 +28,7 @@ use crate::exchange::end::{End, Refusal};
 use crate::exchange::outbox::Outbox;
 use crate::exchange::request::Request;
 use crate::exchange::upload::Upload;
+use crate::lane::Closed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -159,6 +160,7 @@ impl<'a, 'b> Exchange<'a, 'b> {
         if self.attempt.is_some() {
             moved |= self.upload(cx)?;
             moved |= self.download(cx)?;
+            self.note_ending();
         }
         let to_client = &mut self.bytes.to_client;
         let taken = self.outbox.delivered();
@@ -170,6 +172,17 @@ impl<'a, 'b> Exchange<'a, 'b> {
             moved = self.listen(cx)?;
         }
         Ok(moved)
+    }
+
+    /// Notes that the client is about to get the end of its answer, before the application has finished.
+    fn note_ending(&mut self) {
+        if self.answer == Answer::Begun
+            && let Some(attempt) = &mut self.attempt
+            && attempt.ending.is_none()
+            && (attempt.lane.is_at_end() || attempt.lane.closed() == Closed::Whole)
+        {
+            attempt.ending = self.request.application.processes.begin_ending();
+        }
     }
 
     /// Passes the body on, and writes to the application.
@@ -233,8 +246,11 @@ impl<'a, 'b> Exchange<'a, 'b> {
 
     /// Looks at the limits of time. Asks for wake-ups when they will have passed.
     fn check_times(&mut self) -> Result<(), End> {
-        let has_session = self.attempt.as_ref().is_some_and(|attempt| attempt.hold.is_some());
-        if let Some(limit) = self.max_time.filter(|_| has_session)
+        let is_limited = self
+            .attempt
+            .as_ref()
+            .is_some_and(|attempt| attempt.hold.is_some() && !attempt.streams_events);
+        if let Some(limit) = self.max_time.filter(|_| is_limited)
             && self.client.watch.has_passed(limit, self.begun)
         {
             return Err(match self.answer {

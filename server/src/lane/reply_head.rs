@@ -271,6 +271,16 @@ impl ReplyHead {
         self.closes
     }
 
+    /// Returns whether the body is a stream of events, which may last as long as its client wants.
+    pub(crate) fn streams_events(&self) -> bool {
+        const TYPE: &[u8] = b"text/event-stream";
+        self.fields.iter().filter(|field| field.known == Name::ContentType).any(|field| {
+            let value = field.value.get(&self.bytes);
+            let (name, rest) = value.split_at(value.len().min(TYPE.len()));
+            name.eq_ignore_ascii_case(TYPE) && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
+        })
+    }
+
     /// Returns whether another reply to the same request follows: the status is 1xx, but not 101.
     pub(crate) fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && !self.switches_protocols()

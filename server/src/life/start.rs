@@ -75,12 +75,16 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
     let shares = budget::raise(threads * (listening.sockets.len() - 1));
     let max_connections = configuration.server.max_connections.unwrap_or(shares.connections);
     let budget = Arc::new(Budget::new(max_connections));
+    let of_pool = configuration.server.pool;
+    let max_processes =
+        of_pool.max_per_application.unwrap_or(usize::MAX).min(of_pool.max_processes);
     let applications = configuration.applications.iter().map(|application| {
         let limits = &application.options;
         let admission = Arc::new(Admission::new(
             limits.max_requests_in_progress.map_or(shares.requests, |n| n.0),
             limits.max_request_queue_size.limit(),
             limits.max_request_queue_time.limit(),
+            max_processes,
         ));
         let served = Arc::new(Served::new(application, &pool, &admission));
         (served, Administered { application: Arc::clone(application), admission })
@@ -103,6 +107,7 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
             connections: supervisor.connections().clone(),
             link: link.clone(),
             applications: administered,
+            file: configuration.file.clone(),
             name: configuration.server.name.clone(),
             places: listening.places.clone(),
             scgi_socket,

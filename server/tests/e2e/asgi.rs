@@ -102,3 +102,26 @@ fn a_websocket_message_is_bounded_by_an_option() {
     socket.send(&fragment(0, 1)).unwrap();
     socket.expect_bytes(b"\x88\x19\x03\xf1the message is too long").unwrap();
 }
+
+#[test]
+fn an_event_stream_lasts_longer_than_the_time_of_a_request() {
+    let dir = app(
+        "asgi.py",
+        "import asyncio\n\
+         async def app(scope, receive, send):\n    \
+             assert scope['type'] == 'http'\n    \
+             events = scope['path'] == '/events'\n    \
+             kind = b'text/event-stream' if events else b'text/plain'\n    \
+             await send({'type': 'http.response.start', 'status': 200, 'headers': [(b'content-type', kind)]})\n    \
+             for n in range(20):\n        \
+                 await send({'type': 'http.response.body', 'body': b'data: %d\\n\\n' % n, 'more_body': True})\n        \
+                 await asyncio.sleep(0.1)\n    \
+             await send({'type': 'http.response.body', 'body': b'end'})\n",
+    );
+    let server = Server::start(dir.path(), &["--max-request-time", "0.5"]);
+    assert!(server.get("/events").ends_with("data: 19\n\nend"));
+    assert!(!server.log().contains("--max-request-time"));
+    // Any other answer is cut.
+    assert!(server.client().get("/").is_err());
+    server.logs("a request took longer than --max-request-time");
+}

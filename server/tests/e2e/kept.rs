@@ -83,3 +83,27 @@ fn an_application_whose_client_has_left_runs_into_an_error() {
     assert_eq!(server.get("/other"), "other");
     server.logs("closed");
 }
+
+/// A client that sees the end of its answer may ask again before the application says that it has finished.
+#[test]
+fn a_request_that_comes_after_another_one_waits_a_moment_before_a_second_process_starts() {
+    let dir = wsgi(
+        "class Body:\n\
+         \x20   def __init__(self, path): self.path = path\n\
+         \x20   def __iter__(self): yield b'answer'\n\
+         \x20   def close(self):\n\
+         \x20       while not os.path.exists(self.path): time.sleep(0.01)",
+        "if path == '/other': return answer('other')\n\
+         start_response('200 OK', [('Content-Length', '6')])\n\
+         return Body(os.path.join(os.path.dirname(__file__), 'go'))",
+    );
+    let server = Server::start(dir.path(), &["--log-level", "debug"]);
+    let mut client = server.client();
+    assert_eq!(client.get("/").unwrap().text(), "answer");
+    drop(client);
+    let mut other = server.client();
+    other.send(b"GET /other HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    server.logs("a request waits for the end of an answer");
+    fs::write(dir.path().join("go"), "").unwrap();
+    assert_eq!(other.reply("GET").unwrap().text(), "other");
+}

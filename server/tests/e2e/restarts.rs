@@ -167,3 +167,62 @@ fn a_restart_file_counts_only_if_the_user_may_see_it() {
     fs::write(shared.path().join("restart.txt"), "").unwrap();
     eventually("a restart", || (server.get("/") != first).then_some(()));
 }
+
+#[test]
+fn a_restart_that_is_awaited_tells_whether_the_new_processes_are_up() {
+    for options in [["-e", "production"], ["-e", "development"]] {
+        let dir = wsgi("", "return answer('old')");
+        let server = Server::start(dir.path(), &options);
+        assert_eq!(server.get("/"), "old");
+        let set = |head: &str, body: &str| {
+            fs::write(dir.path().join("passenger_wsgi.py"), wsgi_text(head, body)).unwrap();
+            let out = run(server.runtime.path(), &["restart", "--wait"]);
+            let text = [out.stdout, out.stderr].map(|t| String::from_utf8(t).unwrap()).concat();
+            (out.status.code(), text)
+        };
+        let (code, text) = set("raise RuntimeError('no database')", "");
+        let serves = match options[1] {
+            "production" => "Processes with the old code go on serving: 1.",
+            _ => "No process serves the application.",
+        };
+        assert!(code == Some(5) && text.contains("no database"), "{code:?} {text}");
+        assert!(text.ends_with(&format!("{serves}\n")), "{text}");
+        // The failure before is not taken for one of this restart.
+        let (code, text) = set("time.sleep(0.5)", "return answer('new')");
+        assert!(code == Some(0) && text.ends_with("The new processes are up: 1.\n"), "{text}");
+        assert_eq!(server.get("/"), "new");
+        assert!(
+            server.pids().len() == 1
+                && !server.status()["groups"][0]["restarting"].as_bool().unwrap()
+        );
+    }
+}
+
+#[test]
+fn an_awaited_restart_without_a_minimum_starts_nothing() {
+    let dir = wsgi("", "return answer('old')");
+    let server = Server::start(dir.path(), &["--min-instances", "0"]);
+    let out = run(server.runtime.path(), &["restart", "--wait"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(out.status.success() && text.ends_with("The next request starts one.\n"), "{text}");
+}
+
+#[test]
+fn a_restart_says_that_a_changed_configuration_does_not_apply() {
+    let dir = wsgi("", "return answer('old')");
+    let file = dir.path().join("cabrank.toml");
+    let server = Server::start(dir.path(), &[]);
+    let restart = || {
+        let out = run(server.runtime.path(), &["restart"]);
+        assert!(out.status.success(), "{out:?}");
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let plain = "The application is being restarted.\n";
+    assert_eq!(restart(), plain);
+    fs::write(&file, "max_pool_size = 3\n").unwrap();
+    let text = restart();
+    assert!(text.contains("cabrank.toml has changed since the start of the server."), "{text}");
+    server.logs("cabrank.toml has changed");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(restart(), plain);
+}

@@ -1,6 +1,7 @@
 //! Cases of what is held: by another process that has the connection of one that is gone, and for a client that reads nothing.
 
-use crate::exchange::played::{LIMITS, Scene, eventually, read_rest, read_until};
+use crate::connection::watched::HALF_CLOSE;
+use crate::exchange::played::{LIMITS, MAX_REQUEST_TIME, Scene, eventually, read_rest, read_until};
 use cabrank_spawner::Protocol::{HttpSession, KeptSession, Session};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -160,4 +161,62 @@ async fn interim_answers_wait_for_their_client() {
     let seen = read_rest(&mut scene.client).await;
     assert!(!String::from_utf8_lossy(&seen).contains(" 502 "));
     assert!(eventually(|| scene.notes.read() == ["ended"]).await);
+}
+
+/// The client may send its next request at once, over another connection.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_its_client_has_whole_is_about_to_end_until_its_session_has_ended() {
+    for leaves in [false, true] {
+        let mut scene = Scene::new(KeptSession, 1, 1);
+        scene.client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut app = scene.request(0, b"HTTP_HOST").await;
+        assert!(!scene.endings.is_any());
+        let head = b"Status: 200 OK\r\nContent-Length: 3\r\n\r\n";
+        let answer = [&[b'H', 0, 0, head.len() as u8], &head[..], b"D\0\0\x03yes"].concat();
+        app.write_all(&answer).await.unwrap();
+        read_until(&mut scene.client, b"yes").await;
+        assert!(scene.endings.is_any() && scene.notes.read().is_empty());
+        if leaves {
+            tokio::time::sleep(HALF_CLOSE).await;
+            let (other, _) = UnixStream::pair().unwrap();
+            drop(std::mem::replace(&mut scene.client, other));
+            let sees_it = eventually(|| {
+                scene.pass(Duration::from_secs(1));
+                app.try_read(&mut [0; 16]).is_ok_and(|count| count == 0)
+            });
+            assert!(sees_it.await);
+            assert!(scene.endings.is_any() && scene.notes.read().is_empty());
+        }
+        app.write_all(b"E\0\0\0").await.unwrap();
+        assert!(eventually(|| !scene.endings.is_any()).await);
+        assert_eq!(scene.notes.read(), ["ended"], "the session ends first");
+    }
+}
+
+/// An answer of events lasts as long as its client wants, and any other one is work.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_request_does_not_hold_for_a_stream_of_events() {
+    for (kind, lasts) in [
+        ("text/event-stream", true),
+        ("Text/Event-Stream; charset=utf-8", true),
+        ("text/html", false),
+    ] {
+        let mut scene = Scene::new(HttpSession, 1, 1);
+        scene.client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let mut app = scene.request(0, b"GET /").await;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\ndata: 1\n\n");
+        app.write_all(head.as_bytes()).await.unwrap();
+        read_until(&mut scene.client, b"data: 1").await;
+        scene.pass(MAX_REQUEST_TIME * 2);
+        if lasts {
+            // The server has looked at the time when it passes this on.
+            app.write_all(b"data: 2\n\n").await.unwrap();
+            read_until(&mut scene.client, b"data: 2").await;
+            assert!(scene.notes.read().is_empty(), "{kind}");
+            drop(app);
+            read_until(&mut scene.client, b"0\r\n\r\n").await;
+        } else {
+            assert!(eventually(|| scene.notes.read() == ["failed", "ended"]).await, "{kind}");
+        }
+    }
 }

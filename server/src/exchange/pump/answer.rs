@@ -56,6 +56,9 @@ impl Exchange<'_, '_> {
 
     fn begin_answer(&mut self) {
         self.answer = Answer::Begun;
+        if let Some(attempt) = &mut self.attempt {
+            attempt.streams_events = self.bytes.reply.streams_events();
+        }
         let is_last = self.client.has_ended && self.bytes.input.is_empty();
         let closes = self.client.is_closing() || is_last;
         self.request.record.status = self.bytes.reply.status();
@@ -79,6 +82,7 @@ impl Exchange<'_, '_> {
             // The application may read on after its answer. Its process is free meanwhile.
             attempt.process.set_answered();
             attempt.hold = None;
+            attempt.ending = None;
             return moved;
         }
         if let Some(attempt) = self.attempt.take() {
