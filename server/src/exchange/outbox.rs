@@ -58,6 +58,11 @@ impl Outbox {
         if self.overflow.is_none() && to_client.len() - self.sent >= IN_MEMORY {
             self.overflow = Some(Spool::new(limits()));
         }
+        if self.sent > IN_MEMORY {
+            // A client that is always a little late never takes the last byte. One byte that it has taken stays: it is midway.
+            to_client.drain(..self.sent - 1);
+            self.sent = 1;
+        }
         write(self.end(to_client));
         self.push_staged();
     }
@@ -147,5 +152,30 @@ impl Outbox {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such a client reads a stream at its pace, so its part is never empty and never large.
+    #[test]
+    fn bytes_that_a_late_client_has_taken_use_no_memory() {
+        let (mut outbox, mut to_client) = (Outbox::default(), Vec::new());
+        let limits = || -> SpoolLimits { unreachable!("the client is not late by so much") };
+        let (mut pushed, mut taken) = (vec![], vec![]);
+        for number in 0..1000u32 {
+            let part = number.to_be_bytes().repeat(250);
+            pushed.extend_from_slice(&part);
+            outbox.push(&mut to_client, limits, |buffer| buffer.extend_from_slice(&part));
+            assert!(to_client.len() < 3 * IN_MEMORY, "{} bytes", to_client.len());
+            let end = to_client.len() - 1;
+            taken.extend_from_slice(&to_client[outbox.sent..end]);
+            outbox.sent = end;
+            assert!(outbox.is_midway(&to_client));
+        }
+        taken.extend_from_slice(&to_client[outbox.sent..]);
+        assert!(taken == pushed);
     }
 }
