@@ -1,9 +1,10 @@
 //! The file of the log (`--log-file`).
 //!
 //! A tool such as logrotate renames the file: the next lines go to a new file of its name. If root writes, another user may
-//! own the directory, and put a link to a file of root there. So the server holds the directory open, follows no link, and
-//! writes only to a regular file of its own that has no other name.
+//! own the directory, and put a link to a file of root there. So the server holds the directory open ([`place`]), follows no
+//! link, and writes only to a regular file of its own that has no other name.
 
+use crate::listen::place;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, openat, statat};
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,10 +26,7 @@ impl LogFile {
     /// # Errors
     /// It cannot be opened, or is not a file of this server alone.
     pub(crate) fn open(path: &Path) -> io::Result<LogFile> {
-        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
+        let (directory, name) = place::open(&std::path::absolute(path)?)?;
         let file = open_at(&directory, &name)?;
         Ok(LogFile { directory, name, file })
     }
@@ -117,5 +115,26 @@ mod tests {
         {
             assert!(LogFile::open(&path).is_err(), "{}", path.display());
         }
+    }
+
+    #[test]
+    fn root_logs_to_no_directory_to_which_a_link_of_another_user_leads() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: only root distrusts links");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["app", "of_root"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        std::os::unix::fs::chown(dir.path().join("app"), Some(1), Some(1)).unwrap();
+        symlink("../of_root", dir.path().join("app/log")).unwrap();
+        for name in ["new", "old"] {
+            fs::write(dir.path().join("of_root/old"), "").unwrap();
+            let error = LogFile::open(&dir.path().join("app/log").join(name)).unwrap_err();
+            assert!(error.to_string().contains("another user may change the link"), "{error}");
+        }
+        assert!(!dir.path().join("of_root/new").exists());
+        LogFile::open(&dir.path().join("app/own")).unwrap();
     }
 }
