@@ -82,7 +82,8 @@ fn check(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
         Err(Errno::LOOP | Errno::NXIO) => return Err(no_pid()),
         opened => opened?,
     };
-    if !FileType::from_raw_mode(fs::fstat(&file)?.st_mode).is_file() {
+    let facts = fs::fstat(&file)?;
+    if !FileType::from_raw_mode(facts.st_mode).is_file() {
         return Err(no_pid());
     }
     let mut bytes = Vec::new();
@@ -93,17 +94,37 @@ fn check(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
         return Ok(());
     }
     let pid: u32 = text.trim().parse().map_err(|_| no_pid())?;
-    let command = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    if pid != std::process::id() && command.is_ok_and(|command| command.trim() == "cabrank") {
+    // A process of another user may have taken the number of a server that is gone, and its name.
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    if pid != std::process::id() && is_server_of(&status, facts.st_uid) {
         return Err(io::Error::other(format!("the server {pid}, which is running, has this file")));
     }
     Ok(())
+}
+
+/// Returns whether `/proc/PID/status` is that of a server of this user.
+fn is_server_of(status: &str, user: u32) -> bool {
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+    // The owner of `/proc/PID` would be root for a program that its user may not read.
+    let effective = field("Uid:").and_then(|users| users.split_whitespace().nth(1));
+    field("Name:").map(str::trim) == Some("cabrank")
+        && effective.and_then(|number| number.parse().ok()) == Some(user)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, symlink};
+
+    #[test]
+    fn a_process_of_another_user_is_not_the_server() {
+        let of = |name: &str, users: &str| format!("Name:\t{name}\nState:\tS\nUid:\t{users}\n");
+        assert!(is_server_of(&of("cabrank", "0\t0\t0\t0"), 0));
+        assert!(is_server_of(&of("cabrank", "0\t33\t33\t33"), 33));
+        assert!(!is_server_of(&of("cabrank", "33\t33\t33\t33"), 0));
+        assert!(!is_server_of(&of("sleep", "0\t0\t0\t0"), 0));
+        assert!(!is_server_of("", 0));
+    }
 
     fn entries(dir: &Path) -> usize {
         std::fs::read_dir(dir).unwrap().count()
