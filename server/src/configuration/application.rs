@@ -56,7 +56,15 @@ impl Application {
     /// Returns what finds the application in another release, by the same options.
     fn finder(&self) -> Finder {
         let (options, custom_types) = (self.options.clone(), self.custom_types.clone());
-        Finder::new(move |root| search(&options, &custom_types).find(root))
+        let by_owner = *options.user_by_owner && options.user.is_none();
+        let user = self.user.clone().filter(|_| by_owner);
+        Finder::new(move |root| {
+            let mut app = search(&options, &custom_types).find(root)?;
+            if let Some(other) = user.as_ref().and_then(|user| owner::differs(&app, user)) {
+                app.remark = Some(other);
+            }
+            Ok(app)
+        })
     }
 
     /// Returns the number of threads that serve its requests, unless an option names it.

@@ -13,8 +13,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path};
 
 /// The largest number of links on a path, as in Linux.
-const MAX_LINKS: usize = 40;
-const STICKY: u32 = 0o1000;
+pub(crate) const MAX_LINKS: usize = 40;
+pub(crate) const STICKY: u32 = 0o1000;
 
 /// Opens the directory of an absolute path. Returns it with the last name of the path.
 ///
@@ -75,7 +75,8 @@ fn walk(path: &Path) -> io::Result<OwnedFd> {
     enter(&dir, OsStr::new("."))
 }
 
-fn names(path: &Path) -> VecDeque<OsString> {
+/// Returns the names of a path, in their order.
+pub(crate) fn names(path: &Path) -> VecDeque<OsString> {
     let names = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
         Component::ParentDir => Some("..".into()),

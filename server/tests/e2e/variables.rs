@@ -4,7 +4,7 @@ use crate::server::{Server, after, eventually, run, start_command, wsgi};
 use crate::users::{OPTIONS, is_root, open_to_all, runtime};
 use crate::wrong_input::fails;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -121,7 +121,7 @@ fn the_owner_of_the_startup_file_runs_the_application() {
     assert_eq!(server.get("/"), format!("nobody {}", nobody.uid));
     // Another user could have put a link to a file of this user there.
     chown(dir.path(), Some(1), None).unwrap();
-    fails(dir.path(), &options, 2, &["have different owners"]);
+    fails(dir.path(), &options, 2, &["another user may put another application there"]);
     chown(dir.path(), Some(0), None).unwrap();
     fs::rename(dir.path().join("passenger_wsgi.py"), dir.path().join("other.py")).unwrap();
     symlink("other.py", dir.path().join("passenger_wsgi.py")).unwrap();
@@ -134,7 +134,36 @@ fn the_owner_of_the_startup_file_runs_the_application() {
     chown(below.join("wsgi.py"), Some(nobody.uid), None).unwrap();
     chown(&below, Some(1), None).unwrap();
     let options_below = [&options[..], &["--startup-file", "below/wsgi.py"]].concat();
-    fails(dir.path(), &options_below, 2, &["below have different owners"]);
+    fails(dir.path(), &options_below, 2, &["below belongs to neither root alone nor the owner"]);
+    // Or it could change the way to the directory after the start.
+    let way = tempfile::tempdir().unwrap();
+    open_to_all(way.path());
+    let link = way.path().join("current");
+    symlink(dir.path(), &link).unwrap();
+    let runtime = self::runtime();
+    let command = start_command(runtime.path(), &link, &options);
+    let server = Server::start_with(command, runtime);
+    assert!(server.get("/").starts_with("nobody"));
+    // A release of another user is served as before, and the log says so.
+    let other = wsgi("", "return answer('other ' + str(os.getuid()))");
+    open_to_all(other.path());
+    chown(other.path().join("passenger_wsgi.py"), Some(2), None).unwrap();
+    fs::remove_file(&link).unwrap();
+    symlink(other.path(), &link).unwrap();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    let served = format!("other {}", nobody.uid);
+    eventually("the other release serves", || (server.get("/") == served).then_some(()));
+    server.logs("belongs to bin. A restart does not change the user: until the server starts again, it runs as nobody.");
+    drop(server);
+    fs::remove_file(&link).unwrap();
+    symlink(dir.path(), &link).unwrap();
+    lchown(&link, Some(1), None).unwrap();
+    fails(&link, &options, 2, &["current belongs to neither root alone nor the owner"]);
+    lchown(&link, Some(nobody.uid), None).unwrap();
+    chown(way.path(), Some(1), None).unwrap();
+    let of_way = format!("{} belongs to neither", way.path().display());
+    fails(&link, &options, 2, &[&of_way]);
+    fails(&link, &[&options[..], &["--start-command", "true"]].concat(), 2, &[&of_way]);
     chown(dir.path().join("passenger_wsgi.py"), Some(54_321), None).unwrap();
     fails(dir.path(), &options, 2, &["54321", "no such user"]);
 }
