@@ -47,6 +47,13 @@ module Cabrank
       @owner = nil
     end
 
+    # Raises ClientGone in a forked process: the request is its parent's.
+    def check_process
+      return if Cabrank.generation == @generation
+
+      raise ClientGone, "a forked process cannot read the request of its parent"
+    end
+
     # Ends the request for all threads. Returns whether the bytes behind the request are still in place.
     def finish
       @lock.synchronize do
@@ -68,12 +75,6 @@ module Cabrank
       raise ClientGone, "the request has ended" if @is_over
 
       super
-    end
-
-    def check_process
-      return if Cabrank.generation == @generation
-
-      raise ClientGone, "a forked process cannot read the request of its parent"
     end
 
     # Returns the next part, nil at the end, or `:watch` if this thread has to watch the connection.

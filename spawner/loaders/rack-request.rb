@@ -186,6 +186,8 @@ module Cabrank
   #
   # Rack 2 demands `rewind`. Rack 3 does not, but servers that receive a body before they call the application have both, and
   # applications use them.
+  #
+  # A forked process shares the file and its position with its parent. So it may use none of both.
   class RewindableInput
     IN_MEMORY = 128 * 1024
 
@@ -198,6 +200,7 @@ module Cabrank
 
     # Returns the length of the body. If the client has sent none, the whole body has to come first.
     def size
+      @input.check_process
       @length ||= begin
         position = @seen.pos
         @seen.seek(0, IO::SEEK_END)
@@ -212,6 +215,7 @@ module Cabrank
     alias length size
 
     def read(length = nil, buffer = nil)
+      @input.check_process
       buffer&.clear
       result = @seen.read(length, *buffer)
       missing = length && length - (result ? result.bytesize : 0)
@@ -224,6 +228,7 @@ module Cabrank
     end
 
     def gets
+      @input.check_process
       line = @seen.gets
       return line if line&.end_with?("\n")
 
@@ -243,8 +248,16 @@ module Cabrank
     # Returns the next bytes that were not read yet. They cannot be rewound.
     def read_some = @input.read_some
 
-    def rewind = @seen.rewind
-    def eof? = @seen.eof? && @input.eof?
+    def rewind
+      @input.check_process
+      @seen.rewind
+    end
+
+    def eof?
+      @input.check_process
+      @seen.eof? && @input.eof?
+    end
+
     def close = nil
     def binmode = self
     def external_encoding = Encoding::BINARY

@@ -248,6 +248,36 @@ class Fork(RackLoader):
             connection.send(PATH_INFO="/next")
             self.assertEqual(connection.answer().body, b"bob")
 
+    def test_an_input_that_was_kept_in_a_file_in_a_child(self):
+        """The parent's position in the file stays: the parent reads the rest of its body."""
+        loader = self.app("""
+            run(lambda do |env|
+              input = env["rack.input"]
+              body = input.read(200_000)
+              reader, writer = IO.pipe
+              Process.wait(fork do
+                uses = [-> { input.rewind }, -> { input.read(10) }, -> { input.gets }, -> { input.each { } }, -> { input.eof? },
+                        -> { input.size }]
+                results = uses.map do |use|
+                  use.call.inspect
+                rescue IOError => e
+                  e.class.to_s
+                end
+                writer.write(results.join(" "))
+              end)
+              writer.close
+              body << input.read
+              input.rewind
+              [200, {}, ["#{reader.read} #{input.read == body} ", body]]
+            end)
+        """)
+        body = b"".join(b"%08d\n" % number for number in range(60_000))
+        for length in ({}, {"CONTENT_LENGTH": str(len(body))}):
+            connection = self.connect(loader)
+            connection.conn.sendall(head(**length) + frame(body) + frame(b""))
+            answer = " ".join(["Cabrank::ClientGone"] * 6) + " true "
+            self.assertEqual(connection.answer().body, answer.encode() + body)
+
     def test_a_child_that_a_thread_of_a_finished_request_forks(self):
         loader = self.app("""
             run(lambda do |env|
