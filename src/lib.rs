@@ -59,7 +59,8 @@
 //! # How it is checked
 //! The whole library runs under loom (every interleaving: `cargo test --features loom`) and under shuttle (many
 //! random ones: `--features shuttle`). Builds with debug assertions assert each documented invariant at the end of
-//! each critical section.
+//! each critical section. In a pool of more than 32 keys or groups they assert those of the entries that the section has
+//! touched, and all in every 64th section; with the feature `full-invariants`, all in each.
 
 #[cfg(test)]
 extern crate self as cabrank;

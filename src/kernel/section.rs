@@ -36,11 +36,26 @@ use std::task::{Context, Poll, Waker};
 pub(crate) struct Lock<T> {
     state: Mutex<T>,
     clock: Clock,
+    /// Counts the ends of sections. It changes under the lock, and no model looks at it.
+    #[cfg(debug_assertions)]
+    sections: std::sync::atomic::AtomicUsize,
 }
+
+/// A state with as many entries is small: all of its invariants are asserted in each section.
+#[cfg(debug_assertions)]
+const FEW_ENTRIES: usize = 32;
+/// In a larger one all are asserted in one of so many sections, and in each those of the entries that it has touched.
+#[cfg(debug_assertions)]
+const ALL_EVERY: usize = 64;
 
 impl<T> Lock<T> {
     pub(crate) fn new(state: T, clock: Clock) -> Self {
-        Lock { state: Mutex::new(state), clock }
+        Lock {
+            state: Mutex::new(state),
+            clock,
+            #[cfg(debug_assertions)]
+            sections: Default::default(),
+        }
     }
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
@@ -89,6 +104,14 @@ pub(crate) trait Guarded {
     /// Hold at the end of each section.
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<Self::State>];
+    /// Returns the number of entries of the state. All invariants of a small state are asserted in each section.
+    #[cfg(any(test, debug_assertions))]
+    fn entries(_: &Self::State) -> usize {
+        0
+    }
+    /// Narrows the invariants of entries to those that the section has touched, or widens them again, for the next section.
+    #[cfg(any(test, debug_assertions))]
+    fn narrow(_: &mut Self::State, _to_touched: bool) {}
 
     fn lock(&self) -> &Lock<Self::State>;
     /// Returns an empty list.
@@ -144,9 +167,28 @@ fn end_section<G: Guarded + ?Sized>(
 fn settle<G: Guarded + ?Sized>(owner: &G, state: &mut G::State, fx: &mut G::Effects) {
     owner.settle(state, fx);
     #[cfg(debug_assertions)]
-    if let Some(broken) = broken(G::INVARIANTS, state).next() {
+    assert_invariants::<G>(owner.lock(), state);
+}
+
+/// Asserts the invariants: all of them, or in a large state, in most sections, those of the entries that the section has touched.
+///
+/// With the feature `full-invariants`, and in this crate's own tests and models, all are asserted in each section.
+#[cfg(debug_assertions)]
+fn assert_invariants<G: Guarded + ?Sized>(lock: &Lock<G::State>, state: &mut G::State) {
+    let nth = lock.sections.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let all = cfg!(any(test, feature = "full-invariants")) || asserts_all(G::entries(state), nth);
+    G::narrow(state, !all);
+    let asserted = G::INVARIANTS.iter().filter(|invariant| all || invariant.of_entries);
+    if let Some(broken) = broken(asserted, state).next() {
         panic!("{broken}");
     }
+    G::narrow(state, false);
+}
+
+/// Returns whether all invariants are asserted at the end of the nth section.
+#[cfg(debug_assertions)]
+fn asserts_all(entries: usize, nth: usize) -> bool {
+    entries <= FEW_ENTRIES || nth % ALL_EVERY == 0
 }
 
 /// One invariant of a state: its name (in `spec/`, if that has it), what it says, and whether it holds.
@@ -155,12 +197,17 @@ pub(crate) struct Invariant<T> {
     pub(crate) name: &'static str,
     pub(crate) says: &'static str,
     pub(crate) holds: fn(&T) -> bool,
+    /// Whether it says something of each entry alone, so that it can be narrowed to those that were touched.
+    pub(crate) of_entries: bool,
 }
 
-/// Returns a message for each invariant that does not hold.
+/// Returns a message for each of these invariants that does not hold.
 #[cfg(any(test, debug_assertions))]
-pub(crate) fn broken<T>(all: &[Invariant<T>], state: &T) -> impl Iterator<Item = String> {
-    let broken = all.iter().filter(|invariant| !(invariant.holds)(state));
+pub(crate) fn broken<'a, T: 'a>(
+    all: impl IntoIterator<Item = &'a Invariant<T>>,
+    state: &T,
+) -> impl Iterator<Item = String> {
+    let broken = all.into_iter().filter(|invariant| !(invariant.holds)(state));
     broken.map(|i| format!("{} does not hold: {}", i.name, i.says))
 }
 
@@ -183,11 +230,17 @@ pub(crate) fn check_breaks<T, B>(
     assert!(left.is_empty(), "without a break: {left:?}");
 }
 
-/// A table of invariants: on each line a name, what it says, and a function of the state.
+/// A table of invariants: on each line a name, what it says, and a function of the state. `(each)` stands behind one that says
+/// something of each entry alone.
 #[cfg(any(test, debug_assertions))]
 macro_rules! invariants {
-    ($($name:literal $says:literal $holds:ident;)*) => {
-        &[$($crate::kernel::section::Invariant { name: $name, says: $says, holds: $holds },)*]
+    ($($name:literal $says:literal $holds:ident $(($each:ident))?;)*) => {
+        &[$($crate::kernel::section::Invariant {
+            name: $name,
+            says: $says,
+            holds: $holds,
+            of_entries: matches!(stringify!($($each)?).len(), 1..),
+        },)*]
     };
 }
 #[cfg(any(test, debug_assertions))]
@@ -297,7 +350,7 @@ fn block<G: Guarded + ?Sized, W: Wait<G>>(
     wait: &mut W,
     deadline: Deadline,
 ) -> Result<W::Outcome, W::GivenUp> {
-    let Lock { state: lock, clock } = owner.lock();
+    let Lock { state: lock, clock, .. } = owner.lock();
     let mut fx = owner.effects();
     let mut state = lock.lock();
     let outcome = loop {
@@ -331,5 +384,16 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
         Poll::Pending => unreachable!("a thread waits within the poll"),
+    }
+}
+
+#[cfg(all(test, debug_assertions, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::asserts_all;
+
+    #[test]
+    fn a_large_state_is_looked_at_as_a_whole_in_one_of_many_sections() {
+        let of = |entries| (0..640).filter(|&nth| asserts_all(entries, nth)).count();
+        assert_eq!((of(0), of(32), of(33), of(100_000)), (640, 640, 10, 10));
     }
 }

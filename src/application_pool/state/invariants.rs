@@ -16,15 +16,15 @@ use std::collections::HashSet;
 impl<S: Spawner> State<S> {
     /// In the order of the pseudocode, then in that of the errata.
     pub(crate) const INVARIANTS: &'static [Invariant<Self>] = invariants! {
-        "INV-GROUP-NAME" "every process in a group's list records that group as its own" group_name;
-        "INV-GROUP-ORDER" "in a group's list, idle processes come before busy ones" group_order;
-        "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, the marked one last among them; then full ones, by sessions" group_sorted;
-        "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size;
+        "INV-GROUP-NAME" "every process in a group's list records that group as its own" group_name (each);
+        "INV-GROUP-ORDER" "in a group's list, idle processes come before busy ones" group_order (each);
+        "INV-GROUP-SORTED" "a group's list has processes with room first, by sessions, the marked one last among them; then full ones, by sessions" group_sorted (each);
+        "INV-GROUP-SIZE" "size and idle are the numbers of a group's processes and idle processes" group_size (each);
         "INV-GROUP-ACCESSIBLE" "every group is found under its name, and only there" group_accessible;
         "INV-PROCESS-IDLE" "a process is in inactive_apps exactly if it has no session, is enabled and not detached" process_idle;
         "INV-PROCESS-ACCESSIBLE" "a process is in its group's list exactly if it is not detached" process_accessible;
         "INV-PROCESS-HERE" "no process in the pool's data is marked as gone" process_here;
-        "INV-SIZE-WITHIN-COUNT" "no group's size exceeds count" size_within_count;
+        "INV-SIZE-WITHIN-COUNT" "no group's size exceeds count" size_within_count (each);
         "INV-COUNT" "count is the sum of the groups' sizes" count;
         "INV-ACTIVE" "active is the number of attached processes that have sessions or are disabled, and at most count" active;
         "INV-INACTIVE-SIZE" "inactive_apps holds count - active processes" inactive_size;
@@ -33,22 +33,22 @@ impl<S: Spawner> State<S> {
         "INV-CAPACITY" "count + reserved <= max, unless max was lowered (E3)" capacity;
         "INV-LIVE" "at most max + max_draining processes and spawns are alive, unless max was lowered (E25)" live;
         "INV-RESERVED" "each spawn in flight holds one reservation, each reservation belongs to one spawn, and its group is known (E3, E11)" reserved;
-        "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning;
+        "INV-SPAWNING" "a group that is spawning has a spawn in flight" spawning (each);
         "INV-DRAINING" "a draining process is detached, has sessions, and is counted by its group, which is known (E13)" draining;
         "INV-CONCURRENCY" "no process has more sessions than its concurrency allows" concurrency;
         "INV-MAX-REQUESTS" "no process is given more sessions than max_requests (E14)" max_requests;
         "INV-IDENTIFIER" "an identifier finds its process exactly while the process is attached" identifier;
         "INV-WAITING" "waiting is the number of gets in the groups' queues (E16)" waiting;
-        "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up;
-        "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)" wait_has_cause;
+        "INV-EXACT-WAKE-UP" "no get waits while its group has a process with room (E17, E21)" exact_wake_up (each);
+        "INV-WAIT-HAS-CAUSE" "the group of a waiting get has a process, a spawn in flight or a place in line (E21)" wait_has_cause (each);
         "INV-MARKED" "at most one process is marked for eviction, an attached and busy one, while a group wants its first process; in a full pool one is (E18, E37)" marked;
         "INV-TOTALS" "the processes spawned, without those detached, are those in the pool: spawned - detached = count" totals;
         "INV-BACK-OFF" "a group that backs off has an error, and has no waiting get unless it has a process or a spawn in flight (E27)" back_off;
-        "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated;
+        "INV-OUTDATED" "outdated is the number of a group's processes of older generations (E34)" outdated (each);
         "INV-EVICTABLE" "the idle processes that no minimum protects are found by the numbers of their group (E29)" evictable;
         "INV-WANT" "every group stands in the line that its state asks for" want;
         "INV-LAST-SERVED" "the groups whose gets wait for one more process stand in the order in which they were last served (E37)" last_served;
-        "INV-DISABLED" "a disabled process comes last in its group's list, and counts as active" disabled;
+        "INV-DISABLED" "a disabled process comes last in its group's list, and counts as active" disabled (each);
         "INV-CLOSED" "a closed pool has no process and no waiting get, and no group stands in a line (E32)" closed;
     };
 
@@ -58,6 +58,9 @@ impl<S: Spawner> State<S> {
         self.live_ceiling = self.live_limit().max(self.live_ceiling.min(self.live()));
     }
 
+    fn all_groups(&self, holds: impl Fn(&Group) -> bool) -> bool {
+        self.groups.in_scope().all(|(_, group)| holds(group))
+    }
     fn keys_in_groups(&self) -> impl Iterator<Item = (GroupKey, ProcessKey)> {
         self.groups.iter().flat_map(|(key, group)| {
             let keys = group.processes.iter(&self.processes);
@@ -67,18 +70,20 @@ impl<S: Spawner> State<S> {
 }
 
 fn group_name<S: Spawner>(s: &State<S>) -> bool {
-    s.keys_in_groups().all(|(group, process)| s.process(process).group == group)
+    s.groups.in_scope().all(|(key, group)| {
+        group.processes.iter(&s.processes).all(|process| s.process(process).group == key)
+    })
 }
 
 fn group_order<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| {
+    s.all_groups(|group| {
         let busy = group.processes.iter(&s.processes).map(|key| !s.process(key).is_idle());
         busy.is_sorted()
     })
 }
 
 fn group_sorted<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| {
+    s.all_groups(|group| {
         let infos: Vec<_> = group.processes.iter(&s.processes).map(|key| s.process(key)).collect();
         let ranks = infos.iter().map(|info| match info.place {
             Place::Open(sessions) => (0, sessions),
@@ -92,7 +97,7 @@ fn group_sorted<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn group_size<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| {
+    s.all_groups(|group| {
         let idle = group.processes.iter(&s.processes).filter(|&key| s.process(key).is_idle());
         group.size == group.processes.len()
             && group.size == group.processes.iter(&s.processes).count()
@@ -141,7 +146,7 @@ fn process_here<S: Spawner>(_: &State<S>) -> bool {
 }
 
 fn size_within_count<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| group.size <= s.count)
+    s.all_groups(|group| group.size <= s.count)
 }
 
 fn count<S: Spawner>(s: &State<S>) -> bool {
@@ -189,26 +194,25 @@ fn reserved<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn spawning<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| group.spawning.is_none() || group.spawns_in_flight > 0)
+    s.all_groups(|group| group.spawning.is_none() || group.spawns_in_flight > 0)
 }
 
 fn draining<S: Spawner>(s: &State<S>) -> bool {
-    let mut right = s.draining.iter(&s.processes).all(|key| {
-        let info = s.process(key);
-        info.is_detached() && info.sessions > 0
-    });
-    right &= s.draining.iter(&s.processes).count() == s.draining.len();
-    let detached = s.processes.iter().filter(|(_, info)| info.is_detached());
-    right &= detached.clone().count() == s.draining.len();
-    // A process of an unknown group would be counted by no group.
-    let of = |key: GroupKey| detached.clone().filter(move |(_, info)| info.group == key).count();
+    let mut listed = s.draining.iter(&s.processes);
+    let detached = s.processes.iter().filter(|(_, info)| info.is_detached()).count();
+    // Each list has processes of its own group alone, and together they have all. A process of an unknown group is in none.
     let counted: usize = s.groups.iter().map(|(_, group)| group.draining.len()).sum();
-    right
-        && counted == s.draining.len()
+    s.draining.iter(&s.processes).count() == s.draining.len()
+        && listed.all(|key| s.process(key).is_detached() && s.process(key).sessions > 0)
+        && detached == s.draining.len()
+        && counted == detached
         && s.groups.iter().all(|(key, group)| {
-            let keys = group.draining.iter(&s.processes);
-            group.draining.len() == of(key)
-                && keys.filter(|process| s.process(*process).group == key).count() == of(key)
+            let is_own = |process: ProcessKey| {
+                s.process(process).group == key && s.process(process).is_detached()
+            };
+            let mut processes = group.draining.iter(&s.processes);
+            group.draining.iter(&s.processes).count() == group.draining.len()
+                && processes.all(is_own)
         })
 }
 
@@ -235,13 +239,11 @@ fn waiting<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn exact_wake_up<S: Spawner>(s: &State<S>) -> bool {
-    s.groups
-        .iter()
-        .all(|(_, group)| group.queue.is_empty() || group.processes.first_with_room().is_none())
+    s.all_groups(|group| group.queue.is_empty() || group.processes.first_with_room().is_none())
 }
 
 fn wait_has_cause<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| {
+    s.all_groups(|group| {
         group.queue.is_empty()
             || group.enabled() > 0
             || group.spawning.is_some()
@@ -275,7 +277,7 @@ fn back_off<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn outdated<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| {
+    s.all_groups(|group| {
         let old = group.processes.iter(&s.processes);
         let old = old.filter(|&key| s.process(key).generation < group.generation);
         old.count() == group.outdated
@@ -323,7 +325,7 @@ fn last_served<S: Spawner>(s: &State<S>) -> bool {
 }
 
 fn disabled<S: Spawner>(s: &State<S>) -> bool {
-    s.groups.iter().all(|(_, group)| {
+    s.all_groups(|group| {
         let enabled = group.processes.iter(&s.processes).map(|key| s.process(key).enabled);
         let enabled: Vec<_> = enabled.collect();
         enabled.iter().filter(|enabled| **enabled).count() == group.enabled()

@@ -40,6 +40,14 @@ impl<S: Spawner> Guarded for Arc<Inner<S>> {
     type Effects = Effects<S>;
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<State<S>>] = State::<S>::INVARIANTS;
+    #[cfg(any(test, debug_assertions))]
+    fn entries(state: &State<S>) -> usize {
+        state.groups.len()
+    }
+    #[cfg(any(test, debug_assertions))]
+    fn narrow(state: &mut State<S>, to_touched: bool) {
+        state.groups.narrow(to_touched);
+    }
 
     #[inline]
     fn lock(&self) -> &Lock<State<S>> {

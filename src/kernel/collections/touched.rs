@@ -33,11 +33,28 @@ pub(crate) struct TouchedArena<T, N> {
     last: Option<Key<N>>,
     /// The first and the last of those that were touched before it.
     others: Option<(Key<N>, Key<N>)>,
+    #[cfg(any(test, debug_assertions))]
+    scope: Scope<N>,
+}
+
+/// The elements at which the invariants look: all, or those whose touches the section has settled.
+#[cfg(any(test, debug_assertions))]
+struct Scope<N> {
+    settled: [Option<Key<N>>; 4],
+    /// Further ones were settled, so that the invariants look at all.
+    further: bool,
+    is_narrow: bool,
 }
 
 impl<T: Touch<N>, N> TouchedArena<T, N> {
     pub(crate) fn new() -> Self {
-        TouchedArena { elements: Arena::new(), last: None, others: None }
+        TouchedArena {
+            elements: Arena::new(),
+            last: None,
+            others: None,
+            #[cfg(any(test, debug_assertions))]
+            scope: Scope { settled: [None; 4], further: false, is_narrow: false },
+        }
     }
     /// Returns the element, to change it.
     #[inline]
@@ -89,6 +106,8 @@ impl<T: Touch<N>, N> TouchedArena<T, N> {
     /// Forgets the only touch.
     #[inline]
     pub(crate) fn forget_only(&mut self) {
+        #[cfg(any(test, debug_assertions))]
+        self.last.into_iter().for_each(|key| self.note_settled(key));
         self.last = None;
     }
     /// Forgets the first touch, and returns its element.
@@ -98,7 +117,33 @@ impl<T: Touch<N>, N> TouchedArena<T, N> {
         let note = self.elements[first].note();
         note.touched = false;
         self.others = note.next.take().map(|next| (next, last));
+        #[cfg(any(test, debug_assertions))]
+        self.note_settled(first);
         Some(first)
+    }
+    #[cfg(any(test, debug_assertions))]
+    fn note_settled(&mut self, key: Key<N>) {
+        match self.scope.settled.iter_mut().find(|place| place.is_none_or(|other| other == key)) {
+            Some(place) => *place = Some(key),
+            None => self.scope.further = true,
+        }
+    }
+    /// Narrows the look of the invariants to the elements that were settled, or widens it and forgets these.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn narrow(&mut self, to_settled: bool) {
+        self.scope.is_narrow = to_settled;
+        if !to_settled {
+            self.scope.settled = [None; 4];
+            self.scope.further = false;
+        }
+    }
+    /// Returns the elements at which an invariant of each element looks.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn in_scope(&self) -> impl Iterator<Item = (Key<N>, &T)> {
+        let is_narrow = self.scope.is_narrow && !self.scope.further;
+        let settled = self.scope.settled.iter().flatten().filter(move |_| is_narrow);
+        let settled = settled.filter_map(|key| Some((*key, self.elements.get(*key)?)));
+        settled.chain(self.elements.iter().filter(move |_| !is_narrow))
     }
     #[inline]
     pub(crate) fn any_touched(&self) -> bool {
@@ -134,6 +179,32 @@ mod tests {
     }
     fn settled(arena: &mut TouchedArena<Element, Of>) -> Vec<usize> {
         std::iter::from_fn(|| arena.next_touched()).map(Key::index).collect()
+    }
+
+    #[test]
+    fn the_scope_is_narrowed_to_the_elements_that_were_settled() {
+        let (mut arena, keys) = of(10);
+        let in_scope = |arena: &TouchedArena<Element, Of>| {
+            arena.in_scope().map(|(key, _)| key.index()).collect::<Vec<_>>()
+        };
+        settled(&mut arena);
+        arena.narrow(true);
+        assert_eq!(in_scope(&arena), (0..10).collect::<Vec<_>>(), "more than there is room for");
+        arena.narrow(false);
+        for key in [3, 7, 3] {
+            arena.touch(keys[key]);
+        }
+        settled(&mut arena);
+        assert_eq!(in_scope(&arena), (0..10).collect::<Vec<_>>());
+        arena.narrow(true);
+        assert_eq!(in_scope(&arena), [3, 7]);
+        arena.remove(keys[7]);
+        assert_eq!(in_scope(&arena), [3]);
+        arena.narrow(false);
+        arena.touch(keys[5]);
+        arena.forget_only();
+        arena.narrow(true);
+        assert_eq!(in_scope(&arena), [5]);
     }
 
     #[test]

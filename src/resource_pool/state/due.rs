@@ -331,7 +331,7 @@ impl<F: Form> State<F> {
             && knows(MaintenanceTask::Refill, self.next_due(MaintenanceTask::Refill))
     }
 
-    /// INV-RP-IDLE-ORDER: `spare` holds each key above `min_idle`, by its oldest idle resource.
+    /// INV-RP-AGE-ORDER: `spare` holds each key above `min_idle`, by its oldest idle resource.
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn spare_is_known(&self) -> bool {
         let known: usize = self

@@ -7,38 +7,36 @@ use super::state::{Outcome, State};
 use crate::kernel::collections::list::List;
 use crate::kernel::section::{Invariant, invariants};
 use crate::resource_pool::api::factory::Form;
+use std::cell::RefCell;
 
 impl<F: Form> State<F> {
     pub(crate) const INVARIANTS: &'static [Invariant<Self>] = invariants! {
         "INV-RP-COUNTS" "every number is that of the slots it counts" counts;
         "INV-RP-MAX-TOTAL" "at most max_total resources exist, unless the limit was lowered" max_total;
-        "INV-RP-MAX-ACTIVE" "at most max_active resources of a key are lent, unless the limit was lowered" max_active;
-        "INV-RP-MAX-TOTAL-PER-KEY" "at most max_total_per_key resources of a key exist, unless the limit was lowered" max_total_per_key;
-        "INV-RP-MAX-IDLE" "at most max_idle resources of a key are idle, besides those that are tested or that a retrying waiter is on its way to" max_idle;
+        "INV-RP-MAX-ACTIVE" "at most max_active resources of a key are lent, unless the limit was lowered" max_active (each);
+        "INV-RP-MAX-TOTAL-PER-KEY" "at most max_total_per_key resources of a key exist, unless the limit was lowered" max_total_per_key (each);
+        "INV-RP-MAX-IDLE" "at most max_idle resources of a key are idle, besides those that are tested or that a retrying waiter is on its way to" max_idle (each);
         "INV-RP-ONE-PLACE" "a slot has content exactly if its state says so" one_place;
         "INV-RP-EPOCH" "no idle resource is older than the last clear_all" epoch;
         "INV-RP-LIFETIME" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
         "INV-RP-CLOSED" "a closed pool has no waiter, orders no creation, and has no idle resource that is not tested" closed;
-        "INV-RP-IDLE-ORDER" "each list of idle resources is ordered by their return, and complete" idle_order;
+        "INV-RP-IDLE-ORDER" "each list of idle resources is ordered by their return, and complete" idle_order (each);
+        "INV-RP-AGE-ORDER" "the list of all idle resources is ordered by their return, and complete; the keys above min_idle are known" age_order;
         "INV-RP-WAITING" "waiting and retrying are the numbers of such borrowers" waiting;
         "INV-RP-ORDERS" "each creation that the pool ordered is in its list, and counted" orders;
         "INV-RP-MAX-CREATING" "at most max_creating creations are in flight and not overdue, where the pool creates" max_creating;
         "INV-RP-ORDERED" "where the pool creates, a key that lacks a creation has no place for one" ordered;
         "INV-RP-LINE" "the eligible keys stand in line, by the tickets of their oldest waiters" line;
-        "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits" exact_wake_up;
-        "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging;
+        "INV-RP-EXACT-WAKE-UP" "in a fair pool nothing is free while an eligible key waits" exact_wake_up (each);
+        "INV-RP-BARGING" "in a barging pool as many waiters retry as can be served" barging (each);
     };
 
-    fn count(&self, of: Option<SubKey>, is: impl Fn(SlotState) -> bool) -> usize {
-        let slots = self.slots.iter().map(|(_, slot)| slot);
-        slots.filter(|slot| of.is_none_or(|key| key == slot.key) && is(slot.state)).count()
-    }
     /// Returns whether limits hold exactly: they are unchanged, and abandoned loans keep their places.
     fn exact(&self) -> bool {
         !self.resized && !self.options.remove_abandoned
     }
     fn all_keys(&self, holds: impl Fn(SubKey, &Sub<F>) -> bool) -> bool {
-        self.subs.iter().all(|(key, sub)| holds(key, sub))
+        self.subs.in_scope().all(|(key, sub)| holds(key, sub))
     }
     fn all_slots(&self, holds: impl Fn(&Slot<F>) -> bool) -> bool {
         self.slots.iter().all(|(_, slot)| holds(slot))
@@ -51,23 +49,73 @@ impl<F: Form> State<F> {
     }
 }
 
+/// The slots of one key, counted by their states.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    total: usize,
+    active: usize,
+    idle: usize,
+    adding: usize,
+    leaving: usize,
+    outside: usize,
+    in_time: usize,
+    overdue: usize,
+    dropped: usize,
+}
+
+thread_local! {
+    /// Kept, so that a test which counts allocations may run with the invariants.
+    static TALLIES: RefCell<Vec<Tally>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Counts the slots of all keys in one pass, and returns whether each key has the right numbers.
+fn all_tallies<F: Form>(state: &State<F>, is_right: impl Fn(&Sub<F>, &Tally) -> bool) -> bool {
+    TALLIES.with_borrow_mut(|tallies| {
+        tallies.clear();
+        for (_, slot) in state.slots.iter() {
+            let key = slot.key.index();
+            tallies.resize(tallies.len().max(key + 1), Tally::default());
+            let tally = &mut tallies[key];
+            let is_outside = matches!(slot.state, SlotState::Replaced | SlotState::Reclaimed);
+            tally.outside += usize::from(is_outside);
+            tally.total += usize::from(!is_outside);
+            match slot.state {
+                SlotState::Lent => tally.active += 1,
+                SlotState::Idle => tally.idle += 1,
+                SlotState::Adding => tally.adding += 1,
+                SlotState::Leaving | SlotState::Marked => tally.leaving += 1,
+                SlotState::Replaced | SlotState::Reclaimed => {}
+            }
+            match slot.order {
+                Order::None => {}
+                Order::InTime => tally.in_time += 1,
+                Order::Overdue => tally.overdue += 1,
+                Order::Dropped => tally.dropped += 1,
+            }
+        }
+        let none = Tally::default();
+        let mut keys = state.subs.iter();
+        keys.all(|(key, sub)| is_right(sub, tallies.get(key.index()).unwrap_or(&none)))
+    })
+}
+
 fn counts<F: Form>(state: &State<F>) -> bool {
-    let counted = |slot| !matches!(slot, SlotState::Replaced | SlotState::Reclaimed);
-    let leaves = |slot| matches!(slot, SlotState::Leaving | SlotState::Marked);
-    let in_total = |slot| counted(slot) && slot != SlotState::Marked;
-    state.total == state.count(None, in_total)
-        && state.active == state.count(None, |slot| slot == SlotState::Lent)
-        && state.idle == state.count(None, |slot| slot == SlotState::Idle)
-        && state.leaving == state.count(None, |slot| slot == SlotState::Leaving)
+    let count =
+        |is: fn(SlotState) -> bool| state.slots.iter().filter(|(_, slot)| is(slot.state)).count();
+    let in_total =
+        |slot| !matches!(slot, SlotState::Replaced | SlotState::Reclaimed | SlotState::Marked);
+    state.total == count(in_total)
+        && state.active == count(|slot| slot == SlotState::Lent)
+        && state.idle == count(|slot| slot == SlotState::Idle)
+        && state.leaving == count(|slot| slot == SlotState::Leaving)
         && state.tested == state.slots.iter().filter(|(_, slot)| slot.tested).count()
-        && state.all_keys(|key, sub| {
-            let of = Some(key);
-            sub.total == state.count(of, counted)
-                && sub.active == state.count(of, |slot| slot == SlotState::Lent)
-                && sub.idle.len() == state.count(of, |slot| slot == SlotState::Idle)
-                && sub.adding == state.count(of, |slot| slot == SlotState::Adding)
-                && sub.leaving == state.count(of, leaves)
-                && sub.outside == state.count(of, |slot| !counted(slot))
+        && all_tallies(state, |sub, tally| {
+            sub.total == tally.total
+                && sub.active == tally.active
+                && sub.idle.len() == tally.idle
+                && sub.adding == tally.adding
+                && sub.leaving == tally.leaving
+                && sub.outside == tally.outside
         })
 }
 
@@ -127,14 +175,15 @@ fn idle_order<F: Form>(state: &State<F>) -> bool {
         let slots = list.iter(&state.slots).map(|slot| &state.slots[slot]);
         slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
     };
+    state.all_keys(|_, sub| of_key(&sub.idle))
+}
+
+fn age_order<F: Form>(state: &State<F>) -> bool {
     let of_all = |list: &List<InAge>| {
         let slots = list.iter(&state.slots).map(|slot| &state.slots[slot]);
         slots.map(|slot| (slot.since, slot.nth_idle)).is_sorted()
     };
-    state.all_keys(|_, sub| of_key(&sub.idle))
-        && of_all(&state.by_age)
-        && state.by_age.len() == state.idle
-        && state.spare_is_known()
+    of_all(&state.by_age) && state.by_age.len() == state.idle && state.spare_is_known()
 }
 
 fn waiting<F: Form>(state: &State<F>) -> bool {
@@ -149,25 +198,22 @@ fn called<F: Form>(state: &State<F>) -> usize {
 }
 
 fn orders<F: Form>(state: &State<F>) -> bool {
-    let slots = |of: Option<SubKey>, order: Order| {
-        let all = state.slots.iter().map(|(_, slot)| slot);
-        all.filter(move |slot| of.is_none_or(|key| key == slot.key) && slot.order == order).count()
-    };
+    let count = |order: Order| state.slots.iter().filter(|(_, slot)| slot.order == order).count();
     let sorted = |list: &List<InIdle>| {
         list.iter(&state.slots).map(|slot| state.slots[slot].ordered_at).is_sorted()
     };
-    state.creating == slots(None, Order::InTime)
-        && state.overdue == slots(None, Order::Overdue)
-        && state.dropping == slots(None, Order::Dropped)
+    state.creating == count(Order::InTime)
+        && state.overdue == count(Order::Overdue)
+        && state.dropping == count(Order::Dropped)
         && state.all_slots(|slot| match slot.order {
             Order::None => true,
             Order::InTime | Order::Overdue => slot.state == SlotState::Adding,
             Order::Dropped => slot.state == SlotState::Leaving,
         })
-        && state.all_keys(|key, sub| {
-            sub.orders.len() == slots(Some(key), Order::InTime)
-                && sub.overdue.len() == slots(Some(key), Order::Overdue)
-                && sub.dropping == slots(Some(key), Order::Dropped)
+        && all_tallies(state, |sub, tally| {
+            sub.orders.len() == tally.in_time
+                && sub.overdue.len() == tally.overdue
+                && sub.dropping == tally.dropped
                 && sorted(&sub.overdue)
         })
 }

@@ -134,7 +134,7 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
             let first = s.subs[sub(s, SlotState::Idle)].idle.front().expect("two are idle");
             s.slots[first].since = Time::default().plus(Duration::from_secs(5));
         }),
-        ("INV-RP-IDLE-ORDER", In::Keyed, |s| {
+        ("INV-RP-AGE-ORDER", In::Keyed, |s| {
             let first = s.by_age.front().expect("two are idle");
             s.by_age.remove(&mut s.slots, first);
         }),

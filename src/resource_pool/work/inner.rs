@@ -47,6 +47,14 @@ impl<F: Form> Guarded for Inner<F> {
     type Effects = Effects<F>;
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<State<F>>] = State::<F>::INVARIANTS;
+    #[cfg(any(test, debug_assertions))]
+    fn entries(state: &State<F>) -> usize {
+        state.subs.len()
+    }
+    #[cfg(any(test, debug_assertions))]
+    fn narrow(state: &mut State<F>, to_touched: bool) {
+        state.subs.narrow(to_touched);
+    }
 
     #[inline]
     fn lock(&self) -> &Lock<State<F>> {
