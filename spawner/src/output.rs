@@ -72,6 +72,11 @@ impl Output {
         }
     }
 
+    /// Returns the output that was kept until now.
+    pub(crate) fn kept(&self) -> String {
+        self.boot().as_ref().map_or_else(String::new, |boot| boot.kept.clone())
+    }
+
     /// Ends the boot of a process that is ready: logs the output that was held back, and keeps no more.
     pub(crate) fn ready(&self) {
         if let Some(Boot { kept, log: BootLog::Held }) = self.boot().take() {
