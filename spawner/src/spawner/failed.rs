@@ -73,7 +73,7 @@ impl Application {
             if log == BootLog::Held {
                 output.log_lines("boot", &error.output);
             }
-            output.log_lines("error", &error.message);
+            output.log_error(&error.message);
         }
         error
     }
