@@ -4,7 +4,8 @@ The server speaks HTTP/1.1 over connections that it keeps and reuses (`http_sess
 socket and its directory protect it. Any number of requests run at once, in one event loop: that of uvloop where it is
 installed.
 
-asgi-connection.py parses requests, asgi-request.py answers them, and asgi-websocket.py speaks WebSocket. asgi-fork.py keeps
+asgi-connection.py parses requests, asgi-request.py answers them, and asgi-websocket.py speaks WebSocket,
+whose messages asgi-deflate.py compresses. asgi-fork.py keeps
 children that the application forks away from all of them.
 """
 
