@@ -3,11 +3,13 @@
 use crate::app_type::Interpreter;
 use crate::listening::{self, members};
 use procfs::process::Process;
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 
-/// Texts that debuggers print when they wait: Node's, Python's, Ruby's.
-const DEBUGGERS: [&str; 5] =
-    ["Debugger listening on ws://", "(Pdb)", "DEBUGGER: Debugger can attach", "(rdbg)", "(byebug)"];
+/// Texts that debuggers print when they wait: Python's and Ruby's.
+const DEBUGGERS: [&str; 4] = ["(Pdb)", "DEBUGGER: Debugger can attach", "(rdbg)", "(byebug)"];
+/// Words of the command lines of processes that wait for a debugger, or belong to one.
+const DEBUGGED: [&str; 3] = ["--inspect-brk", "--inspect-wait", "debugpy"];
 const SLOW: &str = "Raise --start-timeout if it needs longer to boot.";
 
 /// Returns what a process group is doing, with the remedy. `output` is what it has printed until now.
@@ -16,7 +18,9 @@ pub(crate) fn doing(group: u32, output: &str, interpreter: Option<Interpreter>) 
     if waits_for_debugger(&processes, output) {
         return "it waits for a debugger. Start it without one.".into();
     }
-    if let Some(addresses) = joined(listening::addresses(group)) {
+    // Node names the address of its debugger, for which it need not wait.
+    let is_own = |address: &SocketAddr| !output.contains(&format!("ws://{address}/"));
+    if let Some(addresses) = joined(listening::addresses(group), is_own) {
         let code = match interpreter {
             Some(Interpreter::Python) => {
                 " Move that call (`app.run`, `uvicorn.run`) behind `if __name__ == \"__main__\"`."
@@ -28,7 +32,7 @@ pub(crate) fn doing(group: u32, output: &str, interpreter: Option<Interpreter>) 
              server, use --start-command."
         );
     }
-    if let Some(addresses) = joined(listening::connecting(group)) {
+    if let Some(addresses) = joined(listening::connecting(group), |_| true) {
         return format!("it connects to {addresses}, which does not answer. {SLOW}");
     }
     let code = match interpreter {
@@ -45,19 +49,26 @@ pub(crate) fn doing(group: u32, output: &str, interpreter: Option<Interpreter>) 
     }
 }
 
-fn joined(addresses: procfs::ProcResult<Vec<SocketAddr>>) -> Option<String> {
-    let mut addresses: Vec<_> =
-        addresses.unwrap_or_default().iter().map(SocketAddr::to_string).collect();
+fn joined(
+    addresses: procfs::ProcResult<Vec<SocketAddr>>,
+    counts: impl Fn(&SocketAddr) -> bool,
+) -> Option<String> {
+    let addresses = addresses.unwrap_or_default().into_iter().filter(counts);
+    let mut addresses: Vec<_> = addresses.map(|address| address.to_string()).collect();
     addresses.sort();
     addresses.dedup();
     (!addresses.is_empty()).then(|| addresses.join(" and "))
 }
 
 fn waits_for_debugger(processes: &[Process], output: &str) -> bool {
-    let has_adapter = |process: &Process| {
-        process.cmdline().is_ok_and(|words| words.iter().any(|word| word.contains("debugpy")))
+    let is_named = |text: &str| DEBUGGED.iter().any(|word| text.contains(word));
+    let is_debugged = |process: &Process| {
+        let options =
+            process.environ().ok().and_then(|mut all| all.remove(OsStr::new("NODE_OPTIONS")));
+        process.cmdline().is_ok_and(|words| words.iter().any(|word| is_named(word)))
+            || options.is_some_and(|options| is_named(&options.to_string_lossy()))
     };
-    DEBUGGERS.iter().any(|text| output.contains(text)) || processes.iter().any(has_adapter)
+    DEBUGGERS.iter().any(|text| output.contains(text)) || processes.iter().any(is_debugged)
 }
 
 /// Returns whether a thread of the process runs, or is ready to.
@@ -78,7 +89,12 @@ mod tests {
 
     impl Running {
         fn new(code: &str) -> Running {
+            Running::with("NODE_OPTIONS", "", code)
+        }
+
+        fn with(name: &str, value: &str, code: &str) -> Running {
             let mut python = Command::new("python3");
+            python.env(name, value);
             python.args(["-c", code]).process_group(0).stdin(Stdio::piped());
             Running(python.spawn().unwrap())
         }
@@ -123,10 +139,22 @@ mod tests {
     }
 
     #[test]
-    fn a_debugger_is_recognised_by_its_output() {
-        let output =
-            "Debugger listening on ws://127.0.0.1:9229/1\nFor help, see: https://nodejs.org\n";
-        assert!(doing(4_194_305, output, Some(Interpreter::Node)).contains("a debugger"));
-        assert!(!doing(4_194_305, "", Some(Interpreter::Node)).contains("a debugger"));
+    fn a_debugger_is_recognised_by_its_output_or_by_the_command() {
+        let doing = |output| doing(4_194_305, output, Some(Interpreter::Python));
+        assert!(doing("> /srv/app.py(1)<module>()\n(Pdb) ").contains("a debugger"));
+        assert!(!doing("").contains("a debugger"));
+        Running::new("input() # --inspect-brk").does("a debugger");
+        Running::with("NODE_OPTIONS", "--inspect-brk", "input()").does("a debugger");
+    }
+
+    #[test]
+    fn the_address_of_nodes_debugger_is_none_of_the_application() {
+        let listens = "import socket; s = socket.create_server(('127.0.0.1', 0)); input()";
+        let node = Running::new(listens);
+        node.does("it listens at");
+        let text = doing(node.0.id(), "", Some(Interpreter::Node));
+        let at = text.split([' ', ',']).find(|word| word.starts_with("127.0.0.1:")).unwrap();
+        let output = format!("Debugger listening on ws://{at}/1-2\n");
+        eventually(|| doing(node.0.id(), &output, Some(Interpreter::Node)).contains("and waits"));
     }
 }
