@@ -13,8 +13,7 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  success; for `start`: a graceful shutdown
   1  any other failure, or a second signal that ended the server at once
-  2  wrong usage: an unknown option, or a bad value on the command line, in the environment or in
-     cabrank.toml
+  2  wrong usage: an unknown option, or a bad value, wherever it stands
   3  not found: the directory, an application in it, or a running server
   4  the server cannot listen on the address
   5  the application did not boot: at `start`, or at `restart --wait`";

@@ -21,7 +21,8 @@ HEAD_MAX = 1 << 20  # the server's limit of the request's head is lower
 CHUNK_LINE_MAX = 1000
 SPEC = {"version": "3.0", "spec_version": "2.3"}
 SPECIAL = {b"host", b"content-length", b"transfer-encoding", b"upgrade", b"sec-websocket-key", b"sec-websocket-version",
-           b"sec-websocket-protocol"}
+           b"sec-websocket-protocol", b"sec-websocket-extensions"}
+LISTS = {b"sec-websocket-protocol", b"sec-websocket-extensions"}  # several fields are one list
 
 
 class BadRequest(Exception):
@@ -213,7 +214,7 @@ class Connection(asyncio.Protocol):
             value = value.strip(b" \t")
             headers.append((name, value))
             if name in SPECIAL:
-                if name in special and name != b"sec-websocket-protocol":
+                if name in special and name not in LISTS:
                     raise (BadHandshake if name.startswith(b"sec-") else BadRequest)(f"repeated header: {name!r}")
                 special[name] = special[name] + b"," + value if name in special else value
         get = special.get
@@ -283,7 +284,7 @@ class Connection(asyncio.Protocol):
         scope["extensions"] = {"websocket.http.response": {}}
         protocols = special.get(b"sec-websocket-protocol", b"").decode("latin-1").split(",")
         scope["subprotocols"] = [name.strip() for name in protocols if name.strip()]
-        self.websocket = WebSocket(self, scope, key)
+        self.websocket = WebSocket(self, scope, key, special.get(b"sec-websocket-extensions", b""))
         self.websocket.start()
         return True
 

@@ -4,7 +4,8 @@ The server speaks HTTP/1.1 over connections that it keeps and reuses (`http_sess
 socket and its directory protect it. Any number of requests run at once, in one event loop: that of uvloop where it is
 installed.
 
-asgi-connection.py parses requests, asgi-request.py answers them, and asgi-websocket.py speaks WebSocket. asgi-fork.py keeps
+asgi-connection.py parses requests, asgi-request.py answers them, and asgi-websocket.py speaks WebSocket,
+whose messages asgi-deflate.py compresses. asgi-fork.py keeps
 children that the application forks away from all of them.
 """
 
@@ -231,6 +232,19 @@ def new_loop():
     return uvloop.new_event_loop()
 
 
+def check_import():
+    """Refuse tasks that the application has made while it was imported: their loop never runs."""
+    policy = getattr(asyncio.events, "_event_loop_policy", None)
+    loop = getattr(getattr(policy, "_local", None), "_loop", None)  # to ask for the loop would make one
+    lost = asyncio.all_tasks(loop) if loop is not None else ()
+    if lost:
+        names = ", ".join(sorted(getattr(task.get_coro(), "__qualname__", task.get_name()) for task in lost))
+        raise RuntimeError(
+            f"the application has made tasks while it was imported, which never run: {names}. Make them in the startup of the "
+            "lifespan, or in a request."
+        )
+
+
 def end_tasks(loop):
     """Cancel the tasks that are left, and wait for them.
 
@@ -248,6 +262,7 @@ def end_tasks(loop):
 
 def serve(application, channel):
     """Serve the application until the server asks the process to leave."""
+    check_import()
     before = open_descriptors()
     # `asyncio` allocates 256 KiB for each read. glibc maps and unmaps as much as that each time, until it has freed a larger
     # mapping once. From then on such a block comes from the heap: three system calls and half of the time of a small request.

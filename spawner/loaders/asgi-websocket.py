@@ -1,10 +1,10 @@
 """The WebSockets of an ASGI application.
 
-They follow RFC 6455, without compression. A peer that is silent for 20 s gets a ping, and loses its connection if it stays
+They follow RFC 6455, and RFC 7692 with clients that compress (asgi-deflate.py). A peer that is silent for 20 s gets a ping, and loses its connection if it stays
 silent for 20 s more.
 
-The bytes of a peer take a bounded memory: one message of `--max-websocket-message`, however many frames it has, and BUFFER
-bytes of messages that the application has not taken. A WebSocket at this bound is *full*: its frames wait in the buffer, and
+The bytes of a peer take a bounded memory: one message of `--max-websocket-message`, however many frames it has and however well it
+is compressed, and BUFFER bytes of messages that the application has not taken. A WebSocket at this bound is *full*: its frames wait in the buffer, and
 the connection is not read. It is full, too, while its peer does not read, because each ping needs an answer.
 """
 
@@ -12,6 +12,7 @@ import base64
 import hashlib
 from collections import deque
 
+from cabrank.asgi_deflate import COMPRESSED_MIN, BadData, TooLong, negotiate
 from cabrank.asgi_request import AWAITED, BUFFER, DONE, Task, check_process, encode_fields
 from cabrank.python_own import ClientGone, own
 
@@ -21,13 +22,12 @@ PING_INTERVAL = 20
 CLOSE_TIMEOUT = 10
 
 CONNECTING, OPEN, CLOSING, CLOSED = range(4)
+COMPRESSED = 0x40  # the bit of the first frame of a compressed message
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def frame(opcode, data):
-    if type(data) is not bytes:
-        data = bytes(memoryview(data))  # the length of other buffers is not that of their bytes
     size = len(data)
     if size < 126:
         head = bytes((0x80 | opcode, size))
@@ -54,11 +54,13 @@ class WebSocket(Task):
     """The server's side of one WebSocket."""
 
     __slots__ = ("key", "state", "buffer", "opcode", "is_final", "left", "mask", "size", "joined", "messages", "waiting",
-                 "disconnect", "timer", "was_silent", "unsent")
+                 "disconnect", "timer", "was_silent", "unsent", "deflate", "accepted", "is_compressed")
 
-    def __init__(self, connection, scope, key):
+    def __init__(self, connection, scope, key, extensions):
         super().__init__(connection, scope)
         self.key = key
+        self.deflate, self.accepted = negotiate(extensions) if extensions else (None, None)
+        self.is_compressed = False  # the message that has begun
         self.state = CONNECTING
         self.buffer = bytearray()
         self.opcode = None  # of a message that has begun
@@ -118,7 +120,8 @@ class WebSocket(Task):
             return False
         opcode, size, at = buffer[0] & 15, buffer[1] & 127, 2
         is_final = bool(buffer[0] & 0x80)
-        if buffer[0] & 0x70:
+        is_compressed = bool(buffer[0] & COMPRESSED)
+        if buffer[0] & 0x30 or is_compressed and (self.deflate is None or opcode not in (TEXT, BINARY)):
             raise ProtocolError(1002, "a reserved bit is set")
         if not buffer[1] & 0x80:
             raise ProtocolError(1002, "a frame is not masked")
@@ -137,14 +140,17 @@ class WebSocket(Task):
             del buffer[:start + size]
             self.control(opcode, data)
             return True
-        if self.size + size > self.connection.server.message_max:
+        most = self.connection.server.message_max
+        if self.is_compressed or is_compressed:
+            most += (most >> 6) + COMPRESSED_MIN  # data that cannot be compressed grows
+        if self.size + size > most:
             raise ProtocolError(1009, "the message is too long")
         if len(buffer) < start:
             return False
         if (opcode == CONTINUATION) != (self.opcode is not None) or opcode > BINARY:
             raise ProtocolError(1002, "a frame is not expected here")
         if opcode:
-            self.opcode = opcode
+            self.opcode, self.is_compressed = opcode, is_compressed
         self.is_final, self.left, self.mask = is_final, size, bytes(buffer[at:start])
         self.size += size
         del buffer[:start]
@@ -162,6 +168,9 @@ class WebSocket(Task):
             self.mask = self.mask[turn:] + self.mask[:turn]
         if self.state != OPEN:
             part = b""  # the application takes no more
+        elif self.is_compressed:
+            self.joined += self.inflate(part, is_whole and self.is_final)
+            part = self.joined
         elif self.joined or not (is_whole and self.is_final):
             # One array holds the parts of a message, so that a part without data costs nothing.
             self.joined += part
@@ -172,9 +181,17 @@ class WebSocket(Task):
                 self.end_message(part)
         return is_whole
 
+    def inflate(self, part, is_last):
+        try:
+            return self.deflate.inflate(part, self.connection.server.message_max - len(self.joined), is_last)
+        except TooLong:
+            raise ProtocolError(1009, "the message is too long") from None
+        except BadData:
+            raise ProtocolError(1007, "the message is not compressed well") from None
+
     def end_message(self, whole):
-        opcode, size = self.opcode, self.size
-        self.opcode, self.size, self.joined = None, 0, bytearray()
+        opcode, size = self.opcode, len(whole)
+        self.opcode, self.is_compressed, self.size, self.joined = None, False, 0, bytearray()
         if self.state != OPEN:
             return
         message = {"type": "websocket.receive"}
@@ -293,7 +310,9 @@ class WebSocket(Task):
             data, text = message.get("bytes"), message.get("text")
             if data is None and text is None:
                 raise ValueError("websocket.send needs bytes or text")
-            data = frame(BINARY, data) if data is not None else frame(TEXT, text.encode())
+            opcode, data = (BINARY, data) if data is not None else (TEXT, text.encode())
+            if type(data) is not bytes:
+                data = bytes(memoryview(data))  # the length of other buffers is not that of their bytes
         elif kind == "websocket.accept":
             data = self.encode_accept(message)
         elif kind == "websocket.close":
@@ -303,7 +322,7 @@ class WebSocket(Task):
             raise ClientGone("the WebSocket is closed")
         if self.state == OPEN:
             if kind == "websocket.send":
-                await self.write(data)
+                await self.write(self.encode(opcode, data))
                 return
             if kind == "websocket.close":
                 self.do_step(self.close, code, reason)
@@ -319,6 +338,11 @@ class WebSocket(Task):
                 await self.deny({**message, "type": kind[len("websocket."):]})
                 return
         raise RuntimeError(f"the application sent {kind}, which does not fit the state of its WebSocket")
+
+    def encode(self, opcode, data):
+        if self.deflate is None or len(data) < COMPRESSED_MIN:
+            return frame(opcode, data)
+        return frame(COMPRESSED | opcode, self.deflate.deflate(data))
 
     def do_step(self, call, *args):
         self.connection.begin_step()
@@ -340,9 +364,11 @@ class WebSocket(Task):
     def encode_accept(self, message):
         """Return the head that accepts the WebSocket."""
         subprotocol = message.get("subprotocol")
-        headers = [(name, value) for name, value in message.get("headers", ()) if name.lower() != b"sec-websocket-protocol"]
+        headers = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in (b"sec-websocket-protocol", b"sec-websocket-extensions")]
         if subprotocol is not None:
             headers.append((b"sec-websocket-protocol", subprotocol.encode("latin-1")))
+        if self.accepted is not None:
+            headers.append((b"sec-websocket-extensions", self.accepted))
         fields, _ = encode_fields(headers)
         accept = base64.b64encode(hashlib.sha1(self.key + GUID).digest())
         return (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

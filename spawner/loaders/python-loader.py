@@ -44,7 +44,7 @@ OWN = "python-own"
 # The files of each server, which lie beside this one. Each may import from those before it. The last one has `serve`.
 PARTS = {
     "wsgi": ("wsgi-greenlets", "wsgi-request", "wsgi-answer", "wsgi-session", "wsgi-kept", "wsgi-server"),
-    "asgi": ("asgi-request", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
+    "asgi": ("asgi-request", "asgi-deflate", "asgi-websocket", "asgi-connection", "asgi-fork", "asgi-server"),
 }
 
 

@@ -84,6 +84,7 @@ const PYTHON: Loader = Loader {
         ("wsgi-kept.py", include_str!("../loaders/wsgi-kept.py")),
         ("wsgi-server.py", include_str!("../loaders/wsgi-server.py")),
         ("asgi-request.py", include_str!("../loaders/asgi-request.py")),
+        ("asgi-deflate.py", include_str!("../loaders/asgi-deflate.py")),
         ("asgi-websocket.py", include_str!("../loaders/asgi-websocket.py")),
         ("asgi-connection.py", include_str!("../loaders/asgi-connection.py")),
         ("asgi-fork.py", include_str!("../loaders/asgi-fork.py")),

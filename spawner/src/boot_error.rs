@@ -69,7 +69,7 @@ impl fmt::Display for BootError {
 
 /// Returns whether the line names an error, such as `SyntaxError: …`, `app.ConfigError` or
 /// `TypeError [ERR_INVALID_ARG_TYPE]: …`, or `… (LoadError)`, as Ruby ends it.
-fn names_an_error(line: &str) -> bool {
+pub(crate) fn names_an_error(line: &str) -> bool {
     let is_error = |name: &str| {
         ["Error", "Exception", "Exit", "Interrupt"].iter().any(|end| name.ends_with(end))
     };

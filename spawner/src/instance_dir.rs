@@ -27,10 +27,13 @@
 mod base;
 mod found;
 mod layout;
+mod registry;
 mod stale;
 
 pub(crate) use base::{all_bases, safe};
 pub(crate) use found::{Base, Found};
+pub use registry::register;
+pub(crate) use registry::registries;
 
 use crate::backends::{Backends, make_dir, make_dir_at, open_dir_at};
 use crate::error::Error;
@@ -111,7 +114,11 @@ impl InstanceDir {
         check_umask()?;
         base::report_ignored(user);
         let base = bases(user).swap_remove(0);
-        let dir = Self::create_in(name, &base, user)?;
+        Self::create_at(name, &base, user)
+    }
+
+    fn create_at(name: &'static str, base: &Path, user: Option<&User>) -> Result<Self, Error> {
+        let dir = Self::create_in(name, base, user)?;
         // The path of the new directory has no links: the owner of a link may let it lead elsewhere by now.
         if let Some(Ok(base)) = dir.0.path().parent().map(Base::open) {
             stale::remove_in_background(name, base);

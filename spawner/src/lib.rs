@@ -160,6 +160,7 @@ mod release_dirs;
 mod removal;
 mod reports;
 mod running;
+mod seen;
 mod spawner;
 pub mod stream;
 mod supervisor;

@@ -68,14 +68,26 @@ pub(crate) fn reachable(local: SocketAddr) -> Option<SocketAddr> {
     }
 }
 
+/// Returns the addresses that the process group connects to, without an answer until now.
+pub(crate) fn connecting(group: u32) -> ProcResult<Vec<SocketAddr>> {
+    let sockets = Sockets::of(group)?;
+    let own =
+        in_state(TcpState::SynSent)?.into_iter().filter(|c| sockets.inodes.contains(&c.inode));
+    Ok(own.map(|connection| connection.remote_address).collect())
+}
+
 fn listeners() -> ProcResult<Vec<TcpNetEntry>> {
+    in_state(TcpState::Listen)
+}
+
+fn in_state(state: TcpState) -> ProcResult<Vec<TcpNetEntry>> {
     let mut all = procfs::net::tcp()?;
     match procfs::net::tcp6() {
         Ok(six) => all.extend(six),
         Err(ProcError::NotFound(_)) => {} // a kernel without IPv6
         Err(e) => return Err(e),
     }
-    all.retain(|entry| entry.state == TcpState::Listen);
+    all.retain(|entry| entry.state == state);
     Ok(all)
 }
 

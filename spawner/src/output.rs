@@ -7,12 +7,15 @@
 //! after a failed boot, the output of the next one is held back. It is logged if the process becomes ready
 //! or fails in another way.
 
+use crate::boot_error::names_an_error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The target of the log lines that applications print.
 pub const APP_OUTPUT: &str = "app_output";
 
+/// The first line of Python's errors.
+const TRACEBACK: &str = "Traceback (most recent call last):";
 /// The longest log line; a longer line is logged in pieces.
 const MAX_LINE: usize = 8192;
 /// How many bytes of output are kept while a process starts. The end is kept, where the error is.
@@ -68,8 +71,29 @@ impl Output {
             }
         }
         if !line.is_empty() {
-            tracing::info!(target: APP_OUTPUT, pid = self.pid, stream, "App {} {stream}: {line}", self.pid);
+            let pid = self.pid;
+            // No level of the application is known: frameworks write their logs to standard error, too.
+            match stream == "stderr" && (line == TRACEBACK || names_an_error(&line)) {
+                true => {
+                    tracing::error!(target: APP_OUTPUT, pid, stream, "App {pid} {stream}: {line}");
+                }
+                false => {
+                    tracing::info!(target: APP_OUTPUT, pid, stream, "App {pid} {stream}: {line}");
+                }
+            }
         }
+    }
+
+    /// Logs the error that the process has named in the handshake.
+    pub(crate) fn log_error(&self, text: &str) {
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            tracing::error!(target: APP_OUTPUT, pid = self.pid, "App {} error: {line}", self.pid);
+        }
+    }
+
+    /// Returns the output that was kept until now.
+    pub(crate) fn kept(&self) -> String {
+        self.boot().as_ref().map_or_else(String::new, |boot| boot.kept.clone())
     }
 
     /// Ends the boot of a process that is ready: logs the output that was held back, and keeps no more.

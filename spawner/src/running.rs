@@ -5,7 +5,7 @@
 //! [`Running::open`] opens no other one. A lock shows a server of the owner only if other users cannot open the directory.
 
 use crate::backends::{Identity, identity, open_dir};
-use crate::instance_dir::{Base, Found, all_bases, safe};
+use crate::instance_dir::{Base, Found, all_bases, registries, safe};
 use nix::unistd::{Uid, User};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,8 +46,29 @@ pub struct DirIdentity {
 ///
 /// Any user can create a directory with such a name in the temporary directory. So a server of another user is one
 /// only if the caller has a reason to take it for one. The same holds for a directory that is not trusted.
-pub fn running(name: &str) -> Vec<Running> {
-    running_in(name, &all_bases())
+///
+/// `name` begins the names of instance directories, and `registered` those of the second ones that servers have
+/// [registered](crate::instance_dir::register).
+pub fn running(name: &str, registered: &str) -> Vec<Running> {
+    let bases: Vec<_> = all_bases().into_iter().chain(registries()).collect();
+    both(running_in(name, &bases), running_in(registered, &bases))
+}
+
+/// Returns all servers once: those with an instance directory that the caller finds, and the others that have registered.
+fn both(mut all: Vec<Running>, registered: Vec<Running>) -> Vec<Running> {
+    for server in registered {
+        // One that is not trusted hides no other one.
+        let is_same = |other: &Running| (other.pid, other.uid()) == (server.pid, server.uid());
+        if !all.iter().any(|other| is_same(other) && other.standing == server.standing) {
+            all.push(server);
+        }
+    }
+    sorted(all)
+}
+
+fn sorted(mut all: Vec<Running>) -> Vec<Running> {
+    all.sort_by(|a, b| (a.pid, &a.path).cmp(&(b.pid, &b.path)));
+    all
 }
 
 fn running_in(name: &str, bases: &[PathBuf]) -> Vec<Running> {
@@ -66,8 +87,7 @@ fn running_in(name: &str, bases: &[PathBuf]) -> Vec<Running> {
             }
         }
     }
-    all.sort_by(|a, b| (a.pid, &a.path).cmp(&(b.pid, &b.path)));
-    all
+    sorted(all)
 }
 
 /// Returns the server of a directory that this user may see and that is locked. `why`: its base is not trusted.
@@ -141,6 +161,18 @@ mod tests {
     fn running_at(bases: &[&Path]) -> Vec<(u32, Standing)> {
         let bases: Vec<_> = bases.iter().map(|base| base.to_path_buf()).collect();
         running_in("cabrank", &bases).into_iter().map(|found| (found.pid, found.standing)).collect()
+    }
+
+    #[test]
+    fn a_server_that_has_registered_is_found_once() {
+        let (temporary, registry) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let _held: Vec<_> = [(&temporary, 1), (&registry, 1), (&registry, 2)]
+            .map(|(b, pid)| locked(b.path(), pid, 0o700))
+            .into();
+        let at = |base: &Path| running_in("cabrank", &[base.into()]);
+        let all = both(at(temporary.path()), at(registry.path()));
+        let found: Vec<_> = all.iter().map(|server| (server.pid, server.path.parent())).collect();
+        assert_eq!(found, [(1, Some(temporary.path())), (2, Some(registry.path()))]);
     }
 
     /// The owner of the base lets a name show a directory of root's first, and then its own.

@@ -57,7 +57,7 @@ const STEPS: &[Step] = &[
         lines: "
             greenlets=${CARGO_TARGET_DIR:-target}/greenlets
             [ -x $greenlets/bin/python ] || python3 -m venv $greenlets
-            $greenlets/bin/pip install --quiet gevent eventlet uvloop
+            $greenlets/bin/pip install --quiet gevent eventlet uvloop websockets
             export CABRANK_GREENLETS=$(realpath --no-symlinks $greenlets/bin/python)
             timeout 300 python3 spawner/loaders/tests -p 'test_[a-q]*' &
             timeout 300 python3 spawner/loaders/tests -p 'test_[r-z]*'

@@ -69,6 +69,7 @@ impl Binary {
 pub fn set_environment(command: &mut Command, runtime: &Path) {
     clean_environment(command);
     command.env("XDG_RUNTIME_DIR", runtime).env("TMPDIR", runtime);
+    command.env("CABRANK_REGISTRY_DIR", runtime);
     // Python's cache of compiled files compares times by the second, and a test may write a file twice in one.
     command.env("PYTHONDONTWRITEBYTECODE", "1");
 }

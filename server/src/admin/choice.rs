@@ -129,8 +129,8 @@ fn same_pid<'a>(servers: impl Iterator<Item = &'a Running>) -> Failure {
 
 fn none() -> Failure {
     Failure::not_found(
-        "found no running server of this user. Start one with `cabrank start DIR`; server and tools \
-         need the same XDG_RUNTIME_DIR or TMPDIR.",
+        "found no running server of this user. Start one with `cabrank start DIR`. A server that has logged that it is not \
+         registered is found with its TMPDIR.",
     )
 }
 

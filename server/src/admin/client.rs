@@ -2,7 +2,7 @@
 
 use crate::admin::choice::{choose, name};
 use crate::admin::report::Report;
-use crate::admin::{Identity, Reply, Request, Restart, render};
+use crate::admin::{Identity, NAME, REGISTERED, Reply, Request, Restart, render};
 use crate::configuration::cli::{InstanceArgs, ProcessArgs, RestartArgs, StatusArgs};
 use crate::failure::{Failure, Kind};
 use crate::observe::logging;
@@ -50,7 +50,7 @@ pub(crate) fn restart(args: &RestartArgs) -> Result<(), Failure> {
 /// Waits until the new processes of a restart are up. `--start-timeout` of the server bounds the boot of each.
 fn wait_for_restart(server: &Running) -> Result<(), Failure> {
     loop {
-        match ask(server, &Request::Restarted)? {
+        match ask_again(server, &Request::Restarted)? {
             Reply::Restart(Restart::Goes) => std::thread::sleep(RESTART_INTERVAL),
             Reply::Restart(Restart::Done { processes: 0 }) => {
                 return print("No process runs. The next request starts one.\n");
@@ -121,15 +121,20 @@ fn unexpected(reply: Reply) -> Failure {
 
 /// Finds the server that the caller addresses.
 fn find(which: &InstanceArgs) -> Result<Running, Failure> {
-    let server = choose(running(crate::admin::NAME), which.instance.as_deref(), identities)?;
-    if server.standing != Standing::Own {
-        // The text of its answers is the word of another user. It must not pass for that of a server of the caller.
-        logging::final_message(&format!("cabrank: the server {} answers:", name(&server)));
-    }
-    Ok(server)
+    choose(running(NAME, REGISTERED), which.instance.as_deref(), identities)
 }
 
+/// Gets the first answer of a server.
 fn ask(server: &Running, request: &Request) -> Result<Reply, Failure> {
+    let reply = ask_again(server, request)?;
+    if server.standing != Standing::Own {
+        // The text of the answer is the word of another user. It must not pass for that of a server of the caller.
+        logging::final_message(&format!("cabrank: the server {} answers:", name(server)));
+    }
+    Ok(reply)
+}
+
+fn ask_again(server: &Running, request: &Request) -> Result<Reply, Failure> {
     talk(server, request, ANSWER_TIMEOUT).map_err(|e| {
         Failure::other(format!(
             "the server {} does not answer: {e}. Try again, or look at its log.",

@@ -4,7 +4,7 @@
 //! says: so no directory of another user holds up the list, or writes into it.
 
 use crate::admin::client::{identities, print};
-use crate::admin::{Identity, NAME};
+use crate::admin::{Identity, NAME, REGISTERED};
 use crate::configuration::cli::ListArgs;
 use crate::failure::Failure;
 use crate::observe::plain;
@@ -32,7 +32,7 @@ struct Line {
 /// Standard output cannot be written.
 pub(crate) fn list(args: &ListArgs) -> Result<(), Failure> {
     let (own, others): (Vec<_>, Vec<_>) =
-        running(NAME).into_iter().partition(|server| server.standing == Standing::Own);
+        running(NAME, REGISTERED).into_iter().partition(|server| server.standing == Standing::Own);
     let own =
         identities(&own).into_iter().zip(own).map(|(identity, server)| line(&server, identity));
     let mut lines: Vec<_> = own.chain(others.iter().map(|server| line(server, None))).collect();

@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 /// The beginning of the names of instance directories, by which tools find the servers.
 pub(crate) const NAME: &str = "cabrank";
 
+/// The beginning of the names of the second directories of servers, by which the tools find them if `TMPDIR` is another one.
+pub(crate) const REGISTERED: &str = "cabrank-registered";
+
 /// The name of the tools' socket in an instance directory.
 pub(crate) const SOCKET: &str = "admin";
 

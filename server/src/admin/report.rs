@@ -6,9 +6,11 @@ use crate::listen::listener::Place;
 use cabrank::application_pool::{GroupSnapshot, Identifier, ProcessSnapshot, Snapshot};
 use cabrank_spawner::connections::Connections;
 use cabrank_spawner::{Link, Pool};
+use procfs::Current;
 use procfs::process::Process as ProcProcess;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -95,14 +97,13 @@ impl Report {
         let Snapshot { max, count, active, spawning, draining, waiting, groups, .. } =
             pool.snapshot();
         let idle = about.connections.idle_counts();
-        let outside = |application: &Administered| application.admission.waiting_outside();
         let waiting_outside: usize = about.applications.iter().map(outside).sum();
         let Application { app, environment, .. } = &*about.applications[0].application;
         let groups = groups.into_iter().map(|g| {
             let has_name = |a: &&Administered| a.application.group_name() == g.name;
-            let waiting = about.applications.iter().find(has_name).map_or(0, outside);
+            let application = about.applications.iter().find(has_name);
             let release = about.link.release(&g.name);
-            group(g, release, &idle, waiting)
+            group(g, release, &idle, application)
         });
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -134,6 +135,11 @@ fn first(place: &Place) -> String {
     }
 }
 
+/// Returns the number of requests that wait before they may ask the pool.
+fn outside(application: &Administered) -> usize {
+    application.admission.waiting_outside()
+}
+
 /// The number of idle connections by process.
 type IdleCounts = HashMap<Identifier, usize>;
 
@@ -141,8 +147,10 @@ fn group(
     g: GroupSnapshot,
     release: Option<PathBuf>,
     idle: &IdleCounts,
-    waiting_outside: usize,
+    application: Option<&Administered>,
 ) -> Group {
+    let waiting_outside = application.map_or(0, outside);
+    let of_boot = |process| application.map_or(0, |a| a.admission.sessions_of_boot(process));
     Group {
         name: g.name,
         app_root: g.app_root.display().to_string(),
@@ -154,17 +162,21 @@ fn group(
         restarting: g.restarting,
         back_off: g.backing_off.map(|d| d.as_secs_f64()),
         last_error: g.last_error,
-        processes: g.processes.into_iter().map(|p| process(p, idle)).collect(),
+        processes: g.processes.into_iter().map(|p| process(p, idle, &of_boot)).collect(),
     }
 }
 
-fn process(p: ProcessSnapshot, idle: &IdleCounts) -> Process {
+fn process(
+    p: ProcessSnapshot,
+    idle: &IdleCounts,
+    of_boot: &impl Fn(Identifier) -> usize,
+) -> Process {
     Process {
         pid: p.pid,
         identifier: p.identifier.as_u64(),
         state: format!("{:?}", p.state).to_lowercase(),
         sessions: p.sessions,
-        processed: p.processed,
+        processed: p.processed.saturating_sub(of_boot(p.identifier)),
         concurrency: p.concurrency.unwrap_or(0),
         uptime: p.age.as_secs_f64(),
         last_used: p.last_used.as_secs_f64(),
@@ -179,10 +191,19 @@ fn proc_of(pid: u32) -> Option<ProcProcess> {
     ProcProcess::new(i32::try_from(pid).ok()?).ok()
 }
 
-fn cpu_of(pid: u32, age: Duration) -> Option<f64> {
+fn cpu_of(pid: u32, in_pool: Duration) -> Option<f64> {
     let stat = proc_of(pid)?.stat().ok()?;
-    let used = (stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64;
-    Some(100.0 * used / age.as_secs_f64().max(0.01))
+    let ticks = procfs::ticks_per_second() as f64;
+    // The boot counts, before the process was in the pool. The clock of a container may begin later than that of its kernel.
+    let since_start = procfs::Uptime::current().ok()?.uptime - stat.starttime as f64 / ticks;
+    let age = since_start.max(in_pool.as_secs_f64());
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    Some(percent((stat.utime + stat.stime) as f64 / ticks, age, processors))
+}
+
+/// Returns the percentage of one processor. The kernel counts in ticks, so a young process could seem to use more than there is.
+fn percent(used: f64, age: f64, processors: usize) -> f64 {
+    (100.0 * used / age.max(0.01)).min(100.0 * processors as f64)
 }
 
 fn memory_of(pid: u32) -> Option<u64> {
@@ -196,9 +217,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_process_uses_more_than_there_is() {
+        assert_eq!(percent(1.0, 4.0, 2), 25.0);
+        assert_eq!(percent(3.0, 2.0, 2), 150.0);
+        assert_eq!(percent(0.03, 0.0, 2), 200.0);
+    }
+
+    #[test]
     fn proc_reports_this_process() {
         assert!(memory_of(std::process::id()).unwrap() > 1000);
-        assert!(cpu_of(std::process::id(), Duration::from_secs(1)).unwrap() >= 0.0);
+        assert!(cpu_of(std::process::id(), Duration::ZERO).unwrap() >= 0.0);
         assert!(memory_of(u32::MAX).is_none());
     }
 }

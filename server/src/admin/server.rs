@@ -5,12 +5,12 @@
 
 use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
-use crate::admin::{Identity, Reply, Request, SOCKET, restart};
+use crate::admin::{Identity, REGISTERED, Reply, Request, SOCKET, restart};
 use crate::configuration::file::Source;
 use crate::listen::listener::Place;
 use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::connections::Connections;
-use cabrank_spawner::instance_dir::{Instance, Restored};
+use cabrank_spawner::instance_dir::{self, Instance, InstanceDir, Restored};
 use cabrank_spawner::{Link, Pool};
 use rustix::fs::{AtFlags, FileType, Mode, statat};
 use rustix::io::Errno;
@@ -78,6 +78,22 @@ pub(crate) fn link(dir: BorrowedFd<'_>, scgi_socket: Option<&Path>) -> io::Resul
         Err(Errno::EXIST) => Ok(()),
         made => Ok(made?),
     }
+}
+
+/// Registers the server where tools with another temporary directory find it, and answers them there, too.
+///
+/// The function blocks for a moment.
+pub(crate) fn register(instance: &Instance, admin: &Arc<Admin>) -> Option<InstanceDir> {
+    let registered = instance_dir::register(REGISTERED, instance).and_then(|dir| {
+        let Some(dir) = dir else { return Ok(None) };
+        let socket = UnixListener::from_std(listen(dir.shared().open().as_fd())?)?;
+        tokio::spawn(serve(socket, dir.shared(), Arc::clone(admin)));
+        Ok(Some(dir))
+    });
+    registered.unwrap_or_else(|e| {
+        tracing::info!("not registered: {e}. Tools find this server with its TMPDIR.");
+        None
+    })
 }
 
 /// Answers tools until the server ends.
@@ -255,7 +271,6 @@ fn change(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cabrank_spawner::instance_dir::InstanceDir;
 
     /// At a stop, a look may come after the removal of the directory. It is no error, and makes no other directory.
     #[tokio::test]

@@ -90,22 +90,22 @@ pub(crate) enum Command {
 }
 
 const AFTER_START: &str = "\
-Every option is also an environment variable (CABRANK_MAX_POOL_SIZE=6 for --max-pool-size 6) and a
-key of DIR/cabrank.toml (max_pool_size = 6). The command line overrides the environment, and the
-environment overrides the file.
+Every option is also an environment variable (CABRANK_MAX_POOL_SIZE=6 for --max-pool-size 6) and a key of \
+DIR/cabrank.toml (max_pool_size = 6). The command line overrides the environment, and the environment \
+overrides the file.
 
-Without --environment, the variable of the application's type names the environment (WSGI_ENV, or
-NODE_ENV), else the first of PASSENGER_APP_ENV, RAILS_ENV, RACK_ENV, WSGI_ENV and NODE_ENV that is set.
+Without --environment, the variable of the application's type names the environment (WSGI_ENV, or NODE_ENV), \
+else the first of PASSENGER_APP_ENV, RAILS_ENV, RACK_ENV, WSGI_ENV and NODE_ENV that is set.
 
-`start` boots the application before it accepts requests. If the boot fails, `start` prints the
-reason and exits with code 5. If a later boot fails, after a restart, clients get an error page.
+`start` boots the application before it accepts requests. If the boot fails, `start` prints the reason and \
+exits with code 5. If a later boot fails, after a restart, clients get an error page.
 
-SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP shut the server down gracefully: it finishes open
-requests first. A second signal, at least half a second later, ends it at once. The server ignores
-SIGHUP if it was started so, as under nohup.
+SIGTERM, SIGINT (Ctrl-C), SIGQUIT and SIGHUP shut the server down gracefully: it finishes open requests first. \
+A second signal, at least half a second later, ends it at once. The server ignores SIGHUP if it was started \
+so, as under nohup.
 
-If root starts cabrank, --user names the user that runs the application. Another user must be able to
-enter the directory of TMPDIR (/tmp by default), which then holds the sockets.";
+If root starts cabrank, --user names the user that runs the application. Another user must be able to enter \
+the directory of TMPDIR (/tmp by default), which then holds the sockets.";
 
 /// The arguments of `start`.
 #[derive(Debug)]

@@ -14,6 +14,9 @@ const FOREGROUND: &str =
 const OWN_LOG: &str = "use --log-file FILE, --log-level and --log-format";
 const NO_ACCESS_LOG: &str = "cabrank writes no access log: the web server before it does";
 
+const NODE_ARGS: &str = "write options of Node into the script `start` of package.json, before the file, or \
+     set NODE_OPTIONS";
+
 /// The options, and the answer for them.
 const ANSWERS: &[(&[&str], &str)] = &[
     (&["--bind", "-b"], "use --address IP and --port PORT, or --socket PATH"),
@@ -80,6 +83,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
         "a jitter is not needed: no request fails when --max-requests replaces a process",
     ),
     (&["--backlog"], "use --max-request-queue-size N, for requests that wait for a process"),
+    (&["--node-args", "--interpreter-args"], NODE_ARGS),
     (&["--preload", "--preload-app", "--fork-worker"], "use --spawn-method smart"),
     (
         &["--reload", "--watch", "--reload-dir"],

@@ -56,7 +56,10 @@ impl Endings {
 impl Drop for Ending {
     fn drop(&mut self) {
         self.0.number.fetch_sub(1, Ordering::SeqCst);
-        self.0.ended.notify_waiters();
+        // A request that saw this number before has counted itself before. Else it does not wait.
+        if self.0.waiting.load(Ordering::SeqCst) > 0 {
+            self.0.ended.notify_waiters();
+        }
     }
 }
 

@@ -49,7 +49,9 @@ impl Processes {
             Processes::Pool { pool, options, admission } => {
                 // The limit on the time in the queue is for clients.
                 let options = options.clone().with_max_queue_time(None);
-                admission.learn(pool.get_async(&options).await?.process.concurrency);
+                let session = pool.get_async(&options).await?;
+                admission.learn(session.process.concurrency);
+                admission.note_boot(session.process.endpoint.identifier);
                 Ok(())
             }
             #[cfg(test)]

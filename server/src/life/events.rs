@@ -59,6 +59,6 @@ fn log_start(error: &SpawnError, last: &Mutex<Option<String>>) {
     if known != Some(error)
         && let Some(explanation) = &boot.explanation
     {
-        tracing::info!("the process that did not become ready: {}", explanation.start_line());
+        tracing::error!("the process that did not become ready: {}", explanation.start_line());
     }
 }

@@ -99,22 +99,21 @@ async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), F
         .map_err(|e| {
             Failure::other(format!("cannot open the tools' socket {}: {e}.", at.display()))
         })?;
-    tokio::spawn(admin::server::serve(
-        admin_socket,
-        instance,
-        Arc::new(Admin {
-            pool: pool.clone(),
-            connections: supervisor.connections().clone(),
-            link: link.clone(),
-            applications: administered,
-            file: configuration.file.clone(),
-            name: configuration.server.name.clone(),
-            places: listening.places.clone(),
-            scgi_socket,
-            since: Instant::now(),
-            stop: Arc::clone(&signals.stop),
-        }),
-    ));
+    let tools = Arc::new(Admin {
+        pool: pool.clone(),
+        connections: supervisor.connections().clone(),
+        link: link.clone(),
+        applications: administered,
+        file: configuration.file.clone(),
+        name: configuration.server.name.clone(),
+        places: listening.places.clone(),
+        scgi_socket,
+        since: Instant::now(),
+        stop: Arc::clone(&signals.stop),
+    });
+    // Removed at the end, as the pid file.
+    let _registered = admin::server::register(&instance, &tools);
+    tokio::spawn(admin::server::serve(admin_socket, instance, tools));
     let serving = Serving {
         limits: configuration.server.limits,
         trust: Trust::new(configuration.server.trusted_proxies.as_ref(), &listening.addresses()),

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::observe::log_file::LogFile;
 use crate::observe::log_queue::Queue;
 use crate::observe::plain;
+use crate::observe::text_fields::TextFields;
 use cabrank_spawner::APP_OUTPUT;
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
@@ -65,7 +66,9 @@ pub(crate) fn init(log: &Log) -> Result<(), Failure> {
     // An error means that a subscriber is installed already; it stays.
     let registry = tracing_subscriber::registry();
     let _ = match log.format {
-        LogFormat::Text => registry.with(layer.with_filter(filter)).try_init(),
+        LogFormat::Text => {
+            registry.with(layer.fmt_fields(TextFields).with_filter(filter)).try_init()
+        }
         LogFormat::Json => {
             registry.with(layer.json().flatten_event(true).with_filter(filter)).try_init()
         }

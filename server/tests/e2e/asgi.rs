@@ -125,3 +125,19 @@ fn an_event_stream_lasts_longer_than_the_time_of_a_request() {
     assert!(server.client().get("/").is_err());
     server.logs("a request took longer than --max-request-time");
 }
+
+#[test]
+fn a_websocket_is_compressed_if_its_client_offers_it() {
+    let server = Server::start(&example("asgi"), &[]);
+    let mut client = server.client();
+    let head = "GET /echo HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n\r\n";
+    client.send(head.as_bytes()).unwrap();
+    let reply = client.head().unwrap();
+    let accepted = "permessage-deflate; server_max_window_bits=12; client_max_window_bits=12";
+    assert_eq!((reply.status, reply.header("sec-websocket-extensions")), (101, Some(accepted)));
+    // RFC 7692, 7.2.3.1: the text "Hello", compressed. So short an answer is not.
+    client.send(b"\xc1\x87\0\0\0\0\xf2\x48\xcd\xc9\xc9\x07\x00").unwrap();
+    client.expect_bytes(b"\x81\x05Hello").unwrap();
+}

@@ -1,8 +1,10 @@
 //! Boot errors on the terminal, in the log and on the page: the output, the place, the advice and the circumstances.
 
-use crate::server::{Server, app, command, eventually, run, start_command};
+use crate::server::{Server, app, command, eventually, run, start_command, wsgi, wsgi_text};
+use crate::users::{OPTIONS, is_root, open_to_all, runtime};
 use crate::wrong_input::{fails, in_time};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
 /// An application that works, and a version of it that fails in a module of its own.
@@ -119,6 +121,63 @@ fn a_start_command_that_the_shell_does_not_find_is_named() {
     let options = ["--start-command", "no_such_server --port $PORT"];
     let parts = ["Install no_such_server", "no_such_server --port $PORT", "PORT"];
     fails(dir.path(), &options, 5, &parts);
+}
+
+#[test]
+fn a_task_that_is_made_while_the_application_is_imported_has_a_better_place() {
+    for line in ["asyncio.create_task(work())", "asyncio.get_event_loop().create_task(work())"] {
+        let text = format!(
+            "import asyncio\nasync def work(): pass\n{line}\nasync def app(scope, receive, send): pass\n"
+        );
+        let dir = app("asgi.py", &text);
+        fails(dir.path(), &[], 5, &["in the startup of the lifespan"]);
+    }
+}
+
+#[test]
+fn the_error_of_a_boot_that_takes_too_long_says_what_the_process_does() {
+    for (code, part) in [
+        ("while True: pass", "still running Python code"),
+        ("time.sleep(600)", "runs no Python code, and waits"),
+        (
+            "import socket; s = socket.create_server(('127.0.0.1', 0)); time.sleep(600)",
+            "listens at 127.0.0.1:",
+        ),
+        ("print('(Pdb) '); time.sleep(600)", "waits for a debugger"),
+    ] {
+        let dir = wsgi(code, "");
+        fails(dir.path(), &["--start-timeout", "3"], 5, &["within 3 s", part]);
+    }
+}
+
+#[test]
+fn the_log_says_that_a_process_is_still_starting() {
+    let wait =
+        "while not os.path.exists(os.path.join(os.path.dirname(__file__), 'go')): time.sleep(0.01)";
+    let dir = wsgi("", "return answer('ok')");
+    let server = Server::start(dir.path(), &["-e", "production"]);
+    fs::write(dir.path().join("passenger_wsgi.py"), wsgi_text(wait, "return answer('new')"))
+        .unwrap();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    server.logs("a process has been starting for 2 s, and has 90 s (--start-timeout)");
+    fs::write(dir.path().join("go"), "").unwrap();
+    eventually("new code", || (server.get("/") == "new").then_some(()));
+}
+
+#[test]
+fn a_virtual_environment_that_the_user_may_not_read_is_named() {
+    if !is_root() {
+        return;
+    }
+    let dir = wsgi("import no_such_library", "");
+    fs::create_dir_all(dir.path().join(".venv/bin")).unwrap();
+    open_to_all(dir.path());
+    fs::set_permissions(dir.path().join(".venv"), fs::Permissions::from_mode(0o700)).unwrap();
+    let runtime = runtime();
+    let out = in_time(&mut start_command(runtime.path(), dir.path(), &OPTIONS));
+    let message = String::from_utf8(out.stderr).unwrap();
+    let named = format!("cannot read the virtual environment {}/.venv", dir.path().display());
+    assert!(message.contains(&named), "{message}");
 }
 
 #[test]

@@ -222,3 +222,30 @@ fn a_file_takes_the_log_and_errors_of_the_start_are_shown_as_well() {
     let none = ["--log-file", "/none/at/all"];
     fails(dir.path(), &none, 2, &["cannot log to /none/at/all", "--log-file"]);
 }
+
+#[test]
+fn a_line_names_a_pid_once_and_an_error_of_the_application_is_one() {
+    let dir = wsgi(
+        "",
+        "if path == '/fail': raise KeyError('no such shop')\nprint('said')\nreturn answer('ok')",
+    );
+    for format in ["text", "json"] {
+        let server = Server::start(dir.path(), &["--log-format", format]);
+        let pid = server.pids()[0].to_string();
+        assert_eq!(server.get("/"), "ok");
+        assert_eq!(server.client().get("/fail").unwrap().status, 500);
+        for (part, level) in [
+            ("is ready", "INFO"),
+            ("stdout: said", "INFO"),
+            ("stderr: Traceback (most recent call last):", "ERROR"),
+            ("stderr: KeyError: 'no such shop'", "ERROR"),
+        ] {
+            server.logs(part);
+            let log = server.log();
+            let line = log.lines().find(|line| line.contains(part)).unwrap();
+            assert!(line.contains(level), "{line}");
+            let times = if format == "text" { 1 } else { 2 };
+            assert_eq!(line.matches(&pid).count(), times, "{line}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The names of a server: the tools find it by its pid, name, directory, port and socket, and list all.
 
-use crate::server::{Server, Signal, run, start_command, wsgi};
+use crate::server::{Server, Signal, command, eventually, run, start_command, wsgi};
 use crate::users::is_root;
 use crate::wrong_input::in_time;
 use serde_json::Value;
@@ -183,4 +183,70 @@ fn root_writes_no_pid_file_where_a_link_of_another_user_leads() {
         "{out:?}"
     );
     assert_eq!(fs::read_dir(secret.path()).unwrap().count(), 0);
+}
+
+/// A service with a temporary directory of its own, and tools with another one.
+#[test]
+fn tools_with_another_temporary_directory_find_a_server_that_has_registered() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let [registry, theirs, runtime] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let with = |command: &mut std::process::Command| {
+        command.env("CABRANK_REGISTRY_DIR", registry.path()).env_remove("XDG_RUNTIME_DIR");
+    };
+    let mut start = start_command(runtime.path(), dir.path(), &["--name", "shop"]);
+    with(&mut start);
+    let mut killed = Server::start_with(start, runtime);
+    let tool = |words: &[&str]| {
+        let mut tool = command(theirs.path(), words);
+        with(&mut tool);
+        let out = tool.output().unwrap();
+        let text = [out.stdout, out.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (out.status.code(), text)
+    };
+    let listed = || {
+        let list: Vec<Value> = serde_json::from_str(&tool(&["list", "--json"]).1).unwrap();
+        list.iter().map(|line| (line["pid"].clone(), line["name"].clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(), [(killed.pid().into(), "shop".into())]);
+    let (code, text) = tool(&["status", "--instance", "shop"]);
+    assert!(code == Some(0) && text.contains("Max pool size"), "{text}");
+    let old = killed.get("/");
+    assert_eq!(tool(&["restart", "--wait"]).0, Some(0));
+    assert_ne!(killed.get("/"), old);
+    // With the temporary directory of the server it is one server, too.
+    let mut list = command(killed.runtime.path(), &["list"]);
+    with(&mut list);
+    let text = String::from_utf8(list.output().unwrap().stdout).unwrap();
+    assert_eq!(text.lines().count(), 2, "{text}");
+
+    killed.signal(Signal::KILL);
+    killed.ended();
+    eventually("no server", || listed().is_empty().then_some(()));
+    assert_eq!(fs::read_dir(registry.path()).unwrap().count(), 1);
+    let runtime = tempfile::tempdir().unwrap();
+    let mut start = start_command(runtime.path(), dir.path(), &[]);
+    with(&mut start);
+    let mut server = Server::start_with(start, runtime);
+    eventually("the directory of the dead server is gone", || {
+        (fs::read_dir(registry.path()).unwrap().count() == 1).then_some(())
+    });
+    assert_eq!(tool(&["stop"]).0, Some(0));
+    assert!(server.ended().success());
+    assert_eq!(fs::read_dir(registry.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn root_registers_nowhere_where_another_user_may_rename() {
+    if !is_root() {
+        return;
+    }
+    let dir = wsgi("", "return answer(1)");
+    let [theirs, runtime] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    chown(theirs.path(), Some(1), Some(1)).unwrap();
+    let mut start = start_command(runtime.path(), dir.path(), &[]);
+    start.env("CABRANK_REGISTRY_DIR", theirs.path());
+    let server = Server::start_with(start, runtime);
+    server.logs("not registered: ");
+    assert_eq!(server.get("/"), "1");
+    assert_eq!(fs::read_dir(theirs.path()).unwrap().count(), 0);
 }

@@ -226,3 +226,15 @@ fn a_restart_says_that_a_changed_configuration_does_not_apply() {
     fs::remove_file(&file).unwrap();
     assert_eq!(restart(), plain);
 }
+
+#[test]
+fn a_restart_file_in_a_new_directory_restarts_the_application() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    fs::remove_dir(dir.path().join("tmp")).unwrap();
+    let server = Server::start(dir.path(), &["--stat-throttle-rate", "0"]);
+    let first = server.get("/");
+    let shell = "mkdir -p tmp && touch tmp/restart.txt";
+    let mut sh = std::process::Command::new("sh");
+    assert!(sh.args(["-c", shell]).current_dir(dir.path()).status().unwrap().success());
+    eventually("a restart", || (server.get("/") != first).then_some(()));
+}

@@ -133,3 +133,13 @@ fn a_disabled_process_stays_and_gets_no_request() {
     let out = run(server.runtime.path(), &["enable", "1"]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("no process 1"));
 }
+
+#[test]
+fn the_status_counts_requests_and_not_the_boot() {
+    let dir = wsgi("", "return answer('ok')");
+    let server = Server::start(dir.path(), &[]);
+    let processed = || server.status()["groups"][0]["processes"][0]["processed"].clone();
+    assert_eq!(processed(), 0);
+    server.get("/");
+    eventually("the end of the session", || (processed() == 1).then_some(()));
+}

@@ -384,3 +384,18 @@ fn help_documents_the_exit_codes() {
         }
     }
 }
+
+#[test]
+fn the_help_wraps_at_the_width_of_the_terminal() {
+    let runtime = tempfile::tempdir().unwrap();
+    let out = command(runtime.path(), &["start", "--help"]).env("COLUMNS", "70").output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 70), "{text}");
+    // Paragraphs are filled: the next word would not fit into a line.
+    let lines: Vec<_> = text.lines().skip_while(|line| !line.starts_with("Every option")).collect();
+    let end = lines.iter().position(|line| line.starts_with("Exit codes")).unwrap();
+    for pair in lines[..end].windows(2).filter(|pair| !pair[0].is_empty() && !pair[1].is_empty()) {
+        let next = pair[1].split(' ').next().unwrap();
+        assert!(pair[0].trim_end().len() + 1 + next.len() > 70, "{pair:?}");
+    }
+}

@@ -3,9 +3,10 @@
 //! One table: each row recognises the text that a language, or the system, prints for one kind of error.
 
 use crate::app_type::Interpreter;
-use crate::file_rights::is_file;
+use crate::file_rights::{is_file, with_rights_of};
 use crate::user::User;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The facts that advice depends on.
 pub(crate) struct Setup<'a> {
@@ -21,12 +22,16 @@ pub(crate) struct Setup<'a> {
     pub(crate) file_rights: Option<&'a User>,
 }
 
+/// The usual names of a virtual environment in an application's directory.
+const ENVIRONMENTS: [&str; 3] = [".venv", "venv", "env"];
+
 /// One kind of error: returns advice if the text shows it.
 type Rule = fn(&str, &Setup<'_>) -> Option<String>;
 
 /// The kinds of errors. The first that the text shows counts.
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 11] = [
     old_interpreter,
+    task_at_import,
     python_module,
     ruby_gem,
     node_package,
@@ -64,16 +69,34 @@ fn old_interpreter(text: &str, setup: &Setup<'_>) -> Option<String> {
     })
 }
 
+/// A task of `asyncio` that the application makes while it is imported.
+fn task_at_import(text: &str, setup: &Setup<'_>) -> Option<String> {
+    let is_shown = setup.interpreter == Some(Interpreter::Python)
+        && text.contains("RuntimeError: no running event loop");
+    is_shown.then(|| {
+        "The application is imported before its event loop runs. Make tasks in the startup of the lifespan, or in a request."
+            .into()
+    })
+}
+
 fn python_module(text: &str, setup: &Setup<'_>) -> Option<String> {
     let module = between(text, "No module named '", "'")?;
     let program = setup.program.display();
     if setup.interpreter != Some(Interpreter::Python) {
         return Some(format!("Install the Python module {module}, or correct its name."));
     }
-    let environments = [".venv", "venv", "env"].map(|dir| setup.root.join(dir).join("bin/python"));
+    let environments = ENVIRONMENTS.map(|dir| setup.root.join(dir).join("bin/python"));
     let found = environments
         .iter()
         .find(|python| is_file(setup.file_rights, python) && *python != setup.program);
+    if let Some(dir) = unreadable_environment(setup) {
+        return Some(format!(
+            "The user {} cannot read the virtual environment {}. Give that user access to it, and to the interpreter that it \
+             links to.",
+            setup.user,
+            dir.display()
+        ));
+    }
     Some(match found {
         Some(python) => format!(
             "The application has a virtual environment. Start it with --python {}.",
@@ -84,6 +107,27 @@ fn python_module(text: &str, setup: &Setup<'_>) -> Option<String> {
              --python DIRECTORY/bin/python."
         ),
     })
+}
+
+/// Returns the virtual environment of the interpreter, or of the application, that the user may not read.
+fn unreadable_environment(setup: &Setup<'_>) -> Option<PathBuf> {
+    let is_hidden = |path: &Path| {
+        let look = || {
+            fs::metadata(path).and_then(|facts| {
+                if facts.is_dir() { fs::read_dir(path).map(drop) } else { Ok(()) }
+            })
+        };
+        let looked = with_rights_of(setup.file_rights, look);
+        looked.is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+    };
+    // Its interpreter starts, but without its modules.
+    let of_program = setup.program.parent().and_then(Path::parent).map(Path::to_owned);
+    let of_program = of_program.filter(|dir| dir.is_absolute() && is_hidden(&dir.join("lib")));
+    let own = || {
+        let mut dirs = ENVIRONMENTS.map(|dir| setup.root.join(dir)).into_iter();
+        dirs.find(|dir| is_hidden(dir) || is_hidden(&dir.join("bin/python")))
+    };
+    of_program.or_else(own)
 }
 
 fn ruby_gem(text: &str, setup: &Setup<'_>) -> Option<String> {
@@ -238,6 +282,13 @@ mod tests {
     }
 
     #[test]
+    fn a_task_that_is_made_at_import_has_a_better_place() {
+        let text = "  File \"/srv/a/asgi.py\", line 2\nRuntimeError: no running event loop\n";
+        let shown = advice(text, Some(Interpreter::Python), Path::new("/srv/shop"));
+        assert!(shown.contains("in the startup of the lifespan"), "{shown}");
+    }
+
+    #[test]
     fn an_interpreter_that_cannot_read_the_loader_is_too_old() {
         for (interpreter, text, part) in [
             (
@@ -293,9 +344,30 @@ mod tests {
             let interpreter = Some(Interpreter::Python);
             advice_as(Some(&user), text, interpreter, root.path(), Path::new("/usr/bin/python3"))
         };
-        std::os::unix::fs::symlink(private.path().join("exists"), &python).unwrap();
-        assert!(!advice().contains("has a virtual environment"));
-        std::fs::remove_file(&python).unwrap();
+        // Whether there is such a file stays unknown.
+        for name in ["exists", "missing"] {
+            std::os::unix::fs::symlink(private.path().join(name), &python).unwrap();
+            let hidden = advice();
+            assert!(
+                hidden.starts_with("The user deploy cannot read the virtual environment"),
+                "{hidden}"
+            );
+            std::fs::remove_file(&python).unwrap();
+        }
+        let of_program = || {
+            let (interpreter, program) =
+                (Some(Interpreter::Python), root.path().join("own/bin/python"));
+            advice_as(Some(&user), text, interpreter, Path::new("/srv/shop"), &program)
+        };
+        std::fs::create_dir_all(root.path().join("own/lib")).unwrap();
+        assert!(of_program().starts_with("Install flask for"), "{}", of_program());
+        let lib = root.path().join("own/lib");
+        std::fs::set_permissions(&lib, PermissionsExt::from_mode(0o700)).unwrap();
+        assert!(
+            of_program().contains(&format!("environment {}/own. Give", root.path().display())),
+            "{}",
+            of_program()
+        );
         std::os::unix::fs::symlink("/etc/passwd", &python).unwrap();
         assert!(advice().contains("has a virtual environment"));
     }

@@ -37,7 +37,7 @@ pub(super) fn report_ignored(user: Option<&User>) {
     }
 }
 
-fn runtime_dir() -> Option<PathBuf> {
+pub(super) fn runtime_dir() -> Option<PathBuf> {
     std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_dir())
 }
 

@@ -13,15 +13,36 @@ use cabrank::application_pool::SpawnRequest;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+use tokio::task::AbortHandle;
+
+/// The time after which the log says that a process is still starting.
+const SLOW: Duration = Duration::from_secs(2);
 
 impl Application {
     pub(super) fn boot(&self, request: &SpawnRequest) -> Result<AppProcess, BootError> {
-        match &self.options.app.launch {
+        let slow = self.note_slow_boot();
+        let booted = match &self.options.app.launch {
             Launch::Loader { .. } => self.boot_loader(request, None),
             Launch::Custom(custom) => self.boot_loader(request, Some(custom)),
             Launch::Command(command) => self.boot_command(command, request),
-        }
+        };
+        slow.abort();
+        booted
+    }
+
+    /// Logs a line if the boot lasts, so that an operator who waits knows for what.
+    fn note_slow_boot(&self) -> AbortHandle {
+        let (group, limit) = (self.options.group_name.clone(), self.options.start_timeout);
+        let note = async move {
+            tokio::time::sleep(SLOW).await;
+            tracing::info!(
+                "{group}: a process has been starting for {} s, and has {} s (--start-timeout)",
+                SLOW.as_secs(),
+                limit.as_secs_f64()
+            );
+        };
+        self.shared.runtime.spawn(note).abort_handle()
     }
 
     /// Boots a process whose loader loads the startup file.

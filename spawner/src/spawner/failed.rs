@@ -7,6 +7,7 @@ use crate::handshake::Refusal;
 use crate::lifeline;
 use crate::output::BootLog;
 use crate::prepare;
+use crate::seen;
 use rustix::process::Signal;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -22,6 +23,13 @@ impl Application {
         refusal: Refusal,
         cancelled: bool,
     ) -> BootError {
+        let doing = (refusal == Refusal::TimedOut && !cancelled).then(|| {
+            seen::doing(
+                starting.child.id(),
+                &starting.output.kept(),
+                self.options.app.interpreter(),
+            )
+        });
         let Starting { child, control, output, output_ended, number: _number } = starting;
         let died_by_itself = matches!(refusal, Refusal::HungUp | Refusal::Error { .. });
         // Children of a shell that has ended may hold its output open.
@@ -37,9 +45,9 @@ impl Application {
         let mut error = BootError::plain(match &refusal {
             _ if cancelled => "the spawn was cancelled.".to_owned(),
             Refusal::TimedOut => format!(
-                "the application did not become ready within {} s. \
-                 Raise --start-timeout if it needs longer to boot.",
-                self.options.start_timeout.as_secs_f64()
+                "the application did not become ready within {} s: {}",
+                self.options.start_timeout.as_secs_f64(),
+                doing.unwrap_or_default()
             ),
             Refusal::HungUp => {
                 format!("the application exited before it was ready ({status}).")
@@ -65,7 +73,7 @@ impl Application {
             if log == BootLog::Held {
                 output.log_lines("boot", &error.output);
             }
-            output.log_lines("error", &error.message);
+            output.log_error(&error.message);
         }
         error
     }
@@ -81,6 +89,11 @@ impl Application {
                 let user = self.user_name();
                 format!(" Correct the file, let the user {user} read it, or correct --env-file.")
             }
+            Some(_) if why.contains("Permission denied") => format!(
+                " Let the user {} execute it: that user needs access to the directories above it, too. In a virtual \
+                 environment, it is a link to another interpreter, to which the same applies.",
+                self.user_name()
+            ),
             Some(interpreter) => {
                 format!(" Install the interpreter, or name another with {}.", interpreter.option())
             }
