@@ -161,7 +161,7 @@ fn the_front_names_the_path_below_which_the_application_is_served() {
         let parts: Vec<_> = text.split('|').skip(2).take(2).collect();
         (reply.status, if reply.status == 200 { parts.join("|") } else { String::new() })
     };
-    let of_apache = ("GATEWAY_INTERFACE", "CGI/1.1");
+    let of_apache = ("SCRIPT_FILENAME", "proxy:scgi://a/blog/a");
     for (uri, name, more, expected) in [
         ("/blog/a", "/blog", &[][..], "/blog|/a"),
         ("/blog", "/blog", &[], "/blog|"),
@@ -212,7 +212,7 @@ fn a_malformed_request_gets_a_page_and_the_end() {
         (&scgi_head(0, [("REQUEST_METHOD", "GET")]), 400),
         (&head(0, &[("HTTP_X", "a\r\nY: b")]), 400),
         (&head(0, &[("SCGI", "2")]), 400),
-        (&head(5, &[("HTTP_CONTENT_LENGTH", "6")]), 400),
+        (&head(6, &[("HTTP_CONTENT_LENGTH", "5")]), 400),
         (&head(0, &[("HTTP_X", &long)]), 431),
     ] {
         let mut client = front.connect();
