@@ -16,7 +16,7 @@ pub(crate) struct Program {
     probe: &'static str,
 }
 
-pub(crate) const PROGRAMS: [Program; 11] = [
+pub(crate) const PROGRAMS: [Program; 12] = [
     Program {
         name: "python3",
         about: "Python 3.10 or newer",
@@ -43,6 +43,12 @@ pub(crate) const PROGRAMS: [Program; 11] = [
     },
     Program { name: "kill", about: "kill", packages: "procps", probe: "type -P kill" },
     Program { name: "strace", about: "strace", packages: "strace", probe: "type -P strace" },
+    Program {
+        name: "faye",
+        about: "the WebSockets of Faye for Ruby",
+        packages: "ruby-faye-websocket",
+        probe: "ruby -e 'require \"faye/websocket\"'",
+    },
     Program {
         name: "nginx",
         about: "nginx, and openssl for its certificate",

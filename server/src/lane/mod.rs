@@ -69,8 +69,9 @@ impl Lane {
         let process = &to.process;
         let password = &process.password;
         match process.protocol {
-            Protocol::Session | Protocol::KeptSession => {
-                pairs::session_pairs(out, message, password)
+            Protocol::Session => pairs::session_pairs(out, message, password, false),
+            Protocol::KeptSession => {
+                pairs::session_pairs(out, message, password, process.takes_upgrades)
             }
             Protocol::HttpSession => {
                 let receiver = Receiver {
