@@ -87,6 +87,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (&["--chdir", "--app-dir", "--dir", "--cwd"], "name the directory behind `cabrank start`"),
     (&["--load-shell-envvars"], "use --load-shell-environment"),
+    (&["--root-path", "--relative-url-root"], "use --base-uri PATH"),
     (&["--factory"], "use --app MODULE:NAME()"),
     (&["--wsgi-file", "-R", "--rackup"], "use --startup-file FILE"),
     (&["--module"], "use --app MODULE:NAME"),

@@ -233,3 +233,18 @@ fn httpoxy_and_fields_of_one_hop_are_known() {
     assert_eq!(known, [Name::Proxy, Name::Te, Name::KeepAlive]);
     assert_eq!(field(&head, "proxy"), Some("evil"));
 }
+
+#[test]
+fn the_version_is_the_clients_and_only_http_1_1_has_an_upgrade() {
+    let fields = [("HTTP_CONNECTION", "upgrade"), ("HTTP_UPGRADE", "websocket")];
+    for (protocol, version, upgrades) in [
+        ("HTTP/1.0", Version::Http10, false),
+        ("HTTP/1.1", Version::Http11, true),
+        ("HTTP/2.0", Version::Http11, true),
+        ("", Version::Http11, true),
+    ] {
+        let head = parsed("0", &[&fields[..], &[("SERVER_PROTOCOL", protocol)]].concat());
+        assert_eq!((head.version(), head.upgrade().is_some()), (version, upgrades), "{protocol}");
+    }
+    assert_eq!(parsed("0", &fields[1..]).upgrade(), None);
+}
