@@ -49,6 +49,15 @@ fn application() -> TempDir {
                  await send({'type': 'http.response.body', 'body': b'data: first\\n', 'more_body': True})\n        \
                  while not os.path.exists(os.environ['GO']):\n            await asyncio.sleep(0.01)\n        \
                  return await send({'type': 'http.response.body', 'body': b'data: last\\n'})\n    \
+             if path == '/hints':\n        \
+                 await send({'type': 'http.response.early_hint', 'links': [b'</style.css>; rel=preload']})\n        \
+                 return await answer(send, b'hinted')\n    \
+             if path in ('/broken', '/short'):\n        \
+                 length = [(b'content-length', b'100')] if path == '/short' else []\n        \
+                 await send({'type': 'http.response.start', 'status': 200, 'headers': length})\n        \
+                 await send({'type': 'http.response.body', 'body': b'a part', 'more_body': True})\n        \
+                 await asyncio.sleep(0.2)\n        \
+                 raise RuntimeError('on purpose')\n    \
              fields = dict(scope['headers'])\n    \
              names = b'host', b'x-forwarded-host', b'x-forwarded-proto', b'x-forwarded-prefix', b'forwarded'\n    \
              facts = [scope['client'][0], scope['scheme'], scope['root_path'], scope['raw_path'].decode(), scope['query_string'].decode()]\n    \
@@ -215,6 +224,23 @@ fn origin(site: &Site, over: &str) {
     );
 }
 
+/// Returns whether the client sees that an answer breaks off: one of unknown length, and one that is shorter than its length.
+fn sees_breaks(site: &Site) -> (bool, bool) {
+    let sees = |path| site.client().get(path).is_err();
+    (sees("/broken"), sees("/short"))
+}
+
+/// Returns the statuses that a client gets of an answer with early hints.
+fn statuses(site: &Site) -> Vec<u16> {
+    let mut client = site.client();
+    client.ask("/hints").unwrap();
+    let mut all = Vec::new();
+    while all.last().is_none_or(|status| *status < 200) {
+        all.push(client.head().unwrap().status);
+    }
+    all
+}
+
 fn messages(site: &Site) {
     let mut client = site.client();
     websocket::open(&mut client, "/echo").unwrap();
@@ -265,6 +291,7 @@ fn nginx_over_a_socket() {
     requests(&mut site);
     assert_eq!(upload_in_chunks(&site), (200, (20 << 16).to_string()));
     origin(&site, "nginx, HTTP");
+    assert_eq!(sees_breaks(&site), (true, true));
     messages(&site);
     restarts(&mut site);
 }
@@ -275,6 +302,9 @@ fn nginx_over_scgi() {
     requests(&mut site);
     assert_eq!(upload_in_chunks(&site), (200, (20 << 16).to_string()));
     origin(&site, "nginx, SCGI");
+    // Over SCGI, the end of the connection ends an answer without a length.
+    assert_eq!(sees_breaks(&site), (false, true));
+    assert_eq!(statuses(&site), [200]);
     messages(&site);
     restarts(&mut site);
 }
@@ -300,6 +330,8 @@ fn apache_over_a_socket() {
     requests(&mut site);
     assert_eq!(upload_in_chunks(&site), (200, (20 << 16).to_string()));
     origin(&site, "Apache, HTTP");
+    assert_eq!(sees_breaks(&site), (true, true));
+    assert_eq!(statuses(&site), [103, 200]);
     messages(&site);
     restarts(&mut site);
 }
@@ -311,6 +343,9 @@ fn apache_over_scgi() {
     // Apache refuses a body without a length, because SCGI needs one.
     assert_eq!(upload_in_chunks(&site).0, 411);
     origin(&site, "Apache, SCGI");
+    // Apache does not compare what comes with the length.
+    assert_eq!(sees_breaks(&site), (false, false));
+    assert_eq!(statuses(&site), [200]);
     restarts(&mut site);
 }
 
