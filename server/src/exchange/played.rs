@@ -227,6 +227,7 @@ impl Scene {
                 retries: true,
                 underscores: false,
                 base_uri: String::new(),
+                has_noted_outside: false.into(),
                 shows_details: false,
             })],
         };
