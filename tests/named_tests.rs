@@ -9,7 +9,7 @@ use std::path::Path;
 /// The pages, and the least number of tests that each one names.
 const PAGES: [(&str, usize); 6] = [
     ("docs/from-passenger.md", 10),
-    ("docs/passenger.md", 70),
+    ("docs/passenger.md", 40),
     ("docs/security.md", 40),
     ("docs/kept-sessions.md", 60),
     ("docs/http.md", 10),

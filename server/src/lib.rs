@@ -13,6 +13,7 @@
 //! - `exchange`: one request, from its head to the end of its answer;
 //! - `observe`: the log, and the record of each request;
 //! - `admin`: the tools' socket: `cabrank status`, `stop`, `restart`, `detach`, `disable`, `enable`;
+//! - `web_server`: `cabrank config`, the configuration of a web server in front;
 //! - `failure`: the errors that end a command, and its exit codes;
 //! - `properties`: for tests and fuzz targets, what each parser promises for all bytes.
 
@@ -29,6 +30,7 @@ mod observe;
 #[cfg(any(test, fuzzing))]
 pub mod properties;
 mod request;
+mod web_server;
 
 use configuration::cli::{Cli, Command};
 use observe::logging;
@@ -41,6 +43,7 @@ pub fn run() -> ExitCode {
     let helper = cabrank_spawner::helper();
     let result = match Cli::read().command {
         Command::Start(args) => life::start::run(&args, helper),
+        Command::Config(args) => web_server::print(&args),
         Command::List(args) => admin::list::list(&args),
         Command::Status(args) => admin::client::status(&args),
         Command::Stop(args) => admin::client::stop(&args),

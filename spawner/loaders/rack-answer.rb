@@ -191,6 +191,27 @@ module Cabrank
       send_head
     end
 
+    # Sends the head of an answer 101: the connection is no longer one of frames.
+    def switch(headers)
+      upgrade = headers.find { |name, _| name.casecmp?("upgrade") }&.last or
+        raise IOError, "the answer 101 names no protocol (Upgrade)"
+      make_head(200, headers)
+      raise IOError, "the answer 101 has a body" if @declared || @decoder
+
+      head = @connection.new_head << "Status: 101 Switching Protocols\r\n"
+      add_values(head, "Upgrade", "Upgrade: ", upgrade)
+      head << @head.byteslice(@head.index("\r\n") + 2..)
+      exclusively do
+        raise IOError, "the answer has begun, and cannot switch to another protocol" if @has_started || ended?
+
+        @has_started = @has_ended = true
+        @connection.switch(head)
+      end
+    end
+
+    # Whether the client has asked for another protocol, and this connection can carry it.
+    def may_switch? = @connection.switches? && @env.key?("HTTP_UPGRADE")
+
     # Sends a part of the body.
     def write(chunk)
       raise TypeError, "the body must consist of strings, not #{chunk.class}" unless chunk.is_a?(String)

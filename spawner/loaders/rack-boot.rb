@@ -174,7 +174,7 @@ module Cabrank
         # A child of the application that reads its standard input must not consume the byte that asks to leave.
         STDIN.reopen(File::NULL)
         say("!> Ready\n!> socket: main;unix:#{paths[0]};session;#{concurrency}\n" \
-            "!> socket: kept;unix:#{paths[1]};kept_session;#{concurrency}\n!> pid: #{@pid}\n!> \n")
+            "!> socket: kept;unix:#{paths[1]};kept_session;#{concurrency}\n!> takes_upgrades: true\n!> pid: #{@pid}\n!> \n")
         @is_ready = true
         server.run(@channel)
       ensure

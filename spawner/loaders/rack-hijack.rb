@@ -21,6 +21,7 @@ module Cabrank
       @connection = connection
       @input = input
       @is_abandoned = false
+      @is_switched = false # whether the connection carries another protocol
       @application_side, @side = UNIXSocket.pair
       # A forked child that held the application's end would keep the answer from ending.
       [@side, @application_side].each { |io| Cabrank.own(io) }
@@ -53,11 +54,36 @@ module Cabrank
       return unless @connection.outlasts_request?
 
       Thread.handle_interrupt(Object => :immediate) { IO.select([@connection.io]) }
+      # The client of another protocol sends only after the answer 101.
+      return copy_input if @is_switched
+
       abandon if @connection.ended?
     rescue ClientGone
       abandon
     rescue SystemCallError
       # The application has closed its end.
+    end
+
+    # Copies the bytes of another protocol to the application, up to their end.
+    def copy_input
+      io = @connection.io
+      while true
+        @side.write(io.readpartial(BUFFER))
+        Thread.handle_interrupt(Object => :immediate) { IO.select([io]) }
+      end
+    rescue EOFError
+      # The application may go on writing.
+      @side.close_write
+    end
+
+    # Copies the bytes of another protocol to the client, up to the end of the application's side.
+    def copy_output(bytes)
+      while bytes
+        @connection.io.write(bytes)
+        bytes = receive
+      end
+    rescue SystemCallError
+      # The client has left.
     end
 
     def abandon
@@ -74,6 +100,10 @@ module Cabrank
 
           bytes = start_answer(pending << bytes) or next
           pending = nil
+          if @is_switched
+            copy_output(bytes)
+            return false
+          end
         end
         @exchange.write(bytes)
       end
@@ -95,9 +125,15 @@ module Cabrank
       return if separator.empty?
 
       status_line, *lines = head.split(/\r?\n/n)
+      headers = lines.map { |line| line.split(/:[ \t]*/n, 2) }
+      if @exchange.may_switch? && status_line.match?(%r{\AHTTP/1\.1 101\b}n)
+        @is_switched = true # before the client learns of it, and sends
+        @exchange.switch(headers)
+        return rest
+      end
       status = status_line[%r{\AHTTP/1\.[01] ([2-9][0-9]{2})\b}n, 1] or
         raise IOError, "the answer does not begin with a status line of HTTP/1.1: #{status_line.inspect}"
-      @exchange.start(status.to_i, lines.map { |line| line.split(/:[ \t]*/n, 2) })
+      @exchange.start(status.to_i, headers)
       rest
     end
 
@@ -117,7 +153,11 @@ module Cabrank
       @side.close
       @exchange.give_up unless is_complete
       @connection.is_away = false
-      is_complete ? @connection.finish : @connection.abort
+      if is_complete
+        @connection.finish
+      elsif !@is_switched # a frame would be bytes of the other protocol
+        @connection.abort
+      end
     rescue ClientGone
       is_complete = false
     ensure

@@ -101,6 +101,9 @@ module Cabrank
       Cabrank.leave(error) if foreign?
     end
 
+    # Whether it can carry another protocol.
+    def switches? = false
+
     # The default shows all that the loader has.
     def inspect = "#<#{self.class}>"
 
@@ -223,6 +226,15 @@ module Cabrank
     end
 
     def conclude = nil
+
+    # Sends the head of an answer 101. What follows are the bytes of another protocol, both ways, up to the end of the
+    # connection: it never carries another request.
+    def switch(head)
+      fill_in(head)
+      put(head)
+    end
+
+    def switches? = true
 
     # Ends the answer, after the last of it. The input ends first: the server may send the next request at once.
     def finish(head = "", part = "")

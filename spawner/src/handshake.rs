@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A loader that speaks WebSocket itself may add `!> ends_websockets: true`. One that reads the origin of each request in HTTP
-//! adds `!> takes_origin: true`.
+//! adds `!> takes_origin: true`, and one whose kept sessions can become a WebSocket adds `!> takes_upgrades: true`.
 //! A loader that replaces itself sends the first line again, and the handshake starts over. Lines that do
 //! not begin with `!> ` are the application's own output.
 

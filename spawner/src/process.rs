@@ -46,6 +46,8 @@ pub struct AppInfo {
     pub(crate) ends_websockets: AtomicBool,
     /// Whether its requests in HTTP begin with their origin.
     pub takes_origin: bool,
+    /// Whether its kept sessions may switch to another protocol.
+    pub takes_upgrades: bool,
     /// Whether it has been given a session.
     pub(crate) had_session: AtomicBool,
     /// Whether it has answered a request.
@@ -135,6 +137,7 @@ impl AppInfo {
             control: None,
             ends_websockets: false.into(),
             takes_origin: false,
+            takes_upgrades: false,
             had_session: false.into(),
             has_answered: false.into(),
             leave: Notify::new(),

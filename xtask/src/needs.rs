@@ -16,7 +16,7 @@ pub(crate) struct Program {
     probe: &'static str,
 }
 
-pub(crate) const PROGRAMS: [Program; 9] = [
+pub(crate) const PROGRAMS: [Program; 12] = [
     Program {
         name: "python3",
         about: "Python 3.10 or newer",
@@ -43,6 +43,24 @@ pub(crate) const PROGRAMS: [Program; 9] = [
     },
     Program { name: "kill", about: "kill", packages: "procps", probe: "type -P kill" },
     Program { name: "strace", about: "strace", packages: "strace", probe: "type -P strace" },
+    Program {
+        name: "faye",
+        about: "the WebSockets of Faye for Ruby",
+        packages: "ruby-faye-websocket",
+        probe: "ruby -e 'require \"faye/websocket\"'",
+    },
+    Program {
+        name: "nginx",
+        about: "nginx, and openssl for its certificate",
+        packages: "nginx-light openssl",
+        probe: "type -P nginx openssl && test -e /etc/nginx/scgi_params",
+    },
+    Program {
+        name: "apache2",
+        about: "Apache, whose modules the tests load themselves",
+        packages: "apache2",
+        probe: "type -P apache2 && test -e /usr/lib/apache2/modules/mod_proxy_scgi.so",
+    },
     Program {
         name: "postgres",
         about: "PostgreSQL",

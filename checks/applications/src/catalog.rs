@@ -18,6 +18,8 @@ pub(crate) enum Language {
 pub(crate) enum WebSocket {
     /// It sends each message on this path back.
     Echo(&'static str),
+    /// It has Action Cable of Rails, and a channel `ChatChannel`, whose messages all subscribers get.
+    Cable,
     /// This program of the application gets the server's port, and prints `ok`.
     Client(&'static str),
 }
@@ -72,7 +74,7 @@ const fn new(
 /// Makes an application of Rails, without the parts that it can do without.
 pub(crate) const NEW_RAILS: &str = "test -e app || rails new . -q -d sqlite3 \
     --skip-bundle --skip-git --skip-javascript --skip-webpack-install --skip-spring --skip-bootsnap \
-    --skip-listen --skip-test --skip-system-test --skip-action-cable --skip-sprockets";
+    --skip-listen --skip-test --skip-system-test --skip-sprockets";
 
 /// All applications, in the order of the page.
 pub(crate) const APPLICATIONS: &[Application] = &[
@@ -90,6 +92,7 @@ pub(crate) const APPLICATIONS: &[Application] = &[
             "RAILS_ENV=production bin/rails db:migrate",
         ],
         options: &["--start-timeout", "60"],
+        websocket: Some(WebSocket::Cable),
         pages: &[("/posts", "New Post")],
         below: &[
             ("/blog/posts", "href=\"/blog/posts/new\""),

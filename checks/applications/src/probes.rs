@@ -62,7 +62,7 @@ pub(crate) const PROBES: &[Probe] = &[
     },
     Probe {
         column: "WebSocket",
-        about: "a message comes back over a WebSocket.",
+        about: "a message comes back over a WebSocket. Two clients of Rails chat by Action Cable.",
         environment: "development",
         run: websocket,
     },
@@ -190,6 +190,7 @@ fn websocket(site: &Site<'_>) -> Result<bool, String> {
             websocket::echo(&mut client, b"hello")?;
             websocket::echo(&mut client, &[b'x'; 100])?;
         }
+        Some(WebSocket::Cable) => chat(site)?,
         Some(WebSocket::Client(script)) => {
             let line = format!("node {script} {}", site.server.address.port());
             let said = shell(site.directory, &[], &[&line])?;
@@ -197,6 +198,30 @@ fn websocket(site: &Site<'_>) -> Result<bool, String> {
         }
     }
     Ok(true)
+}
+
+/// Two clients of Action Cable chat. They are in one process, because its channels are in memory (`async`).
+fn chat(site: &Site<'_>) -> Result<(), String> {
+    let options =
+        ["--environment", "development", "--force-max-concurrent-requests-per-process", "0"];
+    let server = site.another(&options)?;
+    let name = r#""identifier":"{\"channel\":\"ChatChannel\"}""#;
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = server.client().map_err(|e| e.to_string())?;
+        websocket::open(&mut client, "/cable")?;
+        websocket::until(&mut client, "welcome")?;
+        websocket::send(&mut client, format!(r#"{{"command":"subscribe",{name}}}"#).as_bytes())?;
+        websocket::until(&mut client, "confirm_subscription")?;
+        clients.push(client);
+    }
+    let message = format!(r#"{{"command":"message",{name},"data":"{{\"text\":\"hello\"}}"}}"#);
+    websocket::send(&mut clients[0], message.as_bytes())?;
+    for client in &mut clients {
+        websocket::until(client, r#""text":"hello""#)?;
+    }
+    let text = server.get("/")?;
+    ensure(text == hello(site, 1), || text)
 }
 
 fn below(site: &Site<'_>) -> Result<bool, String> {

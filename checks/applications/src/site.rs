@@ -27,13 +27,15 @@ impl<'a> Site<'a> {
         directory: &'a Path,
         environment: &str,
     ) -> Result<Site<'a>, String> {
-        let server = serve(binary, application, directory, &["--environment", environment])?;
+        let processes = application.processes;
+        let options = ["--environment", environment];
+        let server = serve(binary, application, directory, processes, &options)?;
         Ok(Site { server, application, directory, binary })
     }
 
-    /// Serves the application once more, with these options.
+    /// Serves the application once more, by one process, with these options.
     pub(crate) fn another(&self, options: &[&str]) -> Result<Server, String> {
-        serve(self.binary, self.application, self.directory, options)
+        serve(self.binary, self.application, self.directory, 1, options)
     }
 
     /// Returns the first answer of `look`.
@@ -72,15 +74,16 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Starts a server with so many processes as the application takes.
+/// Starts a server with so many processes.
 fn serve(
     binary: &Binary,
     application: &Application,
     directory: &Path,
+    processes: usize,
     options: &[&str],
 ) -> Result<Server, String> {
     let runtime = server::runtime()?;
-    let processes = application.processes.to_string();
+    let processes = processes.to_string();
     let own = ["--max-pool-size", &processes, "--min-instances", &processes];
     let mut command = binary.start_command(runtime.path(), directory, own);
     if let Language::Python = application.language {

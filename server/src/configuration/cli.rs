@@ -7,7 +7,8 @@ use crate::configuration::values::{OptionValue, Pid};
 use crate::failure::EXIT_CODES;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{
-    Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, value_parser,
+    Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    value_parser,
 };
 use std::path::PathBuf;
 
@@ -25,6 +26,15 @@ impl Cli {
         let matches = Cli::declaration().try_get_matches();
         let cli = matches.and_then(|m| Cli::from_arg_matches(&m));
         cli.unwrap_or_else(|e| with_answer(with_origin(e)).exit())
+    }
+
+    /// Parses a command line, for tests.
+    #[cfg(test)]
+    pub(crate) fn of<T: AsRef<std::ffi::OsStr>>(
+        line: impl IntoIterator<Item = T>,
+    ) -> Result<Cli, clap::Error> {
+        let line = line.into_iter().map(|word| word.as_ref().to_owned());
+        Cli::from_arg_matches(&Cli::declaration().try_get_matches_from(line)?)
     }
 
     fn declaration() -> clap::Command {
@@ -73,6 +83,9 @@ pub(crate) enum Command {
     /// Serve the application in a directory until a signal or `cabrank stop`
     #[command(next_line_help = true, after_help = format!("{AFTER_START}\n\n{EXIT_CODES}"))]
     Start(StartArgs),
+    /// Print the configuration of nginx or Apache in front of a server with these options
+    #[command(next_line_help = true, after_help = EXIT_CODES)]
+    Config(ConfigArgs),
     /// List the running servers; root sees those of all users
     List(ListArgs),
     /// Show the processes and queues of a running server
@@ -137,6 +150,23 @@ impl FromArgMatches for StartArgs {
         *self = StartArgs::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// The arguments of `config`: those of `start`, behind the web server.
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// The web server
+    #[arg(value_name = "WEB_SERVER")]
+    pub(crate) web_server: WebServer,
+    #[command(flatten)]
+    pub(crate) start: StartArgs,
+}
+
+/// A web server in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WebServer {
+    Nginx,
+    Apache,
 }
 
 /// The choice among running servers.

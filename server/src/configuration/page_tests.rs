@@ -4,6 +4,7 @@ use crate::configuration::options::TABLE;
 use crate::configuration::table::{Default, Heading, Row, Scope};
 use cabrank_spawner::app_type::{REGISTRY, Service};
 use std::fmt::Write;
+use std::path::Path;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/options.md");
 const README: &str = include_str!("../../../README.md");
@@ -148,5 +149,46 @@ fn the_readme_has_the_defaults_of_the_table() {
     for example in named.split(", ") {
         let (option, default) = example.trim_matches('`').split_once(' ').unwrap();
         assert_eq!(row(option).default, Default::Is(default), "{option}");
+    }
+}
+
+/// Returns the text of all files below a directory whose names end so.
+fn texts(dir: &Path, ending: &str, all: &mut String) {
+    for entry in std::fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            texts(&path, ending, all);
+        } else if path.to_string_lossy().ends_with(ending) {
+            all.push_str(&std::fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_pages_on_passenger_and_web_servers_name_tests_that_exist() {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut code = String::new();
+    for dir in ["server/src", "server/tests", "spawner/src"] {
+        texts(&base.join(dir), ".rs", &mut code);
+    }
+    for page in ["passenger.md", "behind-a-web-server.md"] {
+        let page = std::fs::read_to_string(base.join("docs").join(page)).unwrap();
+        let is_name = |name: &str| {
+            !name.is_empty()
+                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        };
+        let quoted = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        let tests =
+            quoted.filter_map(|word| word.split_once("::")).filter(|(module, _)| is_name(module));
+        let mut found = 0;
+        for (module, name) in tests.filter(|(module, _)| *module != "cabrank") {
+            let is_there = match name {
+                "" => code.contains(&format!("mod {module};")),
+                name => code.contains(&format!("fn {}(", name.rsplit("::").next().unwrap())),
+            };
+            assert!(is_there || name == "origins", "{module}::{name}");
+            found += 1;
+        }
+        assert!(found > 5);
     }
 }

@@ -91,6 +91,7 @@ const ANSWERS: &[(&[&str], &str)] = &[
     ),
     (&["--chdir", "--app-dir", "--dir", "--cwd"], "name the directory behind `cabrank start`"),
     (&["--load-shell-envvars"], "use --load-shell-environment"),
+    (&["--root-path", "--relative-url-root"], "use --base-uri PATH"),
     (&["--factory"], "use --app MODULE:NAME()"),
     (&["--wsgi-file", "-R", "--rackup"], "use --startup-file FILE"),
     (&["--module"], "use --app MODULE:NAME"),
@@ -112,6 +113,80 @@ const ANSWERS: &[(&[&str], &str)] = &[
     (
         &["--nginx-bin", "--nginx-config-template", "--nginx-version", "--engine"],
         "cabrank needs no nginx, and has one engine",
+    ),
+    (
+        &["--nginx-tarball", "--debug-nginx-config"],
+        "use `cabrank config nginx` for an nginx in front",
+    ),
+    (
+        &["--socket-backlog", "--core-file-descriptor-ulimit"],
+        "use --max-connections N: the rest is as much as the system allows",
+    ),
+    (
+        &["--instance-registry-dir", "--data-buffer-dir"],
+        "set XDG_RUNTIME_DIR, or else TMPDIR, for `cabrank start`",
+    ),
+    (&["--app-start-command"], "use --start-command COMMAND, with $PORT or $SOCKET in it"),
+    (&["--meteor-app-settings"], "use --start-command COMMAND, which names the file"),
+    (&["--app-support-kuria-protocol"], "define a type in DIR/cabrank.toml: [app_type.NAME]"),
+    (
+        &["--direct-instance-request-address"],
+        "use `cabrank disable` and `cabrank detach` to choose among processes",
+    ),
+    (&["--static-files-dir"], "let nginx or another web server in front serve files"),
+    (
+        &["--no-friendly-error-pages"],
+        "use --environment production or staging: their error pages show no details",
+    ),
+    (&["--preload-bundler"], "not needed: the loader does so where DIR has a Gemfile"),
+    (&["--app-file-descriptor-ulimit"], "use `ulimit -n` before `cabrank start`"),
+    (&["--debugger"], "let the application open the port of a debugger itself"),
+    (&["--resist-deployment-errors"], "not needed: old processes stay if new ones do not start"),
+    (
+        &["--sticky-sessions-cookie-name", "--sticky-sessions-cookie-attributes"],
+        "cabrank has no sticky sessions: each process may get each request",
+    ),
+    (
+        &["--vary-turbocache-by-cookie", "--disable-turbocaching"],
+        "not needed: cabrank caches no answers",
+    ),
+    (
+        &["--unlimited-concurrency-path"],
+        "use --force-max-concurrent-requests-per-process 0, for all paths",
+    ),
+    (
+        &["--no-abort-websockets-on-process-shutdown"],
+        "use --drain-timeout SECONDS: WebSockets have half of it",
+    ),
+    (
+        &[
+            "--disable-security-update-check",
+            "--security-update-check-proxy",
+            "--disable-anonymous-telemetry",
+            "--anonymous-telemetry-proxy",
+        ],
+        "not needed: cabrank asks nobody for updates, and reports to nobody",
+    ),
+    (&["--disable-log-prefix"], "use --log-format"),
+    (
+        &[
+            "--admin-panel-url",
+            "--admin-panel-auth-type",
+            "--admin-panel-username",
+            "--admin-panel-password",
+        ],
+        "use `cabrank status`, whose option for JSON is for panels",
+    ),
+    (
+        &[
+            "--auto",
+            "--ctl",
+            "--binaries-url-root",
+            "--runtime-check-only",
+            "--no-install-runtime",
+            "--no-compile-runtime",
+        ],
+        "not needed: there is nothing to install at a start",
     ),
     (&["--config", "-c", "-C"], "options stand in DIR/cabrank.toml"),
 ];
@@ -136,6 +211,30 @@ mod tests {
         }
         let all = ANSWERS.iter().flat_map(|(options, _)| *options);
         assert_eq!(all.clone().count(), all.collect::<std::collections::BTreeSet<_>>().len());
+    }
+
+    /// Returns the options in the first column of a table of `docs/passenger.md`, each with the second column.
+    fn rows(page: &str) -> Vec<(&str, &str)> {
+        let (_, table) = page.split_once("| option | here |").unwrap();
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+        let named = rows.flat_map(|(options, here)| {
+            options
+                .split('`')
+                .filter(|word| word.starts_with("--"))
+                .map(move |option| (option, here))
+        });
+        named.collect()
+    }
+
+    #[test]
+    fn each_option_of_passenger_is_here_or_is_answered() {
+        let rows = rows(include_str!("../../../docs/passenger.md"));
+        assert_eq!(rows.len(), 79);
+        for (option, here) in rows {
+            let is_ours = TABLE.iter().any(|row| option == format!("--{}", row.long()));
+            assert_eq!(is_ours, here.starts_with("the same"), "{option}");
+            assert!(is_ours || answer(option).is_some(), "{option} has no answer");
+        }
     }
 
     #[test]

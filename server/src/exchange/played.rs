@@ -190,7 +190,7 @@ impl Scene {
             let path = dir.path().join(index.to_string());
             let address = Address::Unix(path.clone());
             let endpoint = connections.endpoint(identifier, address, IdleEnd::Server);
-            let info = AppInfo::new(
+            let mut info = AppInfo::new(
                 Arc::new(Leader::of_child(&child.0)),
                 endpoint,
                 protocol,
@@ -198,6 +198,7 @@ impl Scene {
                 "secret".into(),
                 connections.clone(),
             );
+            info.takes_upgrades = true;
             let info = Arc::new(info);
             let (opened, door) = if protocol.keeps_connections() {
                 (None, Door::Listener(UnixListener::bind(&path).unwrap()))
@@ -232,6 +233,7 @@ impl Scene {
                 retries: true,
                 underscores: false,
                 base_uri: String::new(),
+                has_noted_outside: false.into(),
                 shows_details: false,
             })],
         };

@@ -36,13 +36,17 @@ impl<'a> Request<'a> {
             serving.trust.note_fields(head, origin.remote);
         }
         let application = serving.application_of(head);
+        let mount = mount::of(head, &application.base_uri);
+        if mount.is_err() {
+            application.note_outside();
+        }
         Request {
             head,
             peer,
             record: Record::new(head, origin.remote),
             origin,
             body: Body::new(head.framing(), limits.max_body, || serving.buffers.request()),
-            mount: mount::of(head, &application.base_uri),
+            mount,
             application,
         }
     }

@@ -53,6 +53,7 @@ mod tests {
                 retries: true,
                 underscores: false,
                 base_uri: String::new(),
+                has_noted_outside: false.into(),
                 shows_details: false,
             })
         };

@@ -99,7 +99,7 @@ impl Kept {
                 return Ok(Step { skip: decoded.consumed, ..Step::needs_more() });
             }
             Part::Interim(head) => (head, reply.parse_interim(head, to), Found::Interim),
-            Part::Head(head) => (head, reply.parse_cgi(head, to), Found::Head),
+            Part::Head(head) => (head, reply.parse_kept(head, to), Found::Head),
             Part::Abort => return Err("the application gave the request up".into()),
             Part::Body(_) | Part::End => return Err("a frame before the head".into()),
         };

@@ -21,7 +21,7 @@ use crate::lane::session::Session;
 use crate::request::head::{AnswerTo, BadRequest, RequestFraming};
 use cabrank::application_pool::ConnectError;
 use cabrank_spawner::Protocol;
-use cabrank_spawner::process::AppConnection;
+use cabrank_spawner::process::{AppConnection, AppInfo};
 use cabrank_spawner::stream::AppStream;
 pub(crate) use parts::{Abandon, Closed, Found, Message, Reached, Step};
 use std::io;
@@ -69,8 +69,9 @@ impl Lane {
         let process = &to.process;
         let password = &process.password;
         match process.protocol {
-            Protocol::Session | Protocol::KeptSession => {
-                pairs::session_pairs(out, message, password)
+            Protocol::Session => pairs::session_pairs(out, message, password, false),
+            Protocol::KeptSession => {
+                pairs::session_pairs(out, message, password, process.takes_upgrades)
             }
             Protocol::HttpSession => {
                 let receiver = Receiver {
@@ -222,6 +223,18 @@ impl Lane {
             Wire::Kept(_) => Abandon::AtItsEnd,
             Wire::Http(_) if !is_limited => Abandon::AtOnce,
             Wire::Session(_) | Wire::Http(_) => Abandon::AfterFirstByte,
+        }
+    }
+
+    /// Returns whether the process may switch to another protocol, if the client has asked for one.
+    ///
+    /// A kept session has told only a process that takes upgrades of it. Without a body, the switch stands between all bytes of
+    /// the request and those of the other protocol.
+    pub(crate) fn may_switch(&self, process: &AppInfo) -> bool {
+        match self.wire {
+            Wire::Http(_) => true,
+            Wire::Kept(_) => process.takes_upgrades && !self.framing.has_bytes(),
+            Wire::Session(_) => false,
         }
     }
 

@@ -18,6 +18,9 @@ const SOFTWARE: &str = concat!("cabrank/", env!("CARGO_PKG_VERSION"));
 
 /// Appends a request's head: a big-endian u32 length, then names and values, each ended by NUL.
 ///
+/// A process that takes upgrades gets the client's wish to switch to another protocol. A request with a body has none: the body
+/// could end behind the switch.
+///
 /// # Errors
 /// The protocol cannot express the request: its decoded path has a NUL. Or it has too many fields with `_`. `out` is then as
 /// it was.
@@ -25,6 +28,7 @@ pub(crate) fn session_pairs(
     out: &mut Vec<u8>,
     message: Message<'_>,
     password: &str,
+    takes_upgrades: bool,
 ) -> Result<(), BadRequest> {
     let Message { head, peer, origin, framing, mount, underscores } = message;
     let start = out.len();
@@ -55,6 +59,10 @@ pub(crate) fn session_pairs(
     }
     if let RequestFraming::Length(length) = framing {
         pairs.show("CONTENT_LENGTH", length);
+    }
+    if let Some(protocols) = head.upgrade().filter(|_| takes_upgrades && !framing.has_bytes()) {
+        pairs.put("HTTP_CONNECTION", b"Upgrade");
+        pairs.put("HTTP_UPGRADE", protocols);
     }
     let is_underscored = |field: &&Field| field.known == Name::Underscored;
     if underscores && head.fields.iter().filter(is_underscored).count() > MAX_UNDERSCORED {

@@ -30,7 +30,7 @@ fn encoded_with(
     let message =
         Message { head: &head, peer: &peer, origin: &origin, framing, mount: 0, underscores };
     let mut out = b"before".to_vec();
-    let encoded = session_pairs(&mut out, message, "secret");
+    let encoded = session_pairs(&mut out, message, "secret", takes_upgrades());
     let Some((size, pairs)) = out.strip_prefix(b"before").unwrap().split_first_chunk() else {
         assert_eq!(out, b"before");
         return Err(encoded.unwrap_err().status);
@@ -42,6 +42,33 @@ fn encoded_with(
     let pairs: HashMap<_, _> = items.chunks(2).map(|p| (p[0].into(), p[1].into())).collect();
     assert_eq!(pairs.len() * 2, items.len(), "a variable comes twice: {text:?}");
     Ok(pairs)
+}
+
+thread_local! {
+    static TAKES_UPGRADES: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+fn takes_upgrades() -> bool {
+    TAKES_UPGRADES.get()
+}
+
+#[test]
+fn only_a_process_that_takes_upgrades_learns_of_one() {
+    let with = |fields: &str| format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
+    let asked = with("Connection: keep-alive, Upgrade\r\nUpgrade: websocket");
+    let upgrade = |input: &str, length| {
+        let v = encoded(input, "192.0.2.9", length).unwrap();
+        (v.get("HTTP_CONNECTION").cloned(), v.get("HTTP_UPGRADE").cloned())
+    };
+    assert_eq!(upgrade(&asked, None), (None, None));
+    TAKES_UPGRADES.set(true);
+    assert_eq!(upgrade(&asked, None), (Some("Upgrade".into()), Some("websocket".into())));
+    assert_eq!(upgrade(&asked, Some(3)), (None, None), "a body could end behind the switch");
+    for other in
+        ["Upgrade: websocket", "Connection: upgrade\r\nUpgrade: h2c", "Connection: upgrade"]
+    {
+        assert_eq!(upgrade(&with(other), None), (None, None), "{other}");
+    }
 }
 
 #[track_caller]

@@ -84,6 +84,24 @@ impl ReplyHead {
         }
     }
 
+    /// Parses the head of a kept session likewise, which may switch to another protocol.
+    ///
+    /// # Errors
+    /// As [`parse_cgi`](Self::parse_cgi).
+    pub(crate) fn parse_kept(
+        &mut self,
+        input: &[u8],
+        to: AnswerTo,
+    ) -> Result<Option<usize>, String> {
+        let size = self.parse(input, to, Self::cgi_lines)?;
+        match self.status {
+            status @ ..200 if size.is_some() && status != 101 => {
+                Err(format!("its status is {status}"))
+            }
+            _ => Ok(size),
+        }
+    }
+
     /// Parses the head of an interim reply likewise. It cannot switch protocols.
     ///
     /// # Errors

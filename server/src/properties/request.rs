@@ -103,7 +103,7 @@ fn as_http(message: Message<'_>, password: Option<&str>) {
 /// The application reads each variable once in the session protocols.
 fn as_pairs(message: Message<'_>) {
     let mut out = Vec::new();
-    if session_pairs(&mut out, message, "secret").is_err() {
+    if session_pairs(&mut out, message, "secret", true).is_err() {
         return assert!(out.is_empty());
     }
     let (size, pairs) = out.split_first_chunk().expect("a length");

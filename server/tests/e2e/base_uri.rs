@@ -149,6 +149,8 @@ fn a_request_outside_is_refused_with_its_body_and_the_connection_stays() {
         let reply = client.request("POST", path, &[], b"GET / HTTP/1.1\r\n\r\n").unwrap();
         assert_eq!(reply.status, status, "{path}");
     }
+    server.logs("a request outside of /blog (--base-uri) gets 404");
+    assert_eq!(server.log().matches("outside of /blog").count(), 1);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod crashes;
 mod custom_types;
 mod disk_full;
 mod environments;
+mod fronts;
 mod frozen;
 mod generic;
 mod hosts;

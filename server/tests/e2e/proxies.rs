@@ -145,7 +145,11 @@ fn upgrades_and_expectations_of_node_have_the_address_of_their_client() {
     let server = Server::start(dir.path(), &[]);
     let mut client = server.client();
     let fields = [("X-Forwarded-For", "203.0.113.1:11"), ("Expect", "100-continue")];
-    let reply = client.request("POST", "/", &fields, b"x").unwrap();
+    let mut reply = client.request("POST", "/", &fields, b"x").unwrap();
+    // The server asks for the body, unless it has come with the head.
+    if reply.status == 100 {
+        reply = client.reply("POST").unwrap();
+    }
     assert_eq!(reply.text(), "203.0.113.1:11 203.0.113.1 11");
     client
         .send(

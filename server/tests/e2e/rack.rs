@@ -2,6 +2,7 @@
 
 use crate::server::{Server, app, eventually, example, run};
 use crate::wrong_input::fails;
+use cabrank_checks_harness::websocket;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -142,5 +143,112 @@ fn an_application_that_advertises_any_concurrency_takes_requests_beside_its_hija
             assert_eq!(client.reply("GET").unwrap().text(), "sent");
         }
         assert_eq!(server.pids().len(), 1);
+    }
+}
+
+/// An application that takes the connection over, and echoes what comes. A client that sends `end` ends it.
+const ECHO: &str = "\
+    if env['HTTP_UPGRADE'] == 'echo' && env['HTTP_CONNECTION'] == 'Upgrade'\n\
+      io = env['rack.hijack'].call\n\
+      io.write(\"HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: echo\\r\\nConnection: Upgrade\\r\\nX-A: b\\r\\n\\r\\nhello\")\n\
+      Thread.new do\n\
+        while (part = io.readpartial(100)) != 'end'\n\
+          io.write(\"echo #{part}\")\n\
+        end\n\
+      rescue EOFError\n\
+        io.write('bye')\n\
+      ensure\n\
+        io.close\n\
+      end\n\
+      next [-1, {}, []]\n\
+    end\n\
+    [200, {}, [env.key?('HTTP_UPGRADE').to_s, ' ', env['rack.input'].read]]";
+
+const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: echo\r\n";
+
+#[test]
+fn a_hijacked_connection_carries_another_protocol_and_no_further_request() {
+    let dir = rack(ECHO);
+    for method in ["direct", "smart"] {
+        let server = Server::start(dir.path(), &["--spawn-method", method, "--max-pool-size", "1"]);
+        for ends_by in ["end", "half-close", "reset"] {
+            let mut client = server.client();
+            client.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{UPGRADE}\r\n").as_bytes()).unwrap();
+            let head = client.head().unwrap();
+            assert_eq!(
+                (head.status, head.header("upgrade"), head.header("x-a")),
+                (101, Some("echo"), Some("b"))
+            );
+            client.expect_bytes(b"hello").unwrap();
+            for text in ["one", "two"] {
+                client.send(text.as_bytes()).unwrap();
+                client.expect_bytes(format!("echo {text}").as_bytes()).unwrap();
+            }
+            match ends_by {
+                "end" => client.send(b"end").unwrap(),
+                "half-close" => {
+                    client.half_close().unwrap();
+                    client.expect_bytes(b"bye").unwrap();
+                }
+                _ => continue,
+            }
+            client.expect_end().unwrap();
+        }
+        // The process serves the next client, who gets no byte of the others.
+        for _ in 0..3 {
+            let reply = server.client().request("POST", "/", &[], b"body").unwrap();
+            assert_eq!((reply.status, &*reply.text()), (200, "false body"));
+        }
+        let log = server.log();
+        assert!(!log.contains("Error") && !log.contains("error"), "{log}");
+    }
+}
+
+#[test]
+fn a_process_without_a_wish_to_switch_cannot() {
+    let dir = rack(
+        "io = env['rack.hijack'].call\n\
+         io.write(\"HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: echo\\r\\n\\r\\npoison\")\n\
+         io.close\n[-1, {}, []]",
+    );
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.client();
+    for body in [&b""[..], b"with a body"] {
+        let fields = match body {
+            b"" => &[][..],
+            _ => &[("Connection", "Upgrade"), ("Upgrade", "echo")],
+        };
+        let reply = client.request("POST", "/", fields, body).unwrap();
+        assert!(reply.status == 502 && !reply.text().contains("poison"), "{}", reply.describe());
+    }
+}
+
+/// As Faye's gem does it, which Debian has, and Action Cable of Rails.
+#[test]
+fn a_websocket_of_faye_passes() {
+    let dir = app(
+        "config.ru",
+        "require 'faye/websocket'\n\
+         PhusionPassenger.advertised_concurrency_level = 0\n\
+         run(lambda do |env|\n\
+           next [200, {}, ['plain']] unless Faye::WebSocket.websocket?(env)\n\
+           ws = Faye::WebSocket.new(env)\n\
+           ws.on(:message) { |event| ws.send(event.data) }\n\
+           ws.rack_response\n\
+         end)\n",
+    );
+    let server = Server::start(dir.path(), &[]);
+    let mut sockets: Vec<_> = (0..3).map(|_| server.client()).collect();
+    for client in &mut sockets {
+        websocket::open(client, "/").unwrap();
+        websocket::echo(client, b"hello").unwrap();
+    }
+    assert_eq!(server.get("/"), "plain");
+    for client in &mut sockets {
+        websocket::echo(client, b"still there").unwrap();
+        // A close frame, which comes back.
+        client.send(&[&[0x88, 0x82], &b"mask"[..], &[0x03 ^ b'm', 0xe8 ^ b'a']].concat()).unwrap();
+        client.expect_bytes(&[0x88, 2, 0x03, 0xe8]).unwrap();
+        client.expect_end().unwrap();
     }
 }

@@ -161,7 +161,7 @@ fn the_front_names_the_path_below_which_the_application_is_served() {
         let parts: Vec<_> = text.split('|').skip(2).take(2).collect();
         (reply.status, if reply.status == 200 { parts.join("|") } else { String::new() })
     };
-    let of_apache = ("GATEWAY_INTERFACE", "CGI/1.1");
+    let of_apache = ("SCRIPT_FILENAME", "proxy:scgi://a/blog/a");
     for (uri, name, more, expected) in [
         ("/blog/a", "/blog", &[][..], "/blog|/a"),
         ("/blog", "/blog", &[], "/blog|"),
@@ -212,7 +212,7 @@ fn a_malformed_request_gets_a_page_and_the_end() {
         (&scgi_head(0, [("REQUEST_METHOD", "GET")]), 400),
         (&head(0, &[("HTTP_X", "a\r\nY: b")]), 400),
         (&head(0, &[("SCGI", "2")]), 400),
-        (&head(5, &[("HTTP_CONTENT_LENGTH", "6")]), 400),
+        (&head(6, &[("HTTP_CONTENT_LENGTH", "5")]), 400),
         (&head(0, &[("HTTP_X", &long)]), 431),
     ] {
         let mut client = front.connect();
@@ -302,4 +302,62 @@ fn a_request_whose_process_has_died_is_sent_to_another_one() {
     client.send(&head(0, &[("REQUEST_METHOD", "GET")])).unwrap();
     let reply = Reply::read_cgi(&mut client.stream, "GET").unwrap();
     assert!(reply.status == 200 && reply.text() != pid.to_string(), "{}", reply.describe());
+}
+
+/// The buffers and limits are those of HTTP.
+#[test]
+fn slow_fronts_hold_no_process_and_end_in_time() {
+    let dir = wsgi(
+        "",
+        "size = len(environ['wsgi.input'].read())\n\
+         return answer('x' * (8 << 20) if path == '/large' else str(size))",
+    );
+    let options = ["--max-pool-size", "1", "--header-timeout", "1", "--client-timeout", "2"];
+    let front = Front::start(dir.path(), &options);
+    let mut senders: Vec<_> = (0..3).map(|_| front.connect()).collect();
+    for sender in &mut senders {
+        sender.send(&[&head(1000, &[])[..], b"a part"].concat()).unwrap();
+    }
+    let mut readers: Vec<_> = (0..3).map(|_| front.connect()).collect();
+    for reader in &mut readers {
+        reader.send(&head(0, &[("REQUEST_URI", "/large")])).unwrap();
+    }
+    let mut unfinished = front.connect();
+    unfinished.send(b"500:CONTENT_LENGTH").unwrap();
+    assert_eq!(front.ask(&[], b"abc").text(), "3");
+    assert_eq!(Reply::read_cgi(&mut unfinished.stream, "GET").unwrap().status, 408);
+    for sender in &mut senders {
+        assert_eq!(Reply::read_cgi(&mut sender.stream, "GET").unwrap().status, 408);
+    }
+}
+
+#[test]
+fn a_full_queue_is_a_page_for_the_front() {
+    let dir = wsgi(
+        "",
+        "while path == '/wait' and not os.path.exists(os.environ['GO']):\n    time.sleep(0.01)\n\
+         return answer('ok')",
+    );
+    let (runtime, place) = (runtime(), tempfile::tempdir().unwrap());
+    let (socket, go) = (place.path().join("app.scgi"), place.path().join("go"));
+    let mut command =
+        crate::server::command(runtime.path(), &["start", dir.path().to_str().unwrap()]);
+    command.args(["--max-pool-size", "1", "--max-request-queue-size", "1"]).env("GO", &go);
+    command.arg("--scgi-socket").arg(&socket);
+    let server = Server::start_with(command, runtime);
+    let mut clients: Vec<_> = (0..2).map(|_| Client::over_unix(&socket, LONG).unwrap()).collect();
+    for client in &mut clients {
+        client.send(&head(0, &[("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/wait")])).unwrap();
+    }
+    eventually("one request waits", || {
+        (server.status()["requests_in_queue"].as_u64() == Some(1)).then_some(())
+    });
+    let mut client = Client::over_unix(&socket, LONG).unwrap();
+    client.send(&head(0, &[])).unwrap();
+    let reply = Reply::read_cgi(&mut client.stream, "GET").unwrap();
+    assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")));
+    fs::write(&go, "").unwrap();
+    for client in &mut clients {
+        assert_eq!(Reply::read_cgi(&mut client.stream, "GET").unwrap().text(), "ok");
+    }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Ready {
     pub(crate) ends_websockets: bool,
     /// Whether its requests in HTTP begin with their origin: see [`Protocol::HttpSession`].
     pub(crate) takes_origin: bool,
+    /// Whether its kept sessions may switch to another protocol.
+    pub(crate) takes_upgrades: bool,
 }
 
 impl Ready {

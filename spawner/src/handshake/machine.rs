@@ -226,6 +226,7 @@ fn add(ready: &mut Ready, line: &str) -> Result<(), Refusal> {
         }
         Some(("ends_websockets", value)) => ready.ends_websockets = value == "true",
         Some(("takes_origin", value)) => ready.takes_origin = value == "true",
+        Some(("takes_upgrades", value)) => ready.takes_upgrades = value == "true",
         Some(("pid", value)) => ready.pid = Some(value.parse().map_err(|_| wrong("bad pid"))?),
         _ => return Err(wrong("unknown key")),
     }

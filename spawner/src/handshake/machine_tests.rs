@@ -19,6 +19,7 @@ enum Kind {
     Pid,
     WebSockets,
     Origin,
+    Upgrades,
     Html,
     /// A line of the protocol that has no meaning in any state.
     Unknown,
@@ -31,9 +32,9 @@ enum Kind {
 }
 use Kind::*;
 
-const KINDS: [Kind; 18] = [
-    Hello, Ready, Error, End, Main, MainByTcp, Kept, Commands, Pid, WebSockets, Origin, Html,
-    Unknown, NotUtf8, TooLong, Output, LongOutput, Blank,
+const KINDS: [Kind; 19] = [
+    Hello, Ready, Error, End, Main, MainByTcp, Kept, Commands, Pid, WebSockets, Origin, Upgrades,
+    Html, Unknown, NotUtf8, TooLong, Output, LongOutput, Blank,
 ];
 
 impl Kind {
@@ -50,6 +51,7 @@ impl Kind {
             Pid => b"!> pid: 7".to_vec(),
             WebSockets => b"!> ends_websockets: true".to_vec(),
             Origin => b"!> takes_origin: true".to_vec(),
+            Upgrades => b"!> takes_upgrades: true".to_vec(),
             Html => b"!> html: true".to_vec(),
             Unknown => b"!> colour: red".to_vec(),
             NotUtf8 => b"!> \xff".to_vec(),
@@ -86,6 +88,7 @@ enum Outcome {
         pid: bool,
         websockets: bool,
         origin: bool,
+        upgrades: bool,
         rest: Vec<u8>,
     },
     Error {
@@ -110,7 +113,7 @@ fn model(lines: &[Kind], cut: usize) -> Seen {
     let all: Vec<u8> = lines.iter().flat_map(|line| line.bytes()).take(cut).collect();
     let mut seen = Seen { end: Outcome::HungUp, greetings: 0, output: Vec::new() };
     let (mut facts, mut commands, mut pid, mut html) = (Vec::new(), false, false, false);
-    let (mut websockets, mut origin) = (false, false);
+    let (mut websockets, mut origin, mut upgrades) = (false, false, false);
     // The phase is `Hello` before the greeting, `Ready` after it, then `Main` or `Error`.
     let (mut phase, mut at) = (Hello, 0);
     for line in lines {
@@ -167,11 +170,15 @@ fn model(lines: &[Kind], cut: usize) -> Seen {
                 origin = true;
                 false
             }
+            (Main, Upgrades) => {
+                upgrades = true;
+                false
+            }
             (Main, End) => {
                 let mains = facts.iter().filter(|fact| fact.starts_with("main")).count();
                 seen.end = if mains == 1 || commands {
                     let rest = all[at..].to_vec();
-                    Outcome::Ready { facts, commands, pid, websockets, origin, rest }
+                    Outcome::Ready { facts, commands, pid, websockets, origin, upgrades, rest }
                 } else {
                     Outcome::Breach
                 };
@@ -243,6 +250,7 @@ fn machine(input: &[u8], sizes: &[usize]) -> Seen {
                 pid: ready.pid == Some(7),
                 websockets: ready.ends_websockets,
                 origin: ready.takes_origin,
+                upgrades: ready.takes_upgrades,
                 rest: [machine.into_rest(), input[at..].to_vec()].concat(),
             }
         }
@@ -292,7 +300,7 @@ fn every_order_of_four_lines_agrees_with_the_model() {
         orders += 1;
         agree(lines, usize::MAX, &[usize::MAX]);
     });
-    assert_eq!(orders, 1 + 18 + 18 * 18 + 18 * 18 * 18 + 18 * 18 * 18 * 18);
+    assert_eq!(orders, 1 + 19 + 19 * 19 + 19 * 19 * 19 + 19 * 19 * 19 * 19);
 }
 
 #[test]
@@ -312,7 +320,7 @@ fn every_cut_of_every_short_order_agrees_with_the_model_byte_by_byte() {
         }
     });
     for lines in [
-        vec![Hello, Ready, Main, Kept, Pid, WebSockets, Origin, End, Output],
+        vec![Hello, Ready, Main, Kept, Pid, WebSockets, Origin, Upgrades, End, Output],
         vec![Output, Hello, Hello, Ready, Blank, Commands, End],
         vec![Hello, Error, Html, End, Output, Hello],
     ] {

@@ -101,13 +101,14 @@ impl Application {
             None => IdleEnd::Server,
         };
         let (ends_websockets, takes_origin) = (ready.ends_websockets, ready.takes_origin);
+        let takes_upgrades = ready.takes_upgrades;
         let Some(mut socket) = ready.preferred().cloned() else {
             return Err(Refusal::Protocol("the loader did not name a socket `main`".into()));
         };
         let uid = self.uid();
         let Address::Unix(path) = &socket.address else {
             let serving = Serving::at(socket, None, idle_end);
-            return Ok(Serving { ends_websockets, takes_origin, ..serving });
+            return Ok(Serving { ends_websockets, takes_origin, takes_upgrades, ..serving });
         };
         let instance = &self.shared.instance;
         let held = HeldSocket::open(path, uid, &instance.backends_of(path));
@@ -123,7 +124,7 @@ impl Application {
         }
         socket.address = held.address();
         let serving = Serving::at(socket, Some(held), idle_end);
-        Ok(Serving { ends_websockets, takes_origin, ..serving })
+        Ok(Serving { ends_websockets, takes_origin, takes_upgrades, ..serving })
     }
 
     /// Turns a ready process into the pool's handle, and starts its lifeline.
@@ -143,8 +144,16 @@ impl Application {
         let (stdout, control) = control.map(tokio::net::UnixStream::into_split).unzip();
         let Starting { child, output, control: original, number, .. } = starting;
         drop(original);
-        let Serving { socket, held, idle_end, rest, password, ends_websockets, takes_origin } =
-            serving;
+        let Serving {
+            socket,
+            held,
+            idle_end,
+            rest,
+            password,
+            ends_websockets,
+            takes_origin,
+            takes_upgrades,
+        } = serving;
         output.ready();
         // A preloader of another author may have named it too soon.
         self.shared.children.note_session(&child);
@@ -162,6 +171,7 @@ impl Application {
             control,
             ends_websockets: ends_websockets.into(),
             takes_origin,
+            takes_upgrades,
             ..AppInfo::new(
                 Arc::clone(child.leader()),
                 endpoint,
@@ -207,14 +217,24 @@ pub(super) struct Serving {
     password: String,
     ends_websockets: bool,
     takes_origin: bool,
+    takes_upgrades: bool,
     /// The output that was read with the answer of the loader.
     rest: Vec<u8>,
 }
 
 impl Serving {
     pub(super) fn at(socket: Socket, held: Option<HeldSocket>, idle_end: IdleEnd) -> Serving {
-        let (password, ends_websockets, takes_origin, rest) = Default::default();
-        Serving { socket, held, idle_end, password, ends_websockets, takes_origin, rest }
+        let (password, ends_websockets, takes_origin, takes_upgrades, rest) = Default::default();
+        Serving {
+            socket,
+            held,
+            idle_end,
+            password,
+            ends_websockets,
+            takes_origin,
+            takes_upgrades,
+            rest,
+        }
     }
 }
 

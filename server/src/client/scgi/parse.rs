@@ -11,8 +11,8 @@
 //!
 //! What stock fronts really send decides the rest:
 //!
-//! - `CONTENT_LENGTH` is 0 in nginx without request buffering, and only `HTTP_CONTENT_LENGTH` is right. Two other lengths that
-//!   differ are refused.
+//! - nginx without request buffering sends as `CONTENT_LENGTH` what it has received, and only `HTTP_CONTENT_LENGTH` is right. So the
+//!   larger one counts. A body that is longer than the client has announced is refused.
 //! - A front decodes a chunked body, and may still send `HTTP_TRANSFER_ENCODING`: it is left out.
 //! - The path is that of `REQUEST_URI`. `SCRIPT_NAME` of Apache is the whole path, unless there is `PATH_INFO`: see [`mount`].
 
@@ -83,7 +83,6 @@ struct Variables {
 const KNOWN: [&[u8]; 15] = [
     b"CONTENT_LENGTH",
     b"CONTENT_TYPE",
-    b"GATEWAY_INTERFACE",
     b"HTTPS",
     b"PATH_INFO",
     b"REMOTE_ADDR",
@@ -92,6 +91,7 @@ const KNOWN: [&[u8]; 15] = [
     b"REQUEST_SCHEME",
     b"REQUEST_URI",
     b"SCGI",
+    b"SCRIPT_FILENAME",
     b"SCRIPT_NAME",
     b"SERVER_ADDR",
     b"SERVER_PORT",
@@ -102,7 +102,6 @@ const KNOWN: [&[u8]; 15] = [
 enum Known {
     ContentLength,
     ContentType,
-    GatewayInterface,
     Https,
     PathInfo,
     RemoteAddr,
@@ -111,6 +110,7 @@ enum Known {
     RequestScheme,
     RequestUri,
     Scgi,
+    ScriptFilename,
     ScriptName,
     ServerAddr,
     ServerPort,
@@ -149,8 +149,9 @@ fn read(head: &mut Head) -> Result<(), BadRequest> {
     head.framing = framing(head, &variables)?;
     read_host(head)?;
     let uri = variables.span(Known::RequestUri);
-    if uri.get(&head.bytes).iter().any(|b| *b <= b' ' || *b == 0x7f) {
-        return Err(bad("REQUEST_URI has a space or a control character"));
+    let given = uri.get(&head.bytes);
+    if given.iter().any(|b| *b <= b' ' || *b == 0x7f) || std::str::from_utf8(given).is_err() {
+        return Err(bad("REQUEST_URI has a space or a control character, or is not UTF-8"));
     }
     target::read(head, uri)?;
     head.script_name = mount(head, &variables);
@@ -272,9 +273,8 @@ fn framing(head: &Head, variables: &Variables) -> Result<RequestFraming, BadRequ
     };
     match (given, announced) {
         (0, None) => Ok(RequestFraming::None),
-        (0, Some(length)) => Ok(RequestFraming::Length(length)),
         (length, None) => Ok(RequestFraming::Length(length)),
-        (length, Some(other)) if length == other => Ok(RequestFraming::Length(length)),
+        (received, Some(length)) if received <= length => Ok(RequestFraming::Length(length)),
         _ => Err(bad("CONTENT_LENGTH is not that of the client")),
     }
 }
@@ -295,10 +295,10 @@ fn read_host(head: &mut Head) -> Result<(), BadRequest> {
 
 /// Returns the mount that the front names, without a slash at its end.
 ///
-/// Apache sends the whole path as `SCRIPT_NAME`. It names itself by `GATEWAY_INTERFACE`, and then only a `PATH_INFO` shows that the
-/// operator has told it the mount.
+/// `mod_proxy_scgi` of Apache sends the whole path as `SCRIPT_NAME`. Its `SCRIPT_FILENAME` is `proxy:scgi://…`, and then only a
+/// `PATH_INFO` shows that the operator has told it the mount.
 fn mount(head: &Head, variables: &Variables) -> Span {
-    let is_whole_path = !variables.span(Known::GatewayInterface).is_empty()
+    let is_whole_path = variables.get(head, Known::ScriptFilename).starts_with(b"proxy:")
         && variables.span(Known::PathInfo).is_empty();
     if is_whole_path {
         return Span::default();

@@ -81,8 +81,11 @@ fn the_head_of_nginx_is_that_of_its_client() {
 
 #[test]
 fn the_path_of_apache_is_no_mount_unless_it_has_a_path_info() {
-    let of_apache =
-        [("GATEWAY_INTERFACE", "CGI/1.1"), ("REQUEST_URI", "/blog/a"), ("proxy-nokeepalive", "1")];
+    let of_apache = [
+        ("SCRIPT_FILENAME", "proxy:scgi://a/blog/a"),
+        ("REQUEST_URI", "/blog/a"),
+        ("proxy-nokeepalive", "1"),
+    ];
     let whole = [&of_apache[..], &[("SCRIPT_NAME", "/blog/a")]].concat();
     assert_eq!(parsed("0", &whole).script_name(), b"");
     let parts = [&of_apache[..], &[("SCRIPT_NAME", "/blog"), ("PATH_INFO", "/a")]].concat();
@@ -100,12 +103,13 @@ fn a_length_is_the_fronts_or_the_one_that_the_client_has_announced() {
     assert_eq!(parsed("7", &[]).framing(), RequestFraming::Length(7));
     assert_eq!(parsed("7", &announced("7")).framing(), RequestFraming::Length(7));
     assert_eq!(parsed("0", &announced("8")).framing(), RequestFraming::Length(8));
+    assert_eq!(parsed("7", &announced("8")).framing(), RequestFraming::Length(8));
     assert_eq!(parsed("0", &announced("0")).framing(), RequestFraming::Length(0));
     assert_eq!(
         parsed("7", &[("HTTP_TRANSFER_ENCODING", "chunked")]).framing(),
         RequestFraming::Length(7)
     );
-    for (given, length) in [("7", "8"), ("7", "0"), ("7", "x"), ("7", "07, 7")] {
+    for (given, length) in [("8", "7"), ("7", "0"), ("7", "x"), ("7", "07, 7")] {
         assert!(refused(&input(given, &announced(length))).is_some(), "{given} {length}");
     }
     for given in ["", "-1", "+1", "1 ", "0x1", "99999999999999999999"] {
@@ -144,6 +148,9 @@ fn what_a_front_leaves_to_doubt_is_refused() {
     ] {
         assert!(refused(&input("0", variables)).is_some(), "{variables:?}");
     }
+    let latin: Vec<u8> = input("0", &[("REQUEST_URI", "/!")]);
+    let latin: Vec<u8> = latin.iter().map(|b| if *b == b'!' { 0xe9 } else { *b }).collect();
+    assert!(refused(&latin).is_some(), "HTTP/1 refuses it, too");
     assert!(refused(&input("0", &[("X", &long)])).unwrap().0 == 431);
     let many = vec![("HTTP_X", "1"); MAX_FIELDS + 1];
     assert!(refused(&input("0", &many)).unwrap().0 == 431);
@@ -225,4 +232,19 @@ fn httpoxy_and_fields_of_one_hop_are_known() {
     let known: Vec<_> = head.fields.iter().map(|field| field.known).collect();
     assert_eq!(known, [Name::Proxy, Name::Te, Name::KeepAlive]);
     assert_eq!(field(&head, "proxy"), Some("evil"));
+}
+
+#[test]
+fn the_version_is_the_clients_and_only_http_1_1_has_an_upgrade() {
+    let fields = [("HTTP_CONNECTION", "upgrade"), ("HTTP_UPGRADE", "websocket")];
+    for (protocol, version, upgrades) in [
+        ("HTTP/1.0", Version::Http10, false),
+        ("HTTP/1.1", Version::Http11, true),
+        ("HTTP/2.0", Version::Http11, true),
+        ("", Version::Http11, true),
+    ] {
+        let head = parsed("0", &[&fields[..], &[("SERVER_PROTOCOL", protocol)]].concat());
+        assert_eq!((head.version(), head.upgrade().is_some()), (version, upgrades), "{protocol}");
+    }
+    assert_eq!(parsed("0", &fields[1..]).upgrade(), None);
 }

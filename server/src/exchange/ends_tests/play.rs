@@ -274,8 +274,13 @@ async fn act(
             return within("the application has written its answer", sent).await.unwrap();
         }
         Switches | SwitchesUnasked => {
-            let head = b"HTTP/1.1 101 Switching\r\nUpgrade: echo\r\nConnection: upgrade\r\n\r\n";
-            app.write_all(head).await.unwrap();
+            let fields = "Upgrade: echo\r\nConnection: upgrade\r\n\r\n";
+            let head = match lane {
+                HttpSession => format!("HTTP/1.1 101 Switching\r\n{fields}").into_bytes(),
+                Session => format!("Status: 101 Switching\r\n{fields}").into_bytes(),
+                KeptSession => frame(b'H', format!("Status: 101 Switching\r\n{fields}").as_bytes()),
+            };
+            app.write_all(&head).await.unwrap();
             if row.cause == Switches {
                 scene.client.write_all(b"to the application").await.unwrap();
                 read_until(&mut app, b"to the application").await;

@@ -262,8 +262,8 @@ pub(super) const ROWS: &[Row] = &[
     row(LacksSpace, State::Nothing, ALL, LENGTH, (Ended::Refused, Got::Page(503), Stays), Fate::Unasked),
     // It is not the fault of the process, which stays in the pool.
     row(LacksConnections, State::Nothing, &[Session], LENGTH, (Ended::Refused, Got::Page(503), Stays), Fate::Closed),
-    row(Switches, State::Nothing, &[HttpSession], LENGTH, (Ended::Switched, Got::Switch, Ends), Fate::Closed),
-    row(SwitchesUnasked, State::Nothing, &[HttpSession], LENGTH, (Ended::Refused, Got::Page(502), Stays), Fate::Closed),
+    row(Switches, State::Nothing, &[KeptSession, HttpSession], LENGTH, (Ended::Switched, Got::Switch, Ends), Fate::Closed),
+    row(SwitchesUnasked, State::Nothing, ALL, LENGTH, (Ended::Refused, Got::Page(502), Stays), Fate::Closed),
 ];
 
 impl Cause {
@@ -299,7 +299,7 @@ impl Cause {
             LeavesWithinItsBody | EndsWithinItsBody | StopsSending | SendsNonsense
             | FinishesEarly | StopsReading | GrowsTooLarge => Some(b"the beginning of"),
             IsTooLarge | AsksToSendTooMuch | LacksSpace | LacksConnections => None,
-            Switches => Some(b"Upgrade: echo\r\n\r\n"),
+            Switches => Some(b"echo"),
             _ => Some(b"abc"),
         }
     }

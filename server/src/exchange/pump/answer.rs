@@ -1,6 +1,7 @@
 //! The answer, from the application's side of an exchange to the client's.
 
 use crate::connection::core::Bytes;
+use crate::exchange::attempt::Attempt;
 use crate::exchange::download::{Failure, Heard};
 use crate::exchange::end::{End, Refusal};
 use crate::exchange::pump::{Answer, Exchange, Moved, Stop};
@@ -123,7 +124,9 @@ impl Exchange<'_, '_> {
     }
 
     fn switched(&mut self) -> End {
-        if self.request.head.upgrade().is_none() {
+        let may_switch = |attempt: &Attempt| attempt.lane.may_switch(&attempt.process);
+        let is_asked = self.request.head.upgrade().is_some();
+        if !is_asked || !self.attempt.as_ref().is_some_and(may_switch) {
             let why = "the application upgraded a connection without a request for it".into();
             return End::Refused(Refusal::NoAnswer { why, reached: Reached::Nonsense });
         }

@@ -2,7 +2,8 @@
 //!
 //! Each test asks one application for all rows, and `docs/http.md` shows the same rows.
 
-use crate::server::{Server, app, node, wsgi};
+use crate::server::{LONG, Server, app, node, wsgi};
+use cabrank_checks_harness::http::{Client, Reply, scgi_head};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -45,10 +46,19 @@ struct Table {
     title: &'static str,
     about: &'static str,
     options: &'static [&'static str],
-    /// Whether the client connects to a Unix socket (`--socket`).
-    is_on_socket: bool,
+    over: Over,
     fields: &'static str,
     cells: [[&'static str; 5]; 11],
+}
+
+/// How the client reaches the server.
+#[derive(Clone, Copy)]
+enum Over {
+    Tcp,
+    /// By `--socket`.
+    Unix,
+    /// By `--scgi-socket`, through a web server.
+    Scgi,
 }
 
 /// The address and port of the connection's other end.
@@ -56,12 +66,12 @@ const CLIENT: &str = "the client's";
 const SERVER: &str = "the server's";
 const NO: &str = "–";
 
-const TABLES: [Table; 4] = [
+const TABLES: [Table; 5] = [
     Table {
         title: "A client that sends no field of proxies",
         about: "No loader gets a field that the client has not sent.",
         options: &[],
-        is_on_socket: false,
+        over: Over::Tcp,
         fields: PLAIN,
         cells: [
             [CLIENT, CLIENT, CLIENT, CLIENT, SERVER],
@@ -81,7 +91,7 @@ const TABLES: [Table; 4] = [
         title: "A client that is no trusted proxy, and sends all of them",
         about: "`--trusted-proxies none`. The log names the option once.",
         options: &["--trusted-proxies", "none"],
-        is_on_socket: false,
+        over: Over::Tcp,
         fields: FIELDS,
         cells: [
             [CLIENT, CLIENT, CLIENT, CLIENT, SERVER],
@@ -101,7 +111,7 @@ const TABLES: [Table; 4] = [
         title: "A trusted proxy that sends all of them",
         about: "The proxy has the address 127.0.0.1, and its client 203.0.113.7.",
         options: &[],
-        is_on_socket: false,
+        over: Over::Tcp,
         fields: FIELDS,
         cells: [
             ["203.0.113.7", "203.0.113.7", "203.0.113.7", "203.0.113.7", SERVER],
@@ -122,7 +132,7 @@ const TABLES: [Table; 4] = [
         about: "A Unix socket gives no address: its client counts as one of 127.0.0.1, with an unknown port. A proxy there is \
                 trusted as one of the loopback is, and its client looks as in the table above. `SERVER_PORT` is 80.",
         options: &["--socket", "origins.sock"],
-        is_on_socket: true,
+        over: Over::Unix,
         fields: PLAIN,
         cells: [
             ["127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1", SERVER],
@@ -132,6 +142,26 @@ const TABLES: [Table; 4] = [
             [NO, NO, NO, NO, "http"],
             [NO; 5],
             [NO; 5],
+            ["shop.example"; 5],
+            [NO; 5],
+            [NO; 5],
+            [NO; 5],
+        ],
+    },
+    Table {
+        title: "A client of a web server that speaks SCGI, and sends all of them",
+        about: "The web server reports the client 198.51.100.7 by `REMOTE_ADDR`, and TLS by `HTTPS`. It is trusted as a proxy over `--socket` is. Its client is none.",
+        options: &["--scgi-socket", "origins.sock"],
+        over: Over::Scgi,
+        fields: FIELDS,
+        cells: [
+            ["198.51.100.7", "198.51.100.7", "198.51.100.7", "198.51.100.7", SERVER],
+            ["4711", "4711", "4711", "4711", SERVER],
+            ["https"; 5],
+            ["203.0.113.7", "203.0.113.7", NO, NO, "203.0.113.7, 198.51.100.7"],
+            [NO, NO, NO, NO, "https"],
+            [NO; 5],
+            ["203.0.113.7"; 5],
             ["shop.example"; 5],
             [NO; 5],
             [NO; 5],
@@ -220,15 +250,38 @@ fn ask_socket(dir: &TempDir, fields: &str) -> (HashMap<String, String>, SocketAd
     (found, ([127, 0, 0, 1], 0).into())
 }
 
+/// As [`ask`], as a web server that speaks SCGI. It leaves out names with `_`, as nginx and Apache do.
+fn ask_scgi(dir: &TempDir, fields: &str) -> (HashMap<String, String>, SocketAddr) {
+    let own = [
+        ("REQUEST_METHOD", "GET"),
+        ("REQUEST_URI", "/"),
+        ("REMOTE_ADDR", "198.51.100.7"),
+        ("REMOTE_PORT", "4711"),
+        ("HTTPS", "on"),
+    ];
+    let fields = fields.lines().filter_map(|line| line.split_once(": "));
+    let fields = fields.filter(|(name, _)| !name.contains('_'));
+    let variable = |name: &str| format!("HTTP_{}", name.to_uppercase().replace('-', "_"));
+    let fields: Vec<_> = fields.map(|(name, value)| (variable(name), value)).collect();
+    let fields = fields.iter().map(|(name, value)| (&**name, *value));
+    let mut client = Client::over_unix(&dir.path().join("origins.sock"), LONG).unwrap();
+    client.send(&scgi_head(0, own.into_iter().chain(fields))).unwrap();
+    let text = Reply::read_cgi(&mut client.stream, "GET").unwrap().text();
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    let found = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    (found, ([198, 51, 100, 7], 0).into())
+}
+
 /// Asserts the column of a type in each table.
 fn check(kind: &str) {
     let column = TYPES.iter().position(|known| *known == kind).unwrap();
     let (dir, start) = write(kind);
     for table in &TABLES {
         let server = Server::start(dir.path(), &[&start, table.options].concat());
-        let (found, own) = match table.is_on_socket {
-            true => ask_socket(&dir, table.fields),
-            false => ask(&server, table.fields),
+        let (found, own) = match table.over {
+            Over::Tcp => ask(&server, table.fields),
+            Over::Unix => ask_socket(&dir, table.fields),
+            Over::Scgi => ask_scgi(&dir, table.fields),
         };
         for ((row, _), cells) in ROWS.iter().zip(&table.cells) {
             let value = found.get(*row).unwrap_or_else(|| panic!("{row} is not in {found:?}"));

@@ -1,0 +1,54 @@
+//! The configuration of Apache, 2.4.47 or newer: older ones need `mod_proxy_wstunnel` for WebSockets.
+
+use crate::web_server::site::{Site, Way};
+
+const FIELDS: &str = r"  ProxyPreserveHost On
+  # What clients send in these fields does not count.
+  RequestHeader unset X-Forwarded-For early
+  RequestHeader unset X-Forwarded-Host early
+  RequestHeader unset X-Forwarded-Server early
+  RequestHeader unset X-Forwarded-Port early
+  RequestHeader unset X-Forwarded-Prefix early
+  RequestHeader unset X-Forwarded-Ssl early
+  RequestHeader unset X-Forwarded-Scheme early
+  RequestHeader unset X-Url-Scheme early
+  RequestHeader unset Front-End-Https early
+  RequestHeader unset Forwarded early
+  RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
+";
+
+pub(super) fn text(site: &Site) -> String {
+    let mut text = site.head("Apache", "apache");
+    let (modules, fields, about) = match site.way {
+        Way::Scgi(_) => (
+            "proxy proxy_scgi",
+            "",
+            "  # WebSockets do not pass over SCGI: use --socket for them.\n",
+        ),
+        Way::Unix(_) | Way::Tcp(_) => ("proxy proxy_http headers", FIELDS, ""),
+    };
+    text += &format!(
+        "# Put it into a file of /etc/apache2/sites-available/, and name host, port and certificate. It needs `a2enmod {modules}`.\n\n"
+    );
+    let (name, base) = (&site.name, &site.base_uri);
+    let from = if base.is_empty() { "/" } else { base };
+    // A host must be there, and does not count over a socket.
+    let to = match &site.way {
+        Way::Tcp(address) => format!("http://{address}{from}"),
+        Way::Unix(path) => format!("unix:{path}|http://{name}.example{from}"),
+        Way::Scgi(path) => format!("unix:{path}|scgi://{name}.example{from}"),
+    };
+    let options = match site.way {
+        // A kept connection of another request could be closed by the server at the same moment.
+        Way::Tcp(_) | Way::Unix(_) => {
+            "nocanon upgrade=websocket flushpackets=on timeout=86400 ttl=30"
+        }
+        Way::Scgi(_) => "nocanon flushpackets=on timeout=86400",
+    };
+    text + &format!(
+        "<VirtualHost *:80>\n  ServerName {name}.example\n  ProxyRequests Off\n  \
+         # The path reaches the application as the client has written it.\n  AllowEncodedSlashes NoDecode\n{fields}{about}  \
+         # cabrank has the limits on bodies and times, such as --max-body.\n  LimitRequestBody 0\n  \
+         ProxyPass \"{from}\" \"{to}\" {options}\n</VirtualHost>\n"
+    )
+}

@@ -1,0 +1,91 @@
+//! What a web server must know of the server.
+
+use crate::client::Protocol;
+use crate::configuration::{Configuration, Listener};
+use crate::failure::Failure;
+use crate::listen::socket_file::UnixPlace;
+use crate::request::trust::Trust;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// What a web server must know of the server.
+pub(super) struct Site {
+    /// The name of the server, made of letters, digits and `_`.
+    pub(super) name: String,
+    pub(super) way: Way,
+    /// The path below which the application is served; empty: the root.
+    pub(super) base_uri: String,
+    /// Whether the server believes a web server on this machine.
+    trusts: bool,
+}
+
+/// How a web server reaches the server.
+pub(super) enum Way {
+    Tcp(SocketAddr),
+    Unix(String),
+    Scgi(String),
+}
+
+impl Site {
+    pub(super) fn of(configuration: &Configuration) -> Result<Site, Failure> {
+        let name = configuration.server.name.chars();
+        let name = name.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let listeners = &configuration.listeners;
+        let address = |listener: &Listener| match listener {
+            Listener::Tcp { address, .. } => Some(*address),
+            Listener::Unix(_) => None,
+        };
+        let addresses: Vec<_> = listeners.iter().filter_map(address).collect();
+        let socket = |wanted| {
+            listeners.iter().find_map(|listener| match listener {
+                Listener::Unix(UnixPlace { path, protocol, .. }) if *protocol == wanted => {
+                    Some(path.display().to_string())
+                }
+                _ => None,
+            })
+        };
+        let tcp = || addresses.first().map(|address| Way::Tcp(local(*address)));
+        let way = socket(Protocol::Http1).map(Way::Unix);
+        let way = way.or_else(|| socket(Protocol::Scgi).map(Way::Scgi)).or_else(tcp);
+        let trust = Trust::new(configuration.server.trusted_proxies.as_ref(), &addresses);
+        match way {
+            Some(Way::Tcp(address)) if address.port() == 0 => Err(Failure::usage(
+                "the port 0 is another one at each start. Name a port with --port, or a socket with --socket.",
+            )),
+            Some(way) => Ok(Site {
+                name,
+                way,
+                base_uri: configuration.applications[0].base_uri().into(),
+                trusts: trust.is_proxy(Ipv4Addr::LOCALHOST.into(), false),
+            }),
+            None => Err(Failure::usage("the server listens nowhere.")),
+        }
+    }
+
+    /// Returns the first lines: what they are, and what the server needs.
+    pub(super) fn head(&self, web_server: &str, command: &str) -> String {
+        let mut text = format!(
+            "# {web_server} in front of the server {} of cabrank, as `cabrank config {command}` prints it.\n",
+            self.name
+        );
+        if let Way::Unix(path) | Way::Scgi(path) = &self.way {
+            text += &format!(
+                "# The user of {web_server} needs the right to write to {path}: start cabrank with --socket-group www-data.\n"
+            );
+        }
+        if !self.trusts {
+            text += "# The server does not believe it yet, because it listens on other addresses than the loopback: start cabrank with\n\
+                     # --trusted-proxies 127.0.0.1\n";
+        }
+        text
+    }
+}
+
+/// Returns an address of this machine, at which a server on all addresses is reached.
+fn local(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
