@@ -58,6 +58,20 @@ mod unix {
         }
     }
 
+    /// Waits until each other thread sleeps: then none holds a lock at the fork. A thread that has just started holds one for a moment.
+    fn the_other_threads_sleep() {
+        #[cfg(target_os = "linux")]
+        before_long(|| {
+            let tasks = std::fs::read_dir("/proc/self/task").expect("a list of threads");
+            let stats = tasks.filter_map(|task| {
+                std::fs::read_to_string(task.expect("a thread").path().join("stat")).ok()
+            });
+            let states = stats
+                .filter_map(|stat| stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with('S')));
+            states.filter(|sleeps| !sleeps).count() == 1 // this thread
+        });
+    }
+
     pub(super) fn a_guard_from_before_a_fork_shuts_down_the_childs_executors() {
         let at_exit = ShutdownAtExit::new(LONG);
         match fork::fork().expect("a child") {
@@ -116,6 +130,7 @@ mod unix {
         clock.advance(LONG / 2);
         before_long(|| poll(first.as_mut()).is_ready());
         let (pool, lent, calls_of_pool) = a_pool();
+        the_other_threads_sleep();
         match fork::fork().expect("a child") {
             fork::Fork::Child => {
                 let in_child = AssertUnwindSafe(|| {
