@@ -50,9 +50,10 @@ fn sessions_and_leases_may_be_ended_while_a_thread_unwinds() {
         }
     }
     type End = fn(&Pool);
-    let ends: [(End, usize, usize); 5] = [
+    let ends: [(End, usize, usize); 6] = [
         (|pool| pool.checkout(&app("x")).expect("a lease").cancel(), 0, 1),
         (|pool| pool.checkout(&app("x")).expect("a lease").fail(), 0, 0),
+        (|pool| Session::cancel(pool.get(&app("x")).expect("a session")), 0, 1),
         (|pool| Session::close(pool.get(&app("x")).expect("a session")), 1, 1),
         (|pool| Session::fail(pool.get(&app("x")).expect("a session")), 0, 0),
         (|pool| assert!(pool.detach_group("/srv/x")), 0, 0),
@@ -176,8 +177,8 @@ fn user_code_may_close_its_pool_after_a_nested_call() {
 #[test]
 fn each_end_of_a_session_drops_its_connection_first() {
     use cabrank::in_memory::Call::{DropConnection, ShutDown};
-    let ends: [fn(Session<cabrank::in_memory::InMemorySpawner>); 3] =
-        [Session::fail, Session::close, drop];
+    let ends: [fn(Session<cabrank::in_memory::InMemorySpawner>); 4] =
+        [Session::fail, Session::cancel, Session::close, drop];
     for end in ends {
         let rig = Rig::new(|b| b);
         let session = rig.get(&app("x").with_max_requests(1));

@@ -150,7 +150,6 @@ fn group(
     application: Option<&Administered>,
 ) -> Group {
     let waiting_outside = application.map_or(0, outside);
-    let of_boot = |process| application.map_or(0, |a| a.admission.sessions_of_boot(process));
     Group {
         name: g.name,
         app_root: g.app_root.display().to_string(),
@@ -162,21 +161,17 @@ fn group(
         restarting: g.restarting,
         back_off: g.backing_off.map(|d| d.as_secs_f64()),
         last_error: g.last_error,
-        processes: g.processes.into_iter().map(|p| process(p, idle, &of_boot)).collect(),
+        processes: g.processes.into_iter().map(|p| process(p, idle)).collect(),
     }
 }
 
-fn process(
-    p: ProcessSnapshot,
-    idle: &IdleCounts,
-    of_boot: &impl Fn(Identifier) -> usize,
-) -> Process {
+fn process(p: ProcessSnapshot, idle: &IdleCounts) -> Process {
     Process {
         pid: p.pid,
         identifier: p.identifier.as_u64(),
         state: format!("{:?}", p.state).to_lowercase(),
         sessions: p.sessions,
-        processed: p.processed.saturating_sub(of_boot(p.identifier)),
+        processed: p.processed,
         concurrency: p.concurrency.unwrap_or(0),
         uptime: p.age.as_secs_f64(),
         last_used: p.last_used.as_secs_f64(),

@@ -7,12 +7,12 @@
 
 use crate::exchange::endings::{Ending, Endings};
 use cabrank::PoolOptions;
-use cabrank::application_pool::{GetError, Identifier};
+use cabrank::application_pool::GetError;
 use cabrank_spawner::{Pool, Session};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -45,8 +45,6 @@ impl Drop for Place {
 pub(crate) struct Admission {
     /// The number of requests that a process takes at once; 0: any number. Set by the first session: loaders say it.
     concurrency: AtomicUsize,
-    /// The process of the boot, which had a session without a request; 0: there is none yet.
-    booted: AtomicU64,
     /// The answers that are about to end.
     endings: Arc<Endings>,
     /// The largest number of processes.
@@ -70,7 +68,6 @@ impl Admission {
     ) -> Self {
         Admission {
             concurrency: AtomicUsize::new(UNKNOWN),
-            booted: AtomicU64::new(0),
             endings: Arc::default(),
             max_processes,
             free: Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS))),
@@ -87,16 +84,6 @@ impl Admission {
         if self.concurrency.load(Ordering::Relaxed) != concurrency {
             self.concurrency.store(concurrency, Ordering::Relaxed);
         }
-    }
-
-    /// Notes the process of the boot.
-    pub(crate) fn note_boot(&self, process: Identifier) {
-        self.booted.store(process.as_u64(), Ordering::Relaxed);
-    }
-
-    /// Returns the number of sessions that a process has had without a request.
-    pub(crate) fn sessions_of_boot(&self, process: Identifier) -> usize {
-        usize::from(self.booted.load(Ordering::Relaxed) == process.as_u64())
     }
 
     /// Notes an answer that its client is about to have whole. Not for processes that take several requests: they have room for

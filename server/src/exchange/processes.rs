@@ -51,7 +51,8 @@ impl Processes {
                 let options = options.clone().with_max_queue_time(None);
                 let session = pool.get_async(&options).await?;
                 admission.learn(session.process.concurrency);
-                admission.note_boot(session.process.endpoint.identifier);
+                // The boot is no request, for `--max-requests` and for the status.
+                Session::cancel(session);
                 Ok(())
             }
             #[cfg(test)]

@@ -143,3 +143,12 @@ fn the_status_counts_requests_and_not_the_boot() {
     server.get("/");
     eventually("the end of the session", || (processed() == 1).then_some(()));
 }
+
+#[test]
+fn the_boot_is_none_of_the_requests_after_which_a_process_is_replaced() {
+    let dir = wsgi("", "return answer(os.getpid())");
+    let server = Server::start(dir.path(), &["--max-requests", "2", "--max-pool-size", "1"]);
+    let pids = [0; 4].map(|_| server.get("/"));
+    assert_eq!((&pids[0], &pids[2]), (&pids[1], &pids[3]));
+    assert_ne!(pids[0], pids[2]);
+}

@@ -125,6 +125,10 @@ impl<S: Spawner> Session<S> {
     pub fn close(session: Self) {
         drop(session);
     }
+    /// Gives the session back unused: it does not count as a processed request.
+    pub fn cancel(session: Self) {
+        session.end(Ending::Unused);
+    }
     /// Ends the session and detaches its process, which broke it: the process gets no more sessions.
     ///
     /// ```
