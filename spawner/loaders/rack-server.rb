@@ -445,7 +445,9 @@ module Cabrank
       @sends_early_hints = sends_early_hints
       @buffer = String.new(capacity: BUFFER)
       @connections = {}.compare_by_identity # by socket
-      @returned = Thread::Queue.new # connections that were away, and whether they are free
+      @returned = [] # connections that were away, and whether they are free; each step of other threads is one call
+      @accepts = false # whether a socket may have been accepted that has no connection yet
+      @coming = nil # the one of them that the main thread takes back
       @wake, @waker = IO.pipe.each { |io| Cabrank.own(io) }
       @is_closed = false
       @paths = []
@@ -459,15 +461,24 @@ module Cabrank
       @readers = [control, @main_listener, @kept_listener, @wake]
       @workers = @requests ? Array.new(@threads) { |index| start_thread(index + 1) } : []
       failure = nil
+      # An error may come while another one is rescued. So there are two loops.
       while true
         begin
-          survive(failure) if failure
-          failure = nil
-          return take_turns(control)
-        rescue Terminated, Unusable, SystemExit # `exit` of a signal's handler means the process
+          while true
+            begin
+              survive(failure) if failure
+              failure = nil
+              return take_turns(control)
+            rescue Terminated, Unusable, SystemExit # `exit` of a signal's handler means the process
+              raise
+            rescue Exception => e # rubocop:disable Lint/RescueException
+              failure = e # `survive` comes outside of `rescue`: this error would be the cause of each later one
+            end
+          end
+        rescue Terminated, Unusable, SystemExit
           raise
         rescue Exception => e # rubocop:disable Lint/RescueException
-          failure = e # `survive` comes outside of `rescue`: this error would be the cause of each later one
+          failure = e
         end
       end
     end
@@ -541,16 +552,31 @@ module Cabrank
         dismiss(connection, connection.holder.nil? || connection.holder.is_a?(Thread) ? false : :away)
         @current = nil
       end
+      # The wake-up may have been read, and the connection that it was for taken out.
+      if (connection, worker = @coming)
+        connection ? dismiss(connection, false) : replace(worker)
+        @coming = nil
+      end
+      come_back until @returned.empty?
+      # The error may have lost a socket on its way to its connection. The server must see its end, and not wait for an answer.
+      GC.start if @accepts
+      @accepts = false
       @workers.reject(&:alive?).each { |worker| replace(worker) } unless @requests.nil? || @requests.closed?
       check
       log(error)
     end
 
     # Raises an error if the application has closed a socket of the loader. The next wait would fail, too, and so for ever.
+    #
+    # Another thread looks: an error of a signal's handler comes to the main thread, and may be of the same class.
     def check
-      IO.select(@readers, nil, nil, 0)
-    rescue SystemCallError, IOError => e
-      raise Unusable, "the application has closed a socket of the loader: #{e.message}"
+      failure = Thread.new do
+        IO.select(@readers, nil, nil, 0)
+        nil
+      rescue SystemCallError, IOError => e
+        e
+      end.value
+      raise Unusable, "the application has closed a socket of the loader: #{failure.message}" if failure
     end
 
     # Starts a thread that serves requests. An error of its first callbacks ends the process, as it does on the main thread.
@@ -630,8 +656,10 @@ module Cabrank
 
     # Accepts a connection of this kind.
     def accept(listener, kind)
+      @accepts = true
       socket = accept_socket(listener) or return
       @current = kind.new(socket)
+      @accepts = false
       if kind == Kept
         keep(@current)
         @current = nil
@@ -665,24 +693,30 @@ module Cabrank
 
     # Ends the connections that come back after the end.
     def close_returned
-      loop { @returned.pop(true)[0]&.close }
-    rescue ThreadError
-      # None is left.
+      while (returned = @returned.shift)
+        returned[0]&.close
+      end
     end
 
     # Continues with the connections that are no longer away.
     def resume
       @wake.read_nonblock(BUFFER, exception: false)
-      until @returned.empty?
-        connection, is_free = @returned.pop
-        next replace(is_free) if connection.nil?
+      come_back until @returned.empty?
+    end
 
-        @current = connection
+    # Takes back the connection, or replaces the thread, that came first. Ruby raises no error of another thread or of a handler
+    # between the call and the assignment of its result.
+    def come_back
+      @coming = @returned.shift
+      connection, is_free = @coming
+      if connection.nil?
+        replace(is_free)
+      else
         connection.holder = nil
         is_free = is_free == true && connection.is_a?(Kept) && !connection.io.closed? && leave(connection)
         is_free ? keep(connection) : connection.close
-        @current = nil
       end
+      @coming = nil
     end
 
     # Starts a thread for one that the application has ended.

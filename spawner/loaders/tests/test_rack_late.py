@@ -3,6 +3,7 @@
 import contextlib
 import os
 import select
+import signal
 import socket
 
 from common import RackLoader
@@ -478,6 +479,56 @@ class CutWrites(Late):
             self.assertIsNone(loader.process.poll())
             loader.channel.sendall(b"x")
             self.check_exit(loader)
+
+    def test_an_error_while_the_thread_looks_for_closed_sockets(self):
+        """It is not taken for one of these."""
+        loader = self.late_app("""
+            IO.singleton_class.prepend(Module.new do
+              def select(*args)
+                raise IOError, "another error" if args[3] == 0 && Thread.current.equal?(Thread.main)
+                super
+              end
+            end)
+            trap("ALRM") { raise "late error" }
+            run(->(_) { [200, {}, ["bob"]] })
+        """)
+        for count in range(3):
+            self.assertEqual(session(loader).body, b"bob")
+            loader.process.send_signal(signal.SIGALRM)
+            self.eventually(lambda: loader.read_stderr().count("late error") == count + 1)
+        self.assertEqual(session(loader).body, b"bob")
+        self.assertNotIn("another error", loader.read_stderr())
+
+    def test_an_error_while_a_hijacked_connection_comes_back(self):
+        """The wake-up for it has been read, and the connection is not lost with its next request."""
+        loader = self.late_app("""
+            IO.prepend(Module.new do
+              def read_nonblock(*args, **options)
+                result = super
+                return result unless $errors_come && instance_of?(IO)
+
+                $errors_come = false
+                raise IOError, "late error"
+              end
+            end)
+            run(lambda do |env|
+              next [200, {}, ["bob"]] unless env["PATH_INFO"] == "/hijack"
+              $errors_come = true
+              io = env["rack.hijack"].call
+              Thread.new do
+                io.write("HTTP/1.1 200 OK\\r\\nContent-Length: 5\\r\\n\\r\\ncarol")
+                io.close
+              end
+              [200, {}, []]
+            end)
+        """)
+        connection = self.connect(loader)
+        for count in range(1, 4):
+            connection.send(PATH_INFO="/hijack")
+            self.assertEqual(connection.answer().body, b"carol")
+            connection.send()
+            self.assertEqual(connection.answer().body, b"bob")
+            self.assertEqual(loader.read_stderr().count("late error"), count)
 
     def test_an_exit_of_a_signal_between_two_requests_ends_the_process(self):
         for threads in (1, 2):
