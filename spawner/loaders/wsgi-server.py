@@ -215,12 +215,19 @@ class Server:
             leave(self.channel, None if issubclass(type(error), (OSError, ValueError)) else error)
         if turn.connection is not None:
             self.end_kept(turn)
+        # Once more: an exception of a signal's handler may be of the same class.
+        if not self.can_wait() and not self.can_wait():
+            raise Unusable("the application has closed the sockets of the loader") from error
+        self.channel.log_error(error)
+
+    def can_wait(self):
+        """Let threads wait for the listeners again. Return whether the application has left them open."""
         try:
             for listener in (self.main_listener, self.kept_listener):
                 self.poller.modify(listener, self.events)
+            return True
         except (OSError, ValueError):
-            raise Unusable("the application has closed the sockets of the loader") from error
-        self.channel.log_error(error)
+            return False
 
     def take_turns(self, control, turn):
         main, kept = self.main_listener.fileno(), self.kept_listener.fileno()
