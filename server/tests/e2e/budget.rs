@@ -20,6 +20,7 @@ fn idle_connections_beyond_the_limit_are_closed_oldest_first() {
         assert_eq!(client.get("/").unwrap().text(), "served");
     }
     assert_eq!(server.status()["max_pool_size"].as_u64().map(|_| ()), Some(()));
+    server.logs("limit of 50 connections");
     let lines = server.log().matches("limit of 50 connections").count();
     assert_eq!(lines, 1, "{}", server.log());
 }

@@ -243,9 +243,12 @@ fn a_proxy_over_a_socket_is_trusted_as_one_of_the_loopback_is() {
         (&["--trusted-proxies", "none"], plain),
         (&["--trusted-proxies", "10.0.0.1"], trusted),
     ] {
-        let server = start(dir.path(), &socket, options);
+        let mut server = start(dir.path(), &socket, options);
         assert_eq!(text(&socket, FROM_PROXY), expected, "{options:?}");
         assert_eq!(text(&socket, HEAD), plain, "{options:?}");
+        // Lines of the log come later than answers, and all before the end.
+        server.signal(Signal::TERM);
+        server.ended();
         let warnings = server.log().matches("--trusted-proxies 127.0.0.1").count();
         assert_eq!(warnings, usize::from(expected == plain), "{}", server.log());
     }

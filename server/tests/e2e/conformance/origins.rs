@@ -2,7 +2,7 @@
 //!
 //! Each test asks one application for all rows, and `docs/http.md` shows the same rows.
 
-use crate::server::{LONG, Server, app, node, wsgi};
+use crate::server::{LONG, Server, Signal, app, node, wsgi};
 use cabrank_checks_harness::http::{Client, Reply, scgi_head};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -277,7 +277,7 @@ fn check(kind: &str) {
     let column = TYPES.iter().position(|known| *known == kind).unwrap();
     let (dir, start) = write(kind);
     for table in &TABLES {
-        let server = Server::start(dir.path(), &[&start, table.options].concat());
+        let mut server = Server::start(dir.path(), &[&start, table.options].concat());
         let (found, own) = match table.over {
             Over::Tcp => ask(&server, table.fields),
             Over::Unix => ask_socket(&dir, table.fields),
@@ -297,6 +297,9 @@ fn check(kind: &str) {
             };
             assert!(is_right, "{kind}, {}, {row}: {value}, not {}", table.title, cells[column]);
         }
+        // Lines of the log come later than answers, and all before the end.
+        server.signal(Signal::TERM);
+        server.ended();
         let warnings = server.log().matches("--trusted-proxies 127.0.0.1").count();
         assert_eq!(warnings, usize::from(table.options.contains(&"none")), "{}", server.log());
     }
