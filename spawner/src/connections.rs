@@ -329,8 +329,10 @@ impl Lent {
     }
 
     /// Returns the connection to the pool after a complete exchange, perhaps after a rest.
-    pub fn keep(self) {
+    pub fn keep(mut self) {
         if self.is_foreign() {
+            // Bytes behind the answer come within the rest, or not at all.
+            self.stream().acknowledge();
             let resting = Arc::clone(&self.endpoint.resting[self.core]);
             return resting.add(self, |mut rested| {
                 // Otherwise the drop closes it.

@@ -180,17 +180,25 @@ fn a_program_that_listens_for_other_machines_is_reported() {
 /// other client may get it.
 #[test]
 fn a_late_body_behind_an_answer_without_one_reaches_no_other_client() {
-    let dir = app(
-        "server.py",
-        "import os, socket, threading, time\n\
+    // Without TCP_NODELAY the system holds the second part back until the first is acknowledged.
+    let at_once = ("pass", "pass");
+    let later = ("c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)", "time.sleep(0.0005)");
+    for (option, pause) in [at_once, later] {
+        late_bodies(option, pause);
+    }
+}
+
+fn late_bodies(option: &str, pause: &str) {
+    let program = "import os, socket, threading, time\n\
          late = b'HTTP/1.1 200 OK\\r\\nContent-Length: 8\\r\\n\\r\\nPOISONED'\n\
          heads = {\n    \
              '/head': b'HTTP/1.1 200 OK\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(late),\n    \
              '/204': b'HTTP/1.1 204 No Content\\r\\n\\r\\n',\n    \
              '/304': b'HTTP/1.1 304 Not Modified\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(late),\n    \
+             '/long': b'HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\nlong',\n    \
          }\n\
          def serve(c):\n    \
-             c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\n    \
+             OPTION\n    \
              data = b''\n    \
              while True:\n        \
                  while b'\\r\\n\\r\\n' not in data:\n            \
@@ -203,17 +211,18 @@ fn a_late_body_behind_an_answer_without_one_reaches_no_other_client() {
                      c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\ngood')\n            \
                      continue\n        \
                  c.sendall(heads[path])\n        \
-                 time.sleep(0.0005)\n        \
+                 PAUSE\n        \
                  c.sendall(late)\n\
          listener = socket.create_server(('127.0.0.1', int(os.environ['PORT'])), backlog=100)\n\
          while True:\n    \
              c, _ = listener.accept()\n    \
-             threading.Thread(target=serve, args=(c,), daemon=True).start()\n",
-    );
+             threading.Thread(target=serve, args=(c,), daemon=True).start()\n";
+    let program = program.replace("OPTION", option).replace("PAUSE", pause);
+    let dir = app("server.py", &program);
     let options = ["--start-command", "python3 server.py", "--threads", "1"];
     let server = Server::start(dir.path(), &options);
     let (mut careless, mut other) = (server.client(), server.client());
-    for (method, path) in [("HEAD", "/head"), ("GET", "/204"), ("GET", "/304")] {
+    for (method, path) in [("HEAD", "/head"), ("GET", "/204"), ("GET", "/304"), ("GET", "/long")] {
         for _ in 0..30 {
             assert!(careless.request(method, path, &[], b"").unwrap().status < 400, "{path}");
             let reply = other.get("/").unwrap();
