@@ -94,21 +94,34 @@ fn check(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
         return Ok(());
     }
     let pid: u32 = text.trim().parse().map_err(|_| no_pid())?;
-    // A process of another user may have taken the number of a server that is gone, and its name.
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    if pid != std::process::id() && is_server_of(&status, facts.st_uid) {
+    if pid != std::process::id() && is_server_of(pid, facts.st_uid) {
         return Err(io::Error::other(format!("the server {pid}, which is running, has this file")));
     }
     Ok(())
 }
 
-/// Returns whether `/proc/PID/status` is that of a server of this user.
-fn is_server_of(status: &str, user: u32) -> bool {
-    let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+/// Returns whether the process is a server of this user.
+///
+/// A process of another user may have taken the number of a server that is gone, and its name, also by a program with the
+/// set-user-ID bit.
+fn is_server_of(pid: u32, user: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    is_alone(&status, user) && is_server(&program)
+}
+
+/// Returns whether the process of `/proc/PID/status` has the rights of this user alone.
+fn is_alone(status: &str, user: u32) -> bool {
     // The owner of `/proc/PID` would be root for a program that its user may not read.
-    let effective = field("Uid:").and_then(|users| users.split_whitespace().nth(1));
-    field("Name:").map(str::trim) == Some("cabrank")
-        && effective.and_then(|number| number.parse().ok()) == Some(user)
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    let mut users = users.split_whitespace();
+    users.clone().count() == 4 && users.all(|number| number.parse() == Ok(user))
+}
+
+/// Returns whether a program is a server by its name. It may have been replaced since.
+fn is_server(program: &Path) -> bool {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(" (deleted)").unwrap_or(&name) == "cabrank"
 }
 
 #[cfg(test)]
@@ -118,12 +131,16 @@ mod tests {
 
     #[test]
     fn a_process_of_another_user_is_not_the_server() {
-        let of = |name: &str, users: &str| format!("Name:\t{name}\nState:\tS\nUid:\t{users}\n");
-        assert!(is_server_of(&of("cabrank", "0\t0\t0\t0"), 0));
-        assert!(is_server_of(&of("cabrank", "0\t33\t33\t33"), 33));
-        assert!(!is_server_of(&of("cabrank", "33\t33\t33\t33"), 0));
-        assert!(!is_server_of(&of("sleep", "0\t0\t0\t0"), 0));
-        assert!(!is_server_of("", 0));
+        let of = |users: &str| format!("Name:\tcabrank\nState:\tS\nUid:\t{users}\n");
+        assert!(is_alone(&of("0\t0\t0\t0"), 0));
+        assert!(is_alone(&of("33\t33\t33\t33"), 33));
+        // A program with the set-user-ID bit.
+        assert!(!is_alone(&of("33\t0\t0\t0"), 0));
+        assert!(!is_alone(&of("33\t33\t33\t33"), 0));
+        assert!(!is_alone("", 0));
+        assert!(is_server(Path::new("/usr/bin/cabrank")));
+        assert!(is_server(Path::new("/usr/bin/cabrank (deleted)")));
+        assert!(!is_server(Path::new("/usr/bin/su")) && !is_server(Path::new("")));
     }
 
     fn entries(dir: &Path) -> usize {
