@@ -214,7 +214,7 @@ impl ReplyHead {
 
     /// Determines the body's length (RFC 9112, 6.3), and whether the connection can be used again.
     fn read_fields(&mut self, first: &FirstLine, to: AnswerTo) -> Result<(), String> {
-        let wishes = fields::read_connection(&self.bytes, &mut self.fields)?;
+        let wishes = fields::read_connection(&self.bytes, &mut self.fields, true)?;
         let (mut length, mut is_chunked) = (None, false);
         for field in &self.fields {
             let value = field.value.get(&self.bytes);

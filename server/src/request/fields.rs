@@ -202,13 +202,17 @@ pub(crate) struct Wishes {
     pub(crate) upgrade: bool,
 }
 
-/// Reads `Connection`, and marks the fields that it names as hop-by-hop.
+/// Reads `Connection`, and marks the fields that it names as hop-by-hop, if it is that of this connection.
 ///
 /// `Connection` can remove neither a message's length nor its target.
 ///
 /// # Errors
 /// It names more than [`MAX_NAMED`] fields.
-pub(crate) fn read_connection(bytes: &[u8], fields: &mut [Field]) -> Result<Wishes, &'static str> {
+pub(crate) fn read_connection(
+    bytes: &[u8],
+    fields: &mut [Field],
+    is_own: bool,
+) -> Result<Wishes, &'static str> {
     let mut wishes = Wishes::default();
     let mut named = 0;
     for i in 0..fields.len() {
@@ -221,6 +225,7 @@ pub(crate) fn read_connection(bytes: &[u8], fields: &mut [Field]) -> Result<Wish
                 5 if is("close") => wishes.close = true,
                 7 if is("upgrade") => wishes.upgrade = true,
                 10 if is("keep-alive") => wishes.keep_alive = true,
+                _ if !is_own => {}
                 _ if named == MAX_NAMED => return Err("Connection names too many fields"),
                 _ => {
                     named += 1;
@@ -328,7 +333,7 @@ mod tests {
         let (_, parsed) = httparse::parse_headers(head.as_bytes(), &mut parsed).unwrap().unwrap();
         let mut fields = Vec::new();
         take(parsed, head.as_bytes(), &mut fields);
-        assert!(read_connection(head.as_bytes(), &mut fields).is_err());
+        assert!(read_connection(head.as_bytes(), &mut fields, true).is_err());
     }
 
     #[test]

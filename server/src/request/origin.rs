@@ -131,10 +131,18 @@ fn unquoted_split(list: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// Parses an address. Apache names the interface of a link-local one: `fe80::1%eth0`.
+pub(crate) fn address(text: &str) -> Option<IpAddr> {
+    match text.split_once('%') {
+        Some((address, _)) => address.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => text.parse().ok(),
+    }
+}
+
 /// Parses an address, with or without a port: `1.2.3.4`, `1.2.3.4:5`, `::1`, `[::1]`, `[::1]:5`.
 fn node(value: &[u8]) -> Option<(IpAddr, u16)> {
     let text = std::str::from_utf8(value).ok()?;
-    if let Ok(address) = text.parse::<IpAddr>() {
+    if let Some(address) = address(text) {
         return Some((address, 0));
     }
     if let Ok(address) = text.parse::<SocketAddr>() {

@@ -61,6 +61,7 @@ fn a_chain_ends_at_the_first_address_that_is_not_trusted() {
     is("10.0.0.1", "X-Forwarded-For: 10.0.0.3, 10.0.0.2\r\n", "10.0.0.3", 0, Http);
     is("10.0.0.1", "X-Forwarded-For: 1.1.1.1, unknown, 10.0.0.2\r\n", "10.0.0.2", 0, Http);
     is("10.0.0.1", "X-Forwarded-For: unknown\r\n", "10.0.0.1", 5555, Http);
+    is("10.0.0.1", "X-Forwarded-For: fe80::1%eth0\r\n", "fe80::1", 0, Http);
 }
 
 #[test]

@@ -81,9 +81,13 @@ fn a_request_of_a_front_is_that_of_its_client() {
             reply.header("transfer-encoding").is_none() && reply.header("connection").is_none()
         );
     }
-    // Without an address the front is the client.
-    let text = front.ask(&[("HTTPS", "on")], b"").text();
-    assert_eq!(text, "0|POST||/||127.0.0.1|-|http|80|shop.example|-|-");
+    // A client without an address is not the front, which is trusted.
+    for address in ["", "unix:"] {
+        let variables =
+            [("HTTPS", "on"), ("REMOTE_ADDR", address), ("HTTP_X_FORWARDED_FOR", "10.0.0.1")];
+        let text = front.ask(&variables, b"").text();
+        assert_eq!(text, "0|POST||/||0.0.0.0|-|https|443|shop.example|-|-", "{address}");
+    }
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn parse_lines(
     (head.script_name, head.reported) = Default::default();
     fields::take(parsed.headers, lines, &mut head.fields);
     mark_repeats(&head.bytes, &mut head.fields);
-    let wishes = fields::read_connection(&head.bytes, &mut head.fields)
+    let wishes = fields::read_connection(&head.bytes, &mut head.fields, true)
         .map_err(|why| BadRequest::new(400, why))?;
     head.version = if parsed.version == Some(0) { Version::Http10 } else { Version::Http11 };
     head.method = Span::of(parsed.method.unwrap_or_default().as_bytes(), lines);

@@ -20,10 +20,11 @@ use crate::client::http1::parse::MAX_FIELDS;
 use crate::request::fields::{self, Field, Name, Span};
 use crate::request::head::{BadRequest, Head, RequestFraming, Version};
 use crate::request::host::names_a_host;
+use crate::request::origin;
 use crate::request::peer::{Peer, Scheme};
 use crate::request::repeats::mark_repeats;
 use crate::request::target;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 /// The largest number of digits of a netstring's length. Heads are at most a mebibyte long.
@@ -137,7 +138,8 @@ fn read(head: &mut Head) -> Result<(), BadRequest> {
         return Err(bad("the variable SCGI is not 1"));
     }
     mark_repeats(&head.bytes, &mut head.fields);
-    let wishes = fields::read_connection(&head.bytes, &mut head.fields).map_err(bad)?;
+    // A front passes its client's field on. The client must not remove what the front has set.
+    let wishes = fields::read_connection(&head.bytes, &mut head.fields, false).map_err(bad)?;
     head.version = match variables.get(head, Known::ServerProtocol) {
         b"HTTP/1.0" => Version::Http10,
         _ => Version::Http11,
@@ -155,7 +157,7 @@ fn read(head: &mut Head) -> Result<(), BadRequest> {
     }
     target::read(head, uri)?;
     head.script_name = mount(head, &variables);
-    head.reported = reported(head, &variables);
+    head.reported = Some(reported(head, &variables));
     head.read_upgrade(wishes);
     Ok(())
 }
@@ -307,9 +309,14 @@ fn mount(head: &Head, variables: &Variables) -> Span {
     Span::of(name.strip_suffix(b"/").unwrap_or(name), &head.bytes)
 }
 
-/// Returns the ends of the client's connection to the front. `None`: the front reports no address.
-fn reported(head: &Head, variables: &Variables) -> Option<Peer> {
-    let address = variables.parsed::<IpAddr>(head, Known::RemoteAddr)?;
+/// Returns the ends of the client's connection to the front.
+///
+/// A front may report no address, as nginx on a Unix socket does. The client then has the unspecified address, which no proxy
+/// has: the address of the front itself would be trusted.
+fn reported(head: &Head, variables: &Variables) -> Peer {
+    let given = variables.get(head, Known::RemoteAddr);
+    let address = std::str::from_utf8(given).ok().and_then(origin::address);
+    let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
     let port = |known| variables.parsed::<u16>(head, known);
     let named = Scheme::named(variables.get(head, Known::RequestScheme)).unwrap_or_default();
     let scheme = match variables.get(head, Known::Https) {
@@ -320,12 +327,12 @@ fn reported(head: &Head, variables: &Variables) -> Option<Peer> {
     };
     let own = variables.parsed(head, Known::ServerAddr).unwrap_or(Ipv4Addr::LOCALHOST.into());
     let usual = if scheme == Scheme::Https { 443 } else { 80 };
-    Some(Peer {
+    Peer {
         remote: SocketAddr::new(address, port(Known::RemotePort).unwrap_or(0)),
         local: SocketAddr::new(own, port(Known::ServerPort).unwrap_or(usual)),
         scheme,
         is_reported: true,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn the_head_of_nginx_is_that_of_its_client() {
     assert_eq!((head.upgrade(), head.script_name()), (Some(&b"websocket"[..]), &b""[..]));
     let named: Vec<_> = head.fields.iter().filter(|f| !f.is_hop_by_hop).collect();
     let names: Vec<_> = named.iter().map(|f| f.name.text(&head.bytes)).collect();
-    assert_eq!(names, ["host", "content-type", "x-name", "x-name"]);
+    assert_eq!(names, ["host", "content-type", "x-name", "x-name", "x-hop"]);
     let peer = head.reported.unwrap();
     assert_eq!(peer.remote, "[2001:db8::7]:4711".parse().unwrap());
     assert_eq!((peer.local.port(), peer.scheme, peer.is_reported), (8443, Scheme::Https, true));
@@ -201,14 +201,23 @@ fn a_part_of_a_head_is_incomplete() {
 }
 
 #[test]
-fn a_front_that_reports_no_address_is_the_client_itself() {
-    for address in ["", "unix:", "a", "1.2.3.4:5"] {
+fn a_front_that_reports_no_address_has_a_client_that_nobody_trusts() {
+    for (given, address) in [
+        ("", "0.0.0.0"),
+        ("unix:", "0.0.0.0"),
+        ("a", "0.0.0.0"),
+        ("127.0.0.1:5", "0.0.0.0"),
+        ("127.0.0.1%lo", "0.0.0.0"),
+        ("fe80::1%eth0", "fe80::1"),
+    ] {
+        let peer = parsed("0", &[("REMOTE_ADDR", given), ("HTTPS", "on")]).reported.unwrap();
         assert_eq!(
-            parsed("0", &[("REMOTE_ADDR", address), ("HTTPS", "on")]).reported,
-            None,
-            "{address}"
+            (peer.remote.ip(), peer.is_reported),
+            (address.parse().unwrap(), true),
+            "{given}"
         );
     }
+    assert!(parsed("0", &[]).reported.unwrap().remote.ip().is_unspecified());
     for (variables, scheme, port) in [
         (&[("HTTPS", "on")][..], Scheme::Https, 443),
         (&[("REQUEST_SCHEME", "https")], Scheme::Https, 443),
@@ -232,6 +241,20 @@ fn httpoxy_and_fields_of_one_hop_are_known() {
     let known: Vec<_> = head.fields.iter().map(|field| field.known).collect();
     assert_eq!(known, [Name::Proxy, Name::Te, Name::KeepAlive]);
     assert_eq!(field(&head, "proxy"), Some("evil"));
+}
+
+/// The fronts pass `Connection` of their clients on.
+#[test]
+fn a_client_removes_no_field_that_the_front_has_set() {
+    let fields = [
+        ("HTTP_CONNECTION", "X-Front-Says, upgrade"),
+        ("HTTP_UPGRADE", "websocket"),
+        ("HTTP_X_FRONT_SAYS", "1"),
+    ];
+    let head = parsed("0", &fields);
+    let of_front = head.fields.iter().find(|field| field.name.get(&head.bytes) == b"x-front-says");
+    assert!(!of_front.unwrap().is_hop_by_hop);
+    assert!(head.upgrade().is_some());
 }
 
 #[test]
