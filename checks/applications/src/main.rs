@@ -4,6 +4,7 @@
 //! applications' own files name. They are installed below `target/applications`. An application that cannot be
 //! installed is a row that fails, and with `--quick` a row that is left out.
 
+mod browser;
 mod catalog;
 mod install;
 mod preload;
@@ -23,6 +24,8 @@ const USAGE: &str = "cargo xtask checks-applications [OPTION…] [NAME…]
   NAME        only these applications, such as flask or express
   --quick     one application a language
   --write     also writes docs/applications.md
+
+Rails chats in a real browser where chromium is installed (apt-get install chromium).
 
 cargo xtask preload [--write]
 

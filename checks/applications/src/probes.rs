@@ -10,11 +10,12 @@
 //! | `/log` | logs the query by the framework's logger |
 //! | `/error` | raises an error with the query in its message |
 
+use crate::browser::Browser;
 use crate::catalog::WebSocket;
 use crate::install::{shell, write};
 use crate::site::Site;
 use cabrank_checks_harness::processes::signal;
-use cabrank_checks_harness::{Client, Load, Reply, Signal, websocket};
+use cabrank_checks_harness::{Client, Load, Reply, Server, Signal, websocket};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -65,6 +66,12 @@ pub(crate) const PROBES: &[Probe] = &[
         about: "a message comes back over a WebSocket. Two clients of Rails chat by Action Cable.",
         environment: "development",
         run: websocket,
+    },
+    Probe {
+        column: "browser",
+        about: "a real browser chats with another client by Action Cable's own script. It is skipped, and `–` here, where `chromium` is not installed: `apt-get install chromium`.",
+        environment: "development",
+        run: browser,
     },
     Probe {
         column: "below a path",
@@ -200,28 +207,72 @@ fn websocket(site: &Site<'_>) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Two clients of Action Cable chat. They are in one process, because its channels are in memory (`async`).
+/// The subscription of a client of Action Cable.
+const CHANNEL: &str = r#""identifier":"{\"channel\":\"ChatChannel\"}""#;
+
+/// Serves Action Cable by one process, because its channels are in memory (`async`).
+fn cable(site: &Site<'_>) -> Result<Server, String> {
+    site.another(&[
+        "--environment",
+        "development",
+        "--force-max-concurrent-requests-per-process",
+        "0",
+    ])
+}
+
+/// Returns a client that has subscribed.
+fn subscriber(server: &Server) -> Result<Client, String> {
+    let mut client = server.client().map_err(|e| e.to_string())?;
+    websocket::open(&mut client, "/cable")?;
+    websocket::until(&mut client, "welcome")?;
+    websocket::send(&mut client, format!(r#"{{"command":"subscribe",{CHANNEL}}}"#).as_bytes())?;
+    websocket::until(&mut client, "confirm_subscription")?;
+    Ok(client)
+}
+
+/// Sends a short text to all subscribers.
+fn say(client: &mut Client, text: &str) -> Result<(), String> {
+    let data = format!(r#""data":"{{\"text\":\"{text}\"}}""#);
+    websocket::send(client, format!(r#"{{"command":"message",{CHANNEL},{data}}}"#).as_bytes())
+}
+
+/// Two clients of Action Cable chat.
 fn chat(site: &Site<'_>) -> Result<(), String> {
-    let options =
-        ["--environment", "development", "--force-max-concurrent-requests-per-process", "0"];
-    let server = site.another(&options)?;
-    let name = r#""identifier":"{\"channel\":\"ChatChannel\"}""#;
-    let mut clients = Vec::new();
-    for _ in 0..2 {
-        let mut client = server.client().map_err(|e| e.to_string())?;
-        websocket::open(&mut client, "/cable")?;
-        websocket::until(&mut client, "welcome")?;
-        websocket::send(&mut client, format!(r#"{{"command":"subscribe",{name}}}"#).as_bytes())?;
-        websocket::until(&mut client, "confirm_subscription")?;
-        clients.push(client);
-    }
-    let message = format!(r#"{{"command":"message",{name},"data":"{{\"text\":\"hello\"}}"}}"#);
-    websocket::send(&mut clients[0], message.as_bytes())?;
+    let server = cable(site)?;
+    let mut clients = [subscriber(&server)?, subscriber(&server)?];
+    say(&mut clients[0], "hello")?;
     for client in &mut clients {
         websocket::until(client, r#""text":"hello""#)?;
     }
     let text = server.get("/")?;
     ensure(text == hello(site, 1), || text)
+}
+
+/// The page of a browser sends a message as soon as it has subscribed, and shows the messages that it gets.
+fn browser(site: &Site<'_>) -> Result<bool, String> {
+    if !matches!(site.application.websocket, Some(WebSocket::Cable)) {
+        return Ok(false);
+    }
+    if !Browser::is_installed() {
+        eprintln!("{}, browser: skipped: apt-get install chromium", site.application.name);
+        return Ok(false);
+    }
+    let server = cable(site)?;
+    let mut client = subscriber(&server)?;
+    let mut browser = Browser::open(&format!("http://{}/chat", server.address))?;
+    let mut shows = |message: &str| {
+        let mut seen = Ok(String::new());
+        let is_shown = site.until(message, || {
+            seen = browser.text();
+            seen.iter().any(|text| text.lines().any(|line| line == message)).then_some(())
+        });
+        is_shown.map_err(|e| format!("{e}: the page shows {seen:?}"))
+    };
+    shows("hello from the browser")?;
+    websocket::until(&mut client, r#""text":"hello from the browser""#)?;
+    say(&mut client, "hello, browser")?;
+    shows("hello, browser")?;
+    Ok(true)
 }
 
 fn below(site: &Site<'_>) -> Result<bool, String> {

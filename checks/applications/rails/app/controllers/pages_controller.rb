@@ -38,6 +38,10 @@ class PagesController < ApplicationController
     redirect_to posts_url
   end
 
+  def chat
+    render layout: false
+  end
+
   def error
     raise "broken on purpose #{request.query_string}"
   end
