@@ -62,7 +62,10 @@ impl<S: Spawner> State<S> {
         let attached = self.by_identifier.values().copied();
         let keys = attached.chain(self.draining.iter(&self.processes)).collect();
         let processes = smaller_arena(&mut self.processes, keys);
-        let maps = (smaller_map(&mut self.group_by_name), smaller_map(&mut self.by_identifier));
+        let maps = (
+            groups.is_some().then(|| smaller_map(&mut self.group_by_name)),
+            processes.is_some().then(|| smaller_map(&mut self.by_identifier)),
+        );
         let heaps = (self.inactive_apps.shrink(), self.backing_off.shrink());
         fx.push(Effect::DropTables(Box::new((groups, processes, maps, heaps))));
     }

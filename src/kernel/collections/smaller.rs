@@ -32,16 +32,16 @@ pub(crate) fn smaller_arena<T, N>(
     Some(arena.shrink(keys))
 }
 
-/// Moves all entries to a smaller map. Returns the old one.
-pub(crate) fn smaller_map<K, V, S>(map: &mut HashMap<K, V, S>) -> Option<HashMap<K, V, S>>
+/// Moves all entries to a map of the capacity that they need. Returns the old one.
+///
+/// A map moves with the arena to which it leads. Its own capacity does not tell its size: the places of removed entries may count
+/// as used.
+pub(crate) fn smaller_map<K, V, S>(map: &mut HashMap<K, V, S>) -> HashMap<K, V, S>
 where
     K: Eq + Hash,
     S: BuildHasher + Default,
 {
-    if map.capacity() <= LARGE || map.len() > mostly_empty(map.capacity()) {
-        return None;
-    }
     let mut moved = HashMap::with_capacity_and_hasher(map.len(), S::default());
     moved.extend(map.drain());
-    Some(replace(map, moved))
+    replace(map, moved)
 }

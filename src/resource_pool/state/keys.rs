@@ -104,7 +104,7 @@ impl<F: Form> State<F> {
         } else {
             None
         };
-        let map = smaller_map(&mut self.keys);
+        let map = subs.is_some().then(|| smaller_map(&mut self.keys));
         let heaps = (self.line.shrink(), self.backing_off.shrink(), self.spare.shrink());
         fx.push(Effect::DropTables(Box::new((subs, slots, map, heaps))));
     }
