@@ -37,10 +37,6 @@ impl Guarded for Inner {
     type Effects = Effects<OnWaiter>;
     #[cfg(any(test, debug_assertions))]
     const INVARIANTS: &'static [Invariant<State>] = super::invariants::ALL;
-    #[cfg(any(test, debug_assertions))]
-    fn entries(state: &State) -> usize {
-        state.owners.len()
-    }
 
     #[inline]
     fn lock(&self) -> &Lock<State> {
