@@ -227,7 +227,7 @@ module Cabrank
 
     def conclude = nil
 
-    # Sends the head of an answer 101. What follows are the bytes of another protocol, both ways, up to the end of the
+    # Sends the head of an answer 101. Bytes of another protocol follow, both ways, up to the end of the
     # connection: it never carries another request.
     def switch(head)
       fill_in(head)

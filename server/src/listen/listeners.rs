@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// What a listener knows of a connection.
+/// The facts that a listener knows of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming {
     /// The address of the other end.

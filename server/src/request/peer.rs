@@ -29,7 +29,7 @@ impl Scheme {
             Scheme::Https => "https",
         }
     }
-    /// Returns the scheme of this name. That of a WebSocket counts as that of its handshake.
+    /// Returns the scheme of this name. A WebSocket has the scheme of its handshake.
     pub(crate) fn named(name: &[u8]) -> Option<Scheme> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match () {

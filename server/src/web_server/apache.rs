@@ -3,7 +3,7 @@
 use crate::web_server::site::{Site, Way};
 
 const FIELDS: &str = r"  ProxyPreserveHost On
-  # What clients send in these fields does not count.
+  # A client's own values of these fields do not count.
   RequestHeader unset X-Forwarded-For early
   RequestHeader unset X-Forwarded-Host early
   RequestHeader unset X-Forwarded-Server early

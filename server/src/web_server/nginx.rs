@@ -9,7 +9,7 @@ const FIELDS: &str = r#"
     # Behind another proxy: $proxy_add_x_forwarded_for, and --trusted-proxies of cabrank names it.
     proxy_set_header X-Forwarded-For $remote_addr;
     proxy_set_header X-Forwarded-Proto $scheme;
-    # What clients send in these fields does not count.
+    # A client's own values of these fields do not count.
     proxy_set_header X-Forwarded-Host $host;
     proxy_set_header X-Forwarded-Port $server_port;
     proxy_set_header X-Forwarded-Prefix "";

@@ -1,4 +1,4 @@
-//! What a web server must know of the server.
+//! The facts of the server that a web server must know.
 
 use crate::client::Protocol;
 use crate::configuration::{Configuration, Listener};
@@ -7,7 +7,7 @@ use crate::listen::socket_file::UnixPlace;
 use crate::request::trust::Trust;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What a web server must know of the server.
+/// The facts of the server that a web server must know.
 pub(super) struct Site {
     /// The name of the server, made of letters, digits and `_`.
     pub(super) name: String,

@@ -113,7 +113,7 @@ fn no_get_fails_while_processes_are_killed_under_load() {
                 signal(victim, Signal::KILL);
                 killed += 1;
                 // A request is repeated once, and would fail if both attempts met a kill. No request begins at this process
-                // once the server knows of its end. Those that are in progress then end before the next kill.
+                // once the server knows of its end. The requests in progress then end before the next kill.
                 eventually("the end is noticed", || {
                     (!server.pids().contains(&victim)).then_some(())
                 });

@@ -1,4 +1,4 @@
-//! What the processes of all applications of a spawner share.
+//! The state that the processes of all applications of a spawner share.
 
 use crate::children::Children;
 use crate::connections::Connections;

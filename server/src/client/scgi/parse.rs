@@ -1,7 +1,7 @@
 //! The parser of SCGI heads: a netstring of names and values, each ended by NUL.
 //!
-//! The variables of a front become the neutral [`Head`], so that all later rules are those of HTTP. What a front leaves to doubt
-//! is refused with 400:
+//! The variables of a front become the neutral [`Head`], so that all later rules are those of HTTP. The parser refuses with 400 each
+//! request that a front leaves to doubt:
 //!
 //! - The netstring has a length without leading zeros, and ends with a comma. One above the limit gets 431.
 //! - `CONTENT_LENGTH` comes first, and `SCGI` is 1.
@@ -9,7 +9,7 @@
 //! - The name of a field has capitals, digits and `_` behind `HTTP_`. A value has no control character.
 //! - Method, target and host are as in HTTP/1. Variables that the server does not know are left out.
 //!
-//! What stock fronts really send decides the rest:
+//! The requests of stock fronts decide the rest:
 //!
 //! - nginx without request buffering sends as `CONTENT_LENGTH` what it has received, and only `HTTP_CONTENT_LENGTH` is right. So the
 //!   larger one counts. A body that is longer than the client has announced is refused.

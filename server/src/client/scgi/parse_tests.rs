@@ -1,4 +1,4 @@
-//! What the parser of SCGI makes of the heads of real fronts, and of others.
+//! The parser of SCGI, with the heads of real fronts and with others.
 
 use super::*;
 

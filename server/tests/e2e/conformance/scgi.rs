@@ -1,6 +1,6 @@
 //! The cases over SCGI: a front takes the request of a case from its client, and asks by SCGI.
 //!
-//! A case has a row there if a front would pass it on: one whole request without a coding. What is left out is decided between the
+//! A case has a row there if a front would pass it on: one whole request without a coding. The other cases are decided between the
 //! client and its front: framing by bytes, chunks, `Expect`, and all that follows the first answer of a connection.
 
 use super::case::{Case, Expected, SILENCE, Step};
