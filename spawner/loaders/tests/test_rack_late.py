@@ -530,6 +530,35 @@ class CutWrites(Late):
             self.assertEqual(connection.answer().body, b"bob")
             self.assertEqual(loader.read_stderr().count("late error"), count)
 
+    def test_an_error_while_a_connection_is_accepted(self):
+        """The server sees its end, and does not wait for an answer."""
+        loader = self.late_app("""
+            UNIXServer.prepend(Module.new do
+              def accept_nonblock(**options)
+                result = super
+                return result unless $errors_come && result.is_a?(BasicSocket)
+
+                $errors_come = false
+                raise IOError, "late error"
+              end
+            end)
+            run(lambda do |env|
+              $errors_come = env["PATH_INFO"] == "/next"
+              [200, {}, ["bob"]]
+            end)
+        """)
+        for count in range(1, 4):
+            connection = self.connect(loader)
+            connection.send(PATH_INFO="/next")
+            self.assertEqual(connection.answer().body, b"bob")
+            lost = self.connect(loader)
+            with contextlib.suppress(BrokenPipeError):
+                lost.send()
+            with contextlib.suppress(ConnectionResetError):
+                self.assertTrue(lost.answer().cut)
+            self.eventually(lambda: loader.read_stderr().count("late error") == count)
+            self.assertEqual(session(loader).body, b"bob")
+
     def test_an_exit_of_a_signal_between_two_requests_ends_the_process(self):
         for threads in (1, 2):
             loader = self.late_app(self.IDLE, threads)

@@ -434,6 +434,42 @@ class WsgiLate(WsgiLoader):
             loader.channel.sendall(b"x")
             self.check_exit(loader)
 
+    def test_an_exception_of_a_signal_while_the_thread_lets_others_wait(self):
+        """It is not taken for the error of a closed socket."""
+        loader, connection = self.late("""
+            import gc, signal, threading, time
+
+            class Interrupted:
+                def __init__(self, poller):
+                    self.poller, self.exceptions = poller, [OSError("another error")]
+
+                def __getattr__(self, name):
+                    return getattr(self.poller, name)
+
+                def modify(self, *arguments):
+                    if self.exceptions:
+                        raise self.exceptions.pop()
+                    return self.poller.modify(*arguments)
+
+            def ring(*_):
+                raise ValueError("late error")
+
+            def application(environ, start_response):
+                if environ["PATH_INFO"] == "/ring":
+                    signal.signal(signal.SIGALRM, ring)
+                    server = next(one for one in gc.get_objects() if hasattr(type(one), "take_turns"))
+                    server.poller = Interrupted(server.poller)
+                    signal.setitimer(signal.ITIMER_REAL, 0.1)
+                start_response("200 OK", [])
+                return [b"bob"]
+        """)
+        connection.send(PATH_INFO="/ring")
+        self.assertEqual(connection.answer().body, b"bob")
+        self.eventually(lambda: "late error" in loader.read_stderr())
+        self.assertEqual(session(loader).body, b"bob")
+        self.assertNotIn("another error", loader.read_stderr())
+        self.assertIsNone(loader.process.poll())
+
     def meets(self, *connections):
         """Check that there is a thread for each connection."""
         for one in connections:
