@@ -5,6 +5,7 @@
 //! more, in the pool, while no process is there. An operator sees one queue: `status` shows the sum, and
 //! `--max-request-queue-size` and `--max-request-queue-time` hold for both waits together.
 
+use crate::exchange::counted::Counted;
 use crate::exchange::endings::{Ending, Endings};
 use cabrank::PoolOptions;
 use cabrank::application_pool::GetError;
@@ -183,24 +184,5 @@ impl<'a> Wait<'a> {
             }
             None => Ok(work.await),
         }
-    }
-}
-
-/// One of a number of things. Dropping it ends the count.
-struct Counted<'a> {
-    number: &'a AtomicUsize,
-    /// The number before this one.
-    before: usize,
-}
-
-impl<'a> Counted<'a> {
-    fn one_more(number: &'a AtomicUsize) -> Self {
-        Counted { number, before: number.fetch_add(1, Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.number.fetch_sub(1, Ordering::Relaxed);
     }
 }

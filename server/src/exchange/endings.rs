@@ -4,6 +4,7 @@
 //! it has finished: it closes what it has opened, or the machine is busy. Then no process has room, and the pool would start
 //! another one, although requests come one after the other. So such a request waits for the end a moment first.
 
+use crate::exchange::counted::Counted;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +44,7 @@ impl Endings {
         let mut ended = pin!(self.ended.notified());
         // From now on, no end is missed.
         ended.as_mut().enable();
-        let waits = Waits::one_more(&self.waiting);
+        let waits = Counted::one_more(&self.waiting);
         if waits.before < self.number.load(Ordering::SeqCst) {
             tracing::debug!(
                 "a request waits for the end of an answer, before another process starts"
@@ -60,25 +61,6 @@ impl Drop for Ending {
         if self.0.waiting.load(Ordering::SeqCst) > 0 {
             self.0.ended.notify_waiters();
         }
-    }
-}
-
-/// A request that waits. Dropping it ends the count.
-struct Waits<'a> {
-    number: &'a AtomicUsize,
-    /// The number before this one.
-    before: usize,
-}
-
-impl<'a> Waits<'a> {
-    fn one_more(number: &'a AtomicUsize) -> Self {
-        Waits { number, before: number.fetch_add(1, Ordering::SeqCst) }
-    }
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.number.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

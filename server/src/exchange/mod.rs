@@ -16,6 +16,7 @@ pub(crate) mod admission;
 pub(crate) mod attempt;
 pub(crate) mod attempts;
 pub(crate) mod buffers;
+mod counted;
 pub(crate) mod download;
 pub(crate) mod end;
 pub(crate) mod endings;

@@ -77,11 +77,10 @@ impl ReplyHead {
         input: &[u8],
         to: AnswerTo,
     ) -> Result<Option<usize>, String> {
-        let size = self.parse(input, to, Self::cgi_lines)?;
-        match self.status {
-            status @ ..200 if size.is_some() => Err(format!("its status is {status}")),
+        self.parse_kept(input, to).and_then(|size| match self.status {
+            101 if size.is_some() => Err("its status is 101".into()),
             _ => Ok(size),
-        }
+        })
     }
 
     /// Parses the head of a kept session likewise, which may switch to another protocol.
