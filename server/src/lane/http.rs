@@ -7,6 +7,7 @@ use crate::request::chunked;
 use crate::request::fields::{Name, put_field, put_length};
 use crate::request::framing::Reader;
 use crate::request::head::{AnswerTo, RequestFraming};
+use crate::request::numbers::{put_ip, put_number};
 use crate::request::origin::Forwarded;
 use cabrank_spawner::connections::Lent;
 use cabrank_spawner::stream::AppStream;
@@ -168,7 +169,8 @@ pub(crate) fn push_head(out: &mut Vec<u8>, message: Message<'_>, receiver: Recei
             out.extend_from_slice(value);
             out.extend_from_slice(b", ");
         }
-        let _ = write!(out, "{}\r\n", peer.remote.ip().to_canonical());
+        put_ip(out, peer.remote.ip().to_canonical());
+        out.extend_from_slice(b"\r\n");
         if !has_scheme {
             let _ = write!(out, "X-Forwarded-Proto: {}\r\n", origin.scheme.name());
         }
@@ -193,8 +195,12 @@ fn push_origin(out: &mut Vec<u8>, origin: &Forwarded, mount: &[u8], password: &s
     out.push(b'/');
     out.extend_from_slice(password.as_bytes());
     let Forwarded { remote, remote_port, scheme, .. } = origin;
-    // Writing to a vector cannot fail.
-    let _ = write!(out, ",{};{remote};{remote_port}", scheme.name());
+    out.push(b',');
+    out.extend_from_slice(scheme.name().as_bytes());
+    out.push(b';');
+    put_ip(out, *remote);
+    out.push(b';');
+    put_number(out, *remote_port);
     if !mount.is_empty() {
         out.push(b';');
         out.extend_from_slice(mount);

@@ -7,10 +7,10 @@ use crate::lane::parts::Message;
 use crate::request::fields::{Field, Name, Place};
 use crate::request::head::{BadRequest, Head, RequestFraming};
 use crate::request::host::without_port;
+use crate::request::numbers::{put_ip, put_number};
 use crate::request::origin::Forwarded;
 use crate::request::peer::Scheme;
-use std::fmt::Display;
-use std::io::Write;
+use std::net::IpAddr;
 
 /// The largest number of fields with `_` in their names. Each is compared with all others.
 const MAX_UNDERSCORED: usize = 100;
@@ -46,19 +46,19 @@ pub(crate) fn session_pairs(
     pairs.put("SERVER_PROTOCOL", head.version().name().as_bytes());
     pairs.put("SERVER_SOFTWARE", SOFTWARE.as_bytes());
     match without_port(head.host()) {
-        [] => pairs.show("SERVER_NAME", peer.local.ip().to_canonical()),
+        [] => pairs.address("SERVER_NAME", peer.local.ip().to_canonical()),
         name => pairs.put("SERVER_NAME", name),
     }
-    pairs.show("SERVER_PORT", peer.local.port());
-    pairs.show("REMOTE_ADDR", origin.remote);
+    pairs.number("SERVER_PORT", peer.local.port());
+    pairs.address("REMOTE_ADDR", origin.remote);
     if origin.remote_port != 0 {
-        pairs.show("REMOTE_PORT", origin.remote_port);
+        pairs.number("REMOTE_PORT", origin.remote_port);
     }
     if origin.scheme == Scheme::Https {
         pairs.put("HTTPS", b"on");
     }
     if let RequestFraming::Length(length) = framing {
-        pairs.show("CONTENT_LENGTH", length);
+        pairs.number("CONTENT_LENGTH", length);
     }
     if let Some(protocols) = head.upgrade().filter(|_| takes_upgrades && !framing.has_bytes()) {
         pairs.put("HTTP_CONNECTION", b"Upgrade");
@@ -121,9 +121,18 @@ impl Pairs<'_> {
         self.0.push(0);
     }
 
-    fn show(&mut self, name: &str, value: impl Display) {
-        // Writing to a vector cannot fail.
-        let _ = write!(self.0, "{name}\0{value}\0");
+    fn number(&mut self, name: &str, value: impl itoa::Integer) {
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.push(0);
+        put_number(self.0, value);
+        self.0.push(0);
+    }
+
+    fn address(&mut self, name: &str, value: IpAddr) {
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.push(0);
+        put_ip(self.0, value);
+        self.0.push(0);
     }
 
     /// Puts the decoded path. An incomplete escape stays as it is.

@@ -3,7 +3,7 @@
 //! The parsers classify each name once, so that later code compares a byte instead of a string. A field is
 //! a pair of ranges in the buffer of its head; the functions here get that buffer as `bytes`.
 
-use std::io::Write;
+use crate::request::numbers::put_number;
 use std::num::NonZeroU16;
 use std::ops::Range;
 
@@ -264,7 +264,9 @@ pub(crate) fn put_field(out: &mut Vec<u8>, bytes: &[u8], field: &Field) {
 
 /// Appends `Content-Length`.
 pub(crate) fn put_length(out: &mut Vec<u8>, length: u64) {
-    let _ = write!(out, "Content-Length: {length}\r\n");
+    out.extend_from_slice(b"Content-Length: ");
+    put_number(out, length);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Whether an incomplete head may be complete by now.

@@ -7,6 +7,7 @@ use crate::client::status::reason;
 use crate::lane::reply_head::{ReplyFraming, ReplyHead};
 use crate::request::fields::{Name, put_field, put_length};
 use crate::request::head::AnswerTo;
+use crate::request::numbers::put_number;
 use std::cell::Cell;
 use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -107,7 +108,9 @@ pub(crate) fn page_fields(out: &mut Vec<u8>, page: &Page<'_>) {
 }
 
 fn status_line(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
-    let _ = write!(out, "HTTP/1.1 {status} ");
+    out.extend_from_slice(b"HTTP/1.1 ");
+    put_number(out, status);
+    out.push(b' ');
     out.extend_from_slice(reason);
     out.extend_from_slice(b"\r\n");
 }
