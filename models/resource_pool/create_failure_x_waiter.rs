@@ -33,7 +33,7 @@ fn creation_ends(model: Model, end: Make, failure: &Failure<&'static str>) {
 #[test]
 fn resource_create_failure_x_waiter() {
     creation_ends(
-        Model("resource_create_failure_x_waiter", 28),
+        Model("resource_create_failure_x_waiter", 50),
         Make::Fail,
         &Failure::Error("on purpose"),
     );
@@ -43,7 +43,7 @@ fn resource_create_failure_x_waiter() {
 fn resource_create_panic_x_waiter() {
     let message = "scripted panic in create".to_owned();
     creation_ends(
-        Model("resource_create_panic_x_waiter", 28),
+        Model("resource_create_panic_x_waiter", 50),
         Make::Panic,
         &Failure::Panicked(message),
     );

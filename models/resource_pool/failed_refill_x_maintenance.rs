@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 #[test]
 fn resource_failed_refill_x_maintenance() {
     let expected = ["this one failed", "the other failed"];
-    explore(Model("resource_failed_refill_x_maintenance", 4_144), &expected, |outcomes| {
+    explore(Model("resource_failed_refill_x_maintenance", 6_252), &expected, |outcomes| {
         let rig = unkeyed(|b| b.min_idle(1)).reentrant();
         rig.factory.next(&[Make::Fail]);
         let me = crate::kernel::sync::me();

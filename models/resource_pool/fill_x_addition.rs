@@ -35,5 +35,5 @@ fn resource_fill_x_addition() {
 
 #[test]
 fn resource_fill_x_failed_addition() {
-    fill_meets_addition(Model("resource_fill_x_failed_addition", 26), Make::Fail);
+    fill_meets_addition(Model("resource_fill_x_failed_addition", 43), Make::Fail);
 }

@@ -46,5 +46,5 @@ fn resource_filling_x_borrow() {
 
 #[test]
 fn resource_failed_filling_x_borrow() {
-    filling_meets_borrow(Model("resource_failed_filling_x_borrow", 43), Make::Fail);
+    filling_meets_borrow(Model("resource_failed_filling_x_borrow", 64), Make::Fail);
 }

@@ -25,6 +25,7 @@ mod invalidate_x_waiter;
 mod key_eviction_x_borrow;
 mod key_forgotten_x_borrow;
 mod leaving_x_destroyer;
+mod max_wait_x_return;
 mod order_x_borrow;
 mod resize_x_waiter;
 mod return_x_borrow;

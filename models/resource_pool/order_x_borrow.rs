@@ -8,12 +8,10 @@
 
 use crate::models::resource_pool::rig::*;
 use crate::models::resource_pool::slow::*;
-use crate::periodic_executor::{BoxFuture, Runtime};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
-use std::time::Instant;
 
 /// A resource comes back while another is created for the borrower that waits.
 ///
@@ -139,7 +137,7 @@ fn resource_order_x_clear_all() {
 #[test]
 fn resource_order_failure_x_leave() {
     let expected = ["the first left with its error", "the second got it"];
-    explore(Model("resource_order_failure_x_leave", 45), &expected, |outcomes| {
+    explore(Model("resource_order_failure_x_leave", 56), &expected, |outcomes| {
         let (hand, reported) = (ByHand::default(), Arc::new(AtomicBool::new(false)));
         let notes = reported.clone();
         let (slow, pool) = Slow::pool_on(&hand, Gate::Fails, |b| {
@@ -173,22 +171,6 @@ fn resource_order_failure_x_leave() {
     });
 }
 
-/// A runtime whose timers for up to ten seconds have ended.
-struct Soon(ByHand);
-
-impl Runtime for Soon {
-    type Sleep = BoxFuture<()>;
-    fn spawn(&self, task: BoxFuture<()>) {
-        self.0.spawn(task);
-    }
-    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
-        match at < Instant::now() + 10 * SECOND {
-            true => Box::pin(std::future::ready(())),
-            false => Box::pin(std::future::pending()),
-        }
-    }
-}
-
 /// The only creation hangs, its borrower has left, and it becomes overdue while another borrower comes.
 ///
 /// Guards `State::note_overdue`, and the list of what gives way. Otherwise the borrower waits for a creation that hangs
@@ -199,7 +181,7 @@ fn resource_overdue_order_x_borrow() {
     explore(Model("resource_overdue_order_x_borrow", 108), &expected, |outcomes| {
         let slow = Slow::new(Gate::Shut);
         let hand = slow.hand.clone();
-        let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(1);
+        let pool = ResourcePool::builder(Async(slow.clone()), ()).max_total(1).max_wait(None);
         let pool: SlowPool = pool.build_on(Soon(hand.clone())).expect("a valid pool");
         // User code does not re-enter the pool here: the search would be too long.
         drop(slow.begin(borrow(pool.clone())));

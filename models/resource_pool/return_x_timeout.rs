@@ -10,7 +10,7 @@ use crate::models::tool::explore::Outcomes;
 
 #[test]
 fn resource_return_x_timeout() {
-    explore(Model("resource_return_x_timeout", 2_477), &["served", "timed out"], |outcomes| {
+    explore(Model("resource_return_x_timeout", 2_835), &["served", "timed out"], |outcomes| {
         let rig = unkeyed(|b| b.max_active(1)).reentrant();
         served_or_timed_out(&rig, outcomes);
     });
@@ -22,7 +22,7 @@ pub(super) fn served_or_timed_out(rig: &Rig<Unkeyed>, outcomes: &Outcomes) {
     let pool = rig.pool.clone();
     let borrower = spawn(move || match pool.borrow_timeout(SECOND) {
         Ok(_) => "served",
-        Err(BorrowError::TimedOut) => "timed out",
+        Err(BorrowError::TimedOut(_)) => "timed out",
         Err(error) => panic!("{error}"),
     });
     let clock = rig.clock.clone();

@@ -164,3 +164,19 @@ impl Runtime for ByHand {
         std::future::pending()
     }
 }
+
+/// A runtime whose timers for up to ten seconds have ended.
+pub(in crate::models) struct Soon(pub(in crate::models) ByHand);
+
+impl Runtime for Soon {
+    type Sleep = BoxFuture<()>;
+    fn spawn(&self, task: BoxFuture<()>) {
+        self.0.spawn(task);
+    }
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
+        match at < Instant::now() + 10 * SECOND {
+            true => Box::pin(std::future::ready(())),
+            false => Box::pin(std::future::pending()),
+        }
+    }
+}

@@ -46,6 +46,8 @@
 //!   creates for itself, without a runtime, still gets its resource, which is destroyed on return.
 //! - `clear` destroys idle resources only. [`clear_all`](Pool::clear_all) also destroys borrowed ones on return.
 //! - If a borrower panics, the pool destroys its resource and frees the place.
+//! - A borrow ends after [`max_wait`](Builder::max_wait), 30 seconds by default. Its [error](Shortage) says what the pool had. Only a
+//!   pool without a timer ([`build_async`](Builder::build_async)) has no limit.
 //! - A loan begins with activation, then the test. A return begins with the test, then passivation.
 //!
 //! # Creations
@@ -100,7 +102,7 @@
 //! is unharmed.
 //!
 //! # Observation
-//! A pool with a `name` (`Builder::name`) passes its times and events on to the crates `metrics` and `tracing`, if the
+//! A pool with a [`name`](Builder::name) passes its times and events on to the crates `metrics` and `tracing`, if the
 //! features of these names are on. Each metric has the label `pool`. Durations are in seconds, by the system's clock.
 //!
 //! | metric | kind | other labels |
@@ -166,7 +168,7 @@ mod work;
 
 pub use api::{
     AddError, Async, AsyncResourceFactory, AsyncResourcePool, BorrowError, Borrowed, BuildError,
-    Builder, Event, Failure, Form, KeySnapshot, Keyed, KeyedResourcePool, LendOrder, Pool,
-    ResourceFactory, ResourcePool, ResourceSnapshot, ResourceState, Snapshot, Unkeyed,
-    WeakKeyedResourcePool, WeakPool, WeakResourcePool, WhenExhausted,
+    Builder, Event, Failure, Form, KeySnapshot, Keyed, KeyedResourcePool, LastFailure, LendOrder,
+    Pool, ResourceFactory, ResourcePool, ResourceSnapshot, ResourceState, Shortage, Snapshot,
+    Unkeyed, WeakKeyedResourcePool, WeakPool, WeakResourcePool, WhenExhausted,
 };

@@ -10,8 +10,8 @@ struct Made;
 impl ResourceFactory for Made {
     type Resource = u64;
     type Metadata = u64;
-    type Error = ();
-    fn create(&self, key: &u64) -> Result<u64, ()> {
+    type Error = std::convert::Infallible;
+    fn create(&self, key: &u64) -> Result<u64, std::convert::Infallible> {
         Ok(*key)
     }
 }

@@ -23,7 +23,7 @@ fn crowd(configure: impl FnOnce(Building) -> Building) {
                             *counter += 1;
                             counted += 1;
                         }
-                        Err(BorrowError::TimedOut | BorrowError::Exhausted) => {
+                        Err(BorrowError::TimedOut(_) | BorrowError::Exhausted) => {
                             std::thread::yield_now();
                         }
                         Err(error) => panic!("{error}"),

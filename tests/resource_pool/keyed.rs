@@ -447,8 +447,8 @@ struct Numbers;
 impl ResourceFactory for Numbers {
     type Resource = u8;
     type Metadata = Colliding;
-    type Error = ();
-    fn create(&self, key: &Colliding) -> Result<u8, ()> {
+    type Error = std::convert::Infallible;
+    fn create(&self, key: &Colliding) -> Result<u8, std::convert::Infallible> {
         Ok(key.0)
     }
 }

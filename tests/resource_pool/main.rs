@@ -27,6 +27,7 @@ mod histories;
 mod keyed;
 mod looking_up;
 mod maintaining;
+mod max_wait;
 mod metrics;
 mod minimum;
 mod not_starting;

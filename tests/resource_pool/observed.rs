@@ -252,7 +252,7 @@ fn a_named_pool_traces_its_events() {
         seen.check(&[r#"returned: pool="db" lent_for"#]);
         let lent = rig.lend();
         seen.check(&[
-            r#"reported: pool="db" event="passivate_failed" why="it returned an error""#,
+            r#"reported: pool="db" event="passivate_failed" why="on purpose""#,
             r#"destroyed: pool="db""#,
             r#"creation ended: pool="db" outcome="created" took"#,
             r#"lent: pool="db" after"#,
@@ -271,8 +271,8 @@ fn durations_are_measured() {
     impl ResourceFactory for Slow {
         type Resource = ();
         type Metadata = ();
-        type Error = ();
-        fn create(&self, (): &()) -> Result<(), ()> {
+        type Error = std::convert::Infallible;
+        fn create(&self, (): &()) -> Result<(), std::convert::Infallible> {
             std::thread::sleep(LONG);
             Ok(())
         }

@@ -198,6 +198,8 @@ fn build(
     let events: Arc<Mutex<Vec<String>>> = Arc::default();
     let theirs = events.clone();
     let builder = ResourcePool::builder(Async(steps.clone()), "m").clock(clock.clock());
+    // A test that is about it sets it.
+    let builder = builder.max_wait(None);
     let builder = builder.listener(move |_, event| locked(&theirs).push(format!("{event:?}")));
     let pool = build(configure(builder));
     Rig { pool, steps, clock, events }

@@ -12,9 +12,9 @@ use std::future::Future;
 use std::time::Duration;
 
 /// So long that a busy machine does not add a tenth to it.
-const LIMIT: Duration = Duration::from_secs(3600);
+pub(crate) const LIMIT: Duration = Duration::from_secs(3600);
 
-fn in_paused_time(test: impl Future<Output = ()>) {
+pub(crate) fn in_paused_time(test: impl Future<Output = ()>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(test);
@@ -30,12 +30,12 @@ fn limited(configure: impl FnOnce(Building) -> Building) -> Rig {
 }
 
 /// Borrows a resource that is there, or is created as soon as the runtime runs.
-async fn lend(rig: &Rig) -> Borrowed<'static, Async<Steps>> {
+pub(crate) async fn lend(rig: &Rig) -> Borrowed<'static, Async<Steps>> {
     rig.pool.borrow_async().await.map(Borrowed::into_owned).expect("a resource")
 }
 
 /// Awaits a call that a limit has to end, and the destruction that may follow in a task.
-async fn ends<T>(call: impl Future<Output = T>) -> T {
+pub(crate) async fn ends<T>(call: impl Future<Output = T>) -> T {
     let begin = tokio::time::Instant::now();
     let output = call.await;
     let passed = begin.elapsed();

@@ -152,6 +152,11 @@ impl Drop for Explosive {
         }
     }
 }
+impl std::fmt::Display for Explosive {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("on purpose")
+    }
+}
 impl ResourceFactory for Explosive {
     type Resource = Explosive;
     type Metadata = Explosive;
@@ -220,8 +225,8 @@ struct OfMoody;
 impl ResourceFactory for OfMoody {
     type Resource = ();
     type Metadata = Moody;
-    type Error = ();
-    fn create(&self, _: &Moody) -> Result<(), ()> {
+    type Error = std::convert::Infallible;
+    fn create(&self, _: &Moody) -> Result<(), std::convert::Infallible> {
         Ok(())
     }
 }

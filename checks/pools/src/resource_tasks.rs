@@ -51,11 +51,11 @@ pub(crate) struct Resource {
 pub(crate) struct Factory(Arc<Shared>);
 
 impl Factory {
-    async fn call(&self) -> Result<(), ()> {
+    async fn call(&self) -> Result<(), &'static str> {
         let nth = self.0.calls.fetch_add(1, SeqCst);
         match nth % 61 {
             _ if self.0.calm.load(SeqCst) => {}
-            7 | 41 => return Err(()),
+            7 | 41 => return Err("on purpose"),
             17 => std::panic::resume_unwind(Box::new("on purpose")),
             29 => std::future::pending().await,
             nth if nth % 4 == 0 => sleep(MILLISECOND * (nth as u32 % 5)).await,
@@ -69,8 +69,8 @@ impl Factory {
 impl AsyncResourceFactory for Factory {
     type Resource = Resource;
     type Metadata = ();
-    type Error = ();
-    async fn create(&self, (): &()) -> Result<Resource, ()> {
+    type Error = &'static str;
+    async fn create(&self, (): &()) -> Result<Resource, &'static str> {
         let _creating = Counted::new(&self.0, |shared| &shared.creating);
         self.call().await?;
         count(&DONE.created);
@@ -79,7 +79,7 @@ impl AsyncResourceFactory for Factory {
     async fn validate(&self, (): &(), resource: &mut Resource) -> bool {
         !resource.broken && self.call().await.is_ok()
     }
-    async fn passivate(&self, (): &(), _: &mut Resource) -> Result<(), ()> {
+    async fn passivate(&self, (): &(), _: &mut Resource) -> Result<(), &'static str> {
         self.call().await
     }
 }

@@ -42,10 +42,10 @@ pub(crate) struct Factory(Arc<Shared>);
 
 impl Factory {
     /// Fails or panics now and then. The panics do not call the panic hook.
-    fn call(&self) -> Result<(), ()> {
+    fn call(&self) -> Result<(), &'static str> {
         match self.0.calls.fetch_add(1, SeqCst) % 31 {
             _ if self.0.calm.load(SeqCst) => Ok(()),
-            11 => Err(()),
+            11 => Err("on purpose"),
             23 => std::panic::resume_unwind(Box::new("on purpose")),
             _ => Ok(()),
         }
@@ -55,8 +55,8 @@ impl Factory {
 impl ResourceFactory for Factory {
     type Resource = Resource;
     type Metadata = usize;
-    type Error = ();
-    fn create(&self, _: &usize) -> Result<Resource, ()> {
+    type Error = &'static str;
+    fn create(&self, _: &usize) -> Result<Resource, &'static str> {
         self.call()?;
         count(&DONE.created);
         self.0.alive.fetch_add(1, SeqCst);
@@ -69,10 +69,10 @@ impl ResourceFactory for Factory {
     fn validate(&self, _: &usize, resource: &mut Resource) -> bool {
         !resource.broken && self.call().is_ok()
     }
-    fn activate(&self, _: &usize, _: &mut Resource) -> Result<(), ()> {
+    fn activate(&self, _: &usize, _: &mut Resource) -> Result<(), &'static str> {
         self.call()
     }
-    fn passivate(&self, _: &usize, _: &mut Resource) -> Result<(), ()> {
+    fn passivate(&self, _: &usize, _: &mut Resource) -> Result<(), &'static str> {
         self.call()
     }
 }

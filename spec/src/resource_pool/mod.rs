@@ -41,7 +41,8 @@
 //!
 //! A served borrower keeps its place: if its resource is broken it takes the next one, or creates one if the idle list
 //! is empty. A waiter picks up its grant when it is awake. If the granted resource has expired by then, the borrower
-//! takes the next, or creates one in its place. A borrower that gives up after it was served passes its grant on.
+//! takes the next, or creates one in its place. A borrower that gives up after it was served passes its grant on. The end of
+//! a task's `max_wait` is the drop of its future: the same action.
 //!
 //! # Simplifications
 //! * A newcomer never finds a resource that a waiter of its key could use, because no waiter could be served

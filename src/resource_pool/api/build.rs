@@ -163,8 +163,9 @@ impl<F: ResourceFactory, K> Builder<F, Pool<F, K>> {
     ///
     /// # Errors
     /// Returns a [`BuildError`] that names the options that contradict each other.
-    pub fn build(self) -> Result<Pool<F, K>, BuildError> {
+    pub fn build(mut self) -> Result<Pool<F, K>, BuildError> {
         self.options.check_without_runtime("build")?;
+        self.options.with_timer();
         let (maintenance, has_work) = (self.maintenance, self.work().is_some());
         let inner = self.inner()?;
         if maintenance != Some(false) {
@@ -193,7 +194,7 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
             return Err(BuildError::needs_maintenance(option));
         }
         self.options.is_unmaintained = self.maintenance.is_none();
-        self.options.check_async()?;
+        self.options.check_without_timer("build_async")?;
         self.options.check_without_runtime("build_async")?;
         self.inner().map(Pool::of)
     }
@@ -220,7 +221,6 @@ impl<F: AsyncResourceFactory, K> Builder<Async<F>, Pool<Async<F>, K>> {
             let (option, with) = ("maintenance(false)", "build_on");
             return Err(BuildError::NotWith { option, with, why });
         }
-        self.options.check_async()?;
         self.options.with_runtime();
         let has_work = self.work().is_some();
         let inner = self.inner()?;

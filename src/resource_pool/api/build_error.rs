@@ -180,11 +180,8 @@ impl Options {
         }
         let needs = |option, needs, why| BuildError::Needs { option, needs, why };
         let not_with = |option, with, why| BuildError::NotWith { option, with, why };
-        if self.when_exhausted == WhenExhausted::Fail {
-            let waits = [("max_wait", self.max_wait.is_some()), ("fair(false)", !self.fair)];
-            if let Some((option, _)) = waits.into_iter().find(|(_, set)| *set) {
-                return Err(not_with(option, "when_exhausted(Fail)", "no borrower waits"));
-            }
+        if self.when_exhausted == WhenExhausted::Fail && !self.fair {
+            return Err(not_with("fair(false)", "when_exhausted(Fail)", "no borrower waits"));
         }
         if self.test_while_idle && self.eviction_interval.is_none() {
             return Err(needs("test_while_idle", "eviction_interval", "it sets how often"));
@@ -251,10 +248,10 @@ impl Options {
         }
     }
 
-    /// Refuses options that an asynchronous factory does not support.
-    pub(crate) fn check_async(&self) -> Result<(), BuildError> {
-        let (option, with) = ("max_wait", "Async");
-        let why = "a future has no timeout of its own: drop it, or use a timeout of the runtime";
+    /// Refuses options that need a timer.
+    pub(crate) fn check_without_timer(&self, with: &'static str) -> Result<(), BuildError> {
+        let option = "max_wait";
+        let why = "it has no timer: drop the future, or use a timeout of the runtime";
         match self.max_wait {
             Some(_) => Err(BuildError::NotWith { option, with, why }),
             None => Ok(()),

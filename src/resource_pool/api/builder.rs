@@ -9,7 +9,6 @@ use crate::resource_pool::work::inner::Listener;
 use crate::resource_pool::work::observed::Observed;
 use std::fmt;
 use std::marker::PhantomData;
-#[cfg(any(feature = "metrics", feature = "tracing"))]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,11 +99,18 @@ impl<F: Form, P> Builder<F, P> {
         self.options.when_exhausted = action;
         self
     }
-    /// Limits how long [`borrow`](crate::resource_pool::ResourcePool::borrow) waits. Default: no limit.
+    /// Limits how long a borrow takes. Default: 30 seconds. `None` means no limit.
     ///
-    /// A pool with an asynchronous factory refuses this option: its futures may be dropped at any time.
+    /// - In a pool with a runtime ([`build_on`](Self::build_on)), the time is that of the whole borrow: the turn, the creation, the test
+    ///   and the activation. It begins when the future first pends. At its end the future is dropped, and the borrower gets
+    ///   [`BorrowError::TimedOut`](crate::resource_pool::BorrowError::TimedOut). With a manual clock there is no limit.
+    /// - On a thread, the time begins when the borrower first waits for its turn, or for a test. It ends the wait, and lets the
+    ///   borrower try no other resource. It does not interrupt the factory: a `create` on the borrower's own thread may take
+    ///   longer.
+    /// - A pool of [`build_async`](Self::build_async) has no timer, so no limit, and refuses one: its futures may be dropped at any time.
     pub fn max_wait(mut self, time: impl Into<Option<Duration>>) -> Self {
         self.options.max_wait = time.into();
+        self.options.max_wait_is_set = true;
         self
     }
     /// Sets whether a new resource is tested. Default: no.
@@ -289,9 +295,8 @@ impl<F: Form, P> Builder<F, P> {
         self.listener = Some(Box::new(listener));
         self
     }
-    /// Names the pool, which it then has in metrics and traces: see [observation](super::super#observation). Default:
-    /// no name, and no observation. Requires the feature `metrics` or `tracing`.
-    #[cfg(any(feature = "metrics", feature = "tracing"))]
+    /// Names the pool, in its errors, and in metrics and traces: see [observation](super::super#observation). Default:
+    /// no name, and no observation.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.observed = Observed::by_name(name.into());
         self

@@ -4,6 +4,7 @@
 //! factory's error itself: a program looks for its type in the chain of causes, as with other pools. A report of the
 //! whole chain therefore has its text twice.
 
+use crate::resource_pool::api::shortage::Shortage;
 use crate::resource_pool::state::refusal::{NotAdded, Refusal};
 use std::error::Error;
 use std::fmt;
@@ -59,15 +60,16 @@ impl<E> Denied<E> {
     }
 }
 
-impl<E> From<Denied<E>> for BorrowError<E> {
+impl<E> Denied<E> {
+    /// Returns the error of the caller. `shortage` looks at what it waited for.
     #[cold]
-    fn from(denied: Denied<E>) -> Self {
-        match denied {
+    pub(crate) fn into_error(self, shortage: impl FnOnce() -> Shortage) -> BorrowError<E> {
+        match self {
             Denied::Refused(Refusal::Closed) => BorrowError::Closed,
             Denied::Refused(Refusal::Forked) => BorrowError::Forked,
             Denied::Refused(Refusal::Exhausted) => BorrowError::Exhausted,
             Denied::Refused(Refusal::WouldBlock) => BorrowError::WouldBlock,
-            Denied::Refused(Refusal::TooLate) => BorrowError::TimedOut,
+            Denied::Refused(Refusal::TooLate) => BorrowError::TimedOut(Box::new(shortage())),
             Denied::Failed(error) => *error,
         }
     }
@@ -82,7 +84,7 @@ impl<E> From<Denied<E>> for BorrowError<E> {
 ///
 /// let borrowed = match pool.try_borrow() {
 ///     Ok(connection) => Some(connection),
-///     Err(BorrowError::WouldBlock | BorrowError::TimedOut) => None, // all are lent: try again later
+///     Err(BorrowError::WouldBlock | BorrowError::TimedOut(_)) => None, // all are lent: try again later
 ///     Err(BorrowError::Create(Failure::Error(refused))) => return Err(refused.into()),
 ///     Err(error) => return Err(error.into()),
 /// };
@@ -103,8 +105,8 @@ pub enum BorrowError<E> {
     Exhausted,
     /// The call does not wait, and would have to.
     WouldBlock,
-    /// The timeout has passed, while waiting or while resources failed.
-    TimedOut,
+    /// The timeout, or `max_wait`, has passed. It says what the pool had at that moment.
+    TimedOut(Box<Shortage>),
     /// The creation failed.
     Create(Failure<E>),
     /// The new resource could not be activated.
@@ -120,7 +122,7 @@ impl<E: fmt::Display> fmt::Display for BorrowError<E> {
             BorrowError::Forked => f.write_str(FORKED),
             BorrowError::Exhausted => f.write_str("the pool is exhausted"),
             BorrowError::WouldBlock => f.write_str("no resource can be lent without waiting"),
-            BorrowError::TimedOut => f.write_str("no resource could be lent in time"),
+            BorrowError::TimedOut(why) => write!(f, "no resource could be lent in time: {why}"),
             BorrowError::Create(failure) => write!(f, "no resource could be created: {failure}"),
             BorrowError::Activate(failure) => {
                 write!(f, "the new resource could not be activated: {failure}")

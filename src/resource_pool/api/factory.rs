@@ -5,6 +5,7 @@
 use super::error::{BorrowError, Failure};
 use crate::kernel::runtime::BoxFuture;
 use crate::kernel::user_code::{UserValue, contain, drop_contained};
+use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub trait ResourceFactory: Send + Sync + 'static {
     /// Describes the resources, such as the address to connect to. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
     /// The error of a failed `create`, `activate` or `passivate`.
-    type Error: Send + 'static;
+    type Error: fmt::Display + Send + 'static;
 
     /// Creates a resource.
     ///
@@ -96,6 +97,14 @@ pub trait ResourceFactory: Send + Sync + 'static {
         let _ = (metadata, resource);
         Ok(())
     }
+
+    /// Returns a name of the metadata (or key) for errors, such as the host. Default: none.
+    ///
+    /// The pool calls it when a borrower has [waited in vain](crate::resource_pool::Shortage).
+    fn describe(&self, metadata: &Self::Metadata) -> Option<String> {
+        let _ = metadata;
+        None
+    }
 }
 
 /// The asynchronous form of [`ResourceFactory`], for any runtime. A pool takes it as [`Async`]`(factory)`.
@@ -114,7 +123,7 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
     /// Describes the resources. In a keyed pool it is the key.
     type Metadata: Send + Sync + 'static;
     /// The error of a failed `create`, `activate` or `passivate`.
-    type Error: Send + 'static;
+    type Error: fmt::Display + Send + 'static;
 
     /// Creates a resource.
     ///
@@ -185,6 +194,14 @@ pub trait AsyncResourceFactory: Send + Sync + 'static {
         let _ = (metadata, resource);
         async { Ok(()) }
     }
+
+    /// Returns a name of the metadata (or key) for errors, such as the host. Default: none.
+    ///
+    /// The pool calls it when a borrower has [waited in vain](crate::resource_pool::Shortage).
+    fn describe(&self, metadata: &Self::Metadata) -> Option<String> {
+        let _ = metadata;
+        None
+    }
 }
 
 /// Wraps an [`AsyncResourceFactory`] for a pool.
@@ -240,7 +257,7 @@ mod sealed {
 pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
     type Resource: Send + 'static;
     type Metadata: Send + Sync + 'static;
-    type Error: Send + 'static;
+    type Error: fmt::Display + Send + 'static;
     /// The error of a borrower whose creation failed. The state passes it on, and does not know it.
     #[doc(hidden)]
     type Failed: From<BorrowError<Self::Error>> + Into<BorrowError<Self::Error>> + Send + 'static;
@@ -280,6 +297,8 @@ pub trait Form: sealed::Sealed + Send + Sync + Sized + 'static {
         metadata: &Self::Metadata,
         resource: &mut Self::Resource,
     ) -> impl Future<Output = Result<(), Box<Failure<Self::Error>>>> + Send;
+    #[doc(hidden)]
+    fn describe(&self, metadata: &Self::Metadata) -> Option<String>;
 }
 
 impl<F: ResourceFactory> Form for F {
@@ -329,6 +348,9 @@ impl<F: ResourceFactory> Form for F {
         resource: &mut F::Resource,
     ) -> Result<(), Box<Failure<F::Error>>> {
         Failure::boxed(contain(|| ResourceFactory::passivate(self, metadata, resource)))
+    }
+    fn describe(&self, metadata: &F::Metadata) -> Option<String> {
+        ResourceFactory::describe(self, metadata)
     }
 }
 
@@ -394,6 +416,9 @@ impl<F: AsyncResourceFactory> Form for Async<F> {
         resource: &mut F::Resource,
     ) -> impl Future<Output = Result<(), Box<Failure<F::Error>>>> + Send {
         async move { Failure::boxed(contain_future!(self.0.passivate(metadata, resource))) }
+    }
+    fn describe(&self, metadata: &F::Metadata) -> Option<String> {
+        self.0.describe(metadata)
     }
 }
 

@@ -9,6 +9,7 @@ use super::pool::KeyedResourcePool;
 use crate::kernel::clock::Deadline;
 use crate::kernel::section::{Patience, now};
 use crate::resource_pool::state::options::number;
+use crate::resource_pool::work::borrowers_time::BorrowersTime;
 use std::future::Future;
 use std::hash::Hash;
 use std::panic::Location;
@@ -38,7 +39,7 @@ where
     /// Borrows a resource of the key, as [`borrow`](Self::borrow) does, on any runtime.
     ///
     /// # Errors
-    /// Returns the errors of [`borrow`](Self::borrow), except [`BorrowError::TimedOut`].
+    /// Returns the errors of [`borrow`](Self::borrow). [`BorrowError::TimedOut`] needs a pool with a runtime.
     ///
     /// # Cancel safety
     /// As [`ResourcePool::borrow_async`](crate::resource_pool::ResourcePool::borrow_async).
@@ -51,7 +52,7 @@ where
         key: &K,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(key, &Patience::Task, caller).await }
+        async move { self.inner().lend(key, Patience::Task, caller).await }
     }
 
     /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory, or a creation
@@ -68,7 +69,7 @@ where
         key: &K,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(key, &Patience::None, caller).await }
+        async move { self.inner().lend(key, Patience::None, caller).await }
     }
 
     /// Creates an idle resource of the key, as [`add`](Self::add) does.
@@ -181,7 +182,7 @@ where
     /// Panics if the key's hash, comparison or clone does.
     #[track_caller]
     pub fn borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(key, self.inner().patience(self.inner().options.max_wait))
+        self.borrow_by(key, self.inner().max_wait())
     }
 
     /// Borrows a resource of the key, and waits for at most `timeout` instead of `max_wait`.
@@ -199,7 +200,7 @@ where
         key: &K,
         timeout: Duration,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(key, self.inner().patience(Some(timeout)))
+        self.borrow_by(key, self.inner().time_of(timeout))
     }
 
     /// Borrows a resource of the key without waiting for other borrowers. It may create one.
@@ -218,9 +219,9 @@ where
     fn borrow_by(
         &self,
         key: &K,
-        patience: Patience,
+        time: impl Into<BorrowersTime>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().lend(key, &patience, Location::caller()))
+        now(self.inner().lend(key, time, Location::caller()))
     }
 
     /// Creates an idle resource of the key, as [`ResourcePool::add`](crate::resource_pool::ResourcePool::add) does.

@@ -9,8 +9,8 @@
 /// impl ResourceFactory for Words {
 ///     type Resource = String;
 ///     type Metadata = ();
-///     type Error = ();
-///     fn create(&self, (): &()) -> Result<String, ()> { Ok("word".to_owned()) }
+///     type Error = String;
+///     fn create(&self, (): &()) -> Result<String, String> { Ok("word".to_owned()) }
 /// }
 /// let pool = ResourcePool::builder(Words, ()).build().unwrap();
 /// let lent = pool.borrow().unwrap();

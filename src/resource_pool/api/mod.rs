@@ -12,6 +12,7 @@ mod keyed;
 mod misuse;
 pub(crate) mod pool;
 mod set_limits;
+pub(crate) mod shortage;
 pub(crate) mod snapshot;
 mod unkeyed;
 
@@ -26,4 +27,5 @@ pub use pool::{
     AsyncResourcePool, Keyed, KeyedResourcePool, Pool, ResourcePool, Unkeyed,
     WeakKeyedResourcePool, WeakPool, WeakResourcePool,
 };
+pub use shortage::{LastFailure, Shortage};
 pub use snapshot::{KeySnapshot, ResourceSnapshot, ResourceState, Snapshot};

@@ -7,6 +7,7 @@ use super::guard::Borrowed;
 use super::pool::ResourcePool;
 use crate::kernel::clock::Deadline;
 use crate::kernel::section::{Patience, now};
+use crate::resource_pool::work::borrowers_time::BorrowersTime;
 use crate::resource_pool::work::looking_up::TheKey;
 use std::future::Future;
 use std::panic::Location;
@@ -22,11 +23,11 @@ impl<F: Form> ResourcePool<F> {
 
     /// Borrows a resource, as [`borrow`](Self::borrow) does, on any runtime.
     ///
-    /// The call has no timeout of its own: drop the future, or wrap it into a timeout of the runtime. A blocking
-    /// factory is called from within the future.
+    /// In a pool with a runtime it takes [`max_wait`](Builder::max_wait) at most. Otherwise it has no timeout of its own: drop the
+    /// future, or wrap it into a timeout of the runtime. A blocking factory is called from within the future.
     ///
     /// # Errors
-    /// Returns the errors of [`borrow`](Self::borrow), except [`BorrowError::TimedOut`].
+    /// Returns the errors of [`borrow`](Self::borrow). [`BorrowError::TimedOut`] needs a pool with a runtime.
     ///
     /// # Cancel safety
     /// The future may be dropped at any await. A waiter leaves the queue and passes on what it was granted. A creation
@@ -37,7 +38,7 @@ impl<F: Form> ResourcePool<F> {
         &self,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(TheKey, &Patience::Task, caller).await }
+        async move { self.inner().lend(TheKey, Patience::Task, caller).await }
     }
 
     /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory, or a creation
@@ -50,7 +51,7 @@ impl<F: Form> ResourcePool<F> {
         &self,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(TheKey, &Patience::None, caller).await }
+        async move { self.inner().lend(TheKey, Patience::None, caller).await }
     }
 
     /// Creates an idle resource, as [`add`](Self::add) does.
@@ -103,7 +104,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     #[track_caller]
     #[inline]
     pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(self.inner().patience(self.inner().options.max_wait))
+        self.borrow_by(self.inner().max_wait())
     }
 
     /// Borrows a resource, and waits for at most `timeout` instead of `max_wait`.
@@ -117,7 +118,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// use std::time::Duration;
     ///
     /// let only = pool.borrow()?;
-    /// assert!(matches!(pool.borrow_timeout(Duration::from_millis(1)), Err(BorrowError::TimedOut)));
+    /// assert!(matches!(pool.borrow_timeout(Duration::from_millis(1)), Err(BorrowError::TimedOut(_))));
     /// # drop(only);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -129,7 +130,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
         &self,
         timeout: Duration,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(self.inner().patience(Some(timeout)))
+        self.borrow_by(self.inner().time_of(timeout))
     }
 
     /// Borrows a resource without waiting for other borrowers. It may create one.
@@ -154,8 +155,11 @@ impl<F: ResourceFactory> ResourcePool<F> {
 
     #[inline]
     #[track_caller]
-    fn borrow_by(&self, patience: Patience) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().lend(TheKey, &patience, Location::caller()))
+    fn borrow_by(
+        &self,
+        time: impl Into<BorrowersTime>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        now(self.inner().lend(TheKey, time, Location::caller()))
     }
 
     /// Creates an idle resource.

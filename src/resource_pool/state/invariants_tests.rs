@@ -18,8 +18,8 @@ struct Made;
 impl ResourceFactory for Made {
     type Resource = Box<u8>;
     type Metadata = &'static str;
-    type Error = ();
-    fn create(&self, _: &&'static str) -> Result<Box<u8>, ()> {
+    type Error = std::convert::Infallible;
+    fn create(&self, _: &&'static str) -> Result<Box<u8>, std::convert::Infallible> {
         Ok(Box::new(1))
     }
 }

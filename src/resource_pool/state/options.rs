@@ -7,6 +7,9 @@ pub(crate) fn number(limit: Option<usize>) -> usize {
     limit.unwrap_or(usize::MAX)
 }
 
+/// The time that a borrow has, in a pool with a timer and without a `max_wait`.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
 /// The time that a creation has, in a pool with a runtime and without a `create_timeout`.
 pub(crate) const CREATE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -109,6 +112,8 @@ impl Limits {
 pub(crate) struct Options {
     pub(crate) when_exhausted: WhenExhausted,
     pub(crate) max_wait: Option<Duration>,
+    /// If it was not set, a pool with a timer has the default.
+    pub(crate) max_wait_is_set: bool,
     pub(crate) test_on_create: bool,
     pub(crate) test_on_borrow: bool,
     pub(crate) test_on_return: bool,
@@ -150,6 +155,7 @@ impl Default for Options {
         Options {
             when_exhausted: WhenExhausted::Block,
             max_wait: None,
+            max_wait_is_set: false,
             test_on_create: false,
             test_on_borrow: false,
             test_on_return: false,
@@ -187,8 +193,16 @@ impl Options {
             || self.abandoned_after.is_some()
     }
 
+    /// Gives an unset `max_wait` its default, in a pool that has a timer.
+    pub(crate) fn with_timer(&mut self) {
+        if !self.max_wait_is_set {
+            self.max_wait = Some(MAX_WAIT);
+        }
+    }
+
     /// Gives an unset `create_timeout`, `overdue_after` and `destroy_timeout` their defaults.
     pub(crate) fn with_runtime(&mut self) {
+        self.with_timer();
         self.destroy_timeout.get_or_insert(DESTROY_TIMEOUT);
         if !self.create_timeout_is_set {
             self.create_timeout = Some(CREATE_TIMEOUT);

@@ -21,6 +21,7 @@ use crate::kernel::collections::touched::{Note, Touch};
 use crate::kernel::collections::wait_queue::{Queue, WaiterKey};
 use crate::resource_pool::api::factory::Form;
 use std::panic::Location;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SlotState {
@@ -166,6 +167,8 @@ pub(crate) struct Sub<F: Form> {
     /// The end of the back-off after a failure.
     pub(crate) back_off_until: Option<Time>,
     pub(crate) failures: u32,
+    /// The last creation that failed, for borrowers that wait in vain.
+    pub(crate) last_failure: Option<(Time, Arc<str>)>,
 }
 
 impl<F: Form> Sub<F> {
@@ -201,6 +204,7 @@ impl<F: Form> Sub<F> {
             spare: HeapIndex::default(),
             back_off_until: None,
             failures: 0,
+            last_failure: None,
         }
     }
     /// Returns the one key of a pool without keys. Its minimum applies from the beginning.

@@ -25,8 +25,8 @@ struct Made;
 impl ResourceFactory for Made {
     type Resource = ();
     type Metadata = usize;
-    type Error = ();
-    fn create(&self, _: &usize) -> Result<(), ()> {
+    type Error = std::convert::Infallible;
+    fn create(&self, _: &usize) -> Result<(), std::convert::Infallible> {
         Ok(())
     }
 }

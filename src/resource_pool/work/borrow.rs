@@ -3,12 +3,12 @@
 //! One asynchronous procedure serves threads and tasks, and both forms of a factory. A thread polls it once:
 //! with a blocking factory only the wait for a turn could be pending, and a thread sleeps within the poll.
 
+use super::borrowers_time::BorrowersTime;
 use super::creation::InCreation;
 use super::inner::Inner;
 use super::looking_up::Select;
 use super::reserved::{ReservedLoan, ReservedPlace};
 use super::time_limits::limited;
-use crate::kernel::clock::Deadline;
 use crate::kernel::section::{Guarded, Patience, now};
 use crate::resource_pool::api::error::{BorrowError, Denied, Failure};
 use crate::resource_pool::api::event::Event;
@@ -21,7 +21,7 @@ use crate::resource_pool::state::slot::Content;
 use crate::resource_pool::state::state::{Step, ToCreate};
 use std::future::Future;
 use std::panic::Location;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 impl<F: Form> Inner<F> {
@@ -30,28 +30,43 @@ impl<F: Form> Inner<F> {
     pub(crate) async fn lend(
         &self,
         key: impl Select<F>,
-        patience: &Patience,
+        time: impl Into<BorrowersTime>,
         caller: &'static Location<'static>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let began = self.observed.begin();
-        match self.borrow(key, patience, caller).await {
+        let ended = {
+            let mut borrow = pin!(self.borrow(key, time.into(), caller));
+            match self.options.max_wait.filter(|_| self.runtime.get().is_some()) {
+                None => borrow.await,
+                Some(limit) => match self.in_time(limit, borrow.as_mut()).await {
+                    Some(ended) => ended,
+                    // The drop of the future is the end of the borrow, before its error looks at the key.
+                    None => Err(Denied::Refused(Refusal::TooLate)),
+                },
+            }
+        };
+        match ended {
             Ok(mut loan) => {
                 loan.began = self.observed.lent(began);
                 Ok(Borrowed::new(self, loan))
             }
             Err(denied) => {
-                let error = denied.into();
+                let error = denied.into_error(|| self.shortage(key));
                 self.observed.not_lent(&error);
                 Err(error)
             }
         }
     }
 
-    /// Returns the patience of a thread. Its time begins with the call.
+    /// Returns the time of a thread that waits for `max_wait`.
     #[inline]
-    pub(crate) fn patience(&self, timeout: Option<Duration>) -> Patience {
-        let deadline = timeout.map_or(Deadline::Never, |time| self.clock().deadline(time));
-        Patience::Thread(deadline)
+    pub(crate) fn max_wait(&self) -> BorrowersTime {
+        BorrowersTime::of_thread(self.options.max_wait)
+    }
+
+    /// Returns the time of a thread, which begins with the call.
+    pub(crate) fn time_of(&self, limit: Duration) -> BorrowersTime {
+        Patience::Thread(self.clock().deadline(limit)).into()
     }
 
     /// Borrows a resource of the selected key.
@@ -62,13 +77,13 @@ impl<F: Form> Inner<F> {
     pub(crate) async fn borrow(
         &self,
         key: impl Select<F>,
-        patience: &Patience,
+        mut time: BorrowersTime,
         caller: &'static Location<'static>,
     ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
         if self.origin.is_forked() {
             return Err(Denied::Refused(Refusal::Forked));
         }
-        let mut step = key.select(self, |state, key, fx| state.begin(key, patience, fx));
+        let mut step = key.select(self, |state, key, fx| state.begin(key, time.patience(), fx));
         loop {
             let mut reserved = match step {
                 Step::Take(loan) => ReservedLoan::new(self, loan),
@@ -76,7 +91,8 @@ impl<F: Form> Inner<F> {
                 Step::Failed(failed) => return Err(Denied::failed(failed.error.into())),
                 Step::Wait(wait) => {
                     self.ask_runtime();
-                    step = match self.turn(wait, *patience).await {
+                    time.begin(self.clock());
+                    step = match self.turn(wait, *time.patience()).await {
                         Ok(step) => step,
                         Err(()) => Step::Refused(Refusal::TooLate),
                     };
@@ -99,9 +115,15 @@ impl<F: Form> Inner<F> {
             if reserved.loan_mut().fresh {
                 return self.begin_fresh(reserved, caller).await.map_err(Denied::failed);
             }
+            if self.options.test_on_borrow {
+                time.begin(self.clock());
+            }
             match self.activate_and_validate(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
-                Err(event) => step = self.another(reserved, *event, patience).await,
+                Err(event) => {
+                    time.begin(self.clock());
+                    step = self.another(reserved, *event, *time.patience()).await;
+                }
             }
         }
     }
@@ -139,7 +161,7 @@ impl<F: Form> Inner<F> {
         &'p self,
         mut reserved: ReservedLoan<'p, F>,
         event: Event<F::Error>,
-        patience: &'p Patience,
+        patience: Patience,
     ) -> Pin<Box<dyn Future<Output = Step<F>> + Send + 'p>> {
         Box::pin(async move {
             self.report(&reserved.loan_mut().meta, event);

@@ -7,6 +7,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+/// The guard of the place of a creation.
+pub(crate) trait InPlace<F: Form> {
+    /// Notes why the creation failed, for borrowers that wait in vain.
+    fn note_failure(&self, failure: &Failure<F::Error>);
+}
+
 /// A future that completes a creation, and returns the guard of its place with the result.
 ///
 /// If it is dropped, the creation goes first: it occupies its place until then.
@@ -23,7 +29,7 @@ impl<F: Form, G> InCreation<F, G> {
 
 impl<F: Form, G> Unpin for InCreation<F, G> {}
 
-impl<F: Form, G> Future for InCreation<F, G> {
+impl<F: Form, G: InPlace<F>> Future for InCreation<F, G> {
     type Output = (G, Result<F::Resource, Failure<F::Error>>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -35,6 +41,9 @@ impl<F: Form, G> Future for InCreation<F, G> {
         };
         let guard = self.guard.take().expect("not polled after completion");
         drop_contained(self.creation.take());
+        if let Err(failure) = &made {
+            guard.note_failure(failure);
+        }
         Poll::Ready((guard, made))
     }
 }

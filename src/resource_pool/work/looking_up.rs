@@ -66,13 +66,21 @@ impl<F: Form> Drop for Search<'_, F> {
 }
 
 /// The key that a call is about.
-pub(crate) trait Select<F: Form> {
+pub(crate) trait Select<F: Form>: Copy {
     /// Runs `section` with the key.
     fn select<R>(
         self,
         pool: &Inner<F>,
         section: impl FnMut(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> R;
+    /// Runs `section` with the key, if it exists.
+    fn select_known<R>(
+        self,
+        pool: &Inner<F>,
+        section: impl FnOnce(&mut State<F>, SubKey, &mut Effects<F>) -> R,
+    ) -> Option<R>;
+    /// Returns the key's metadata, if the caller has given them.
+    fn given(&self) -> Option<&F::Metadata>;
 }
 
 /// Selects the one key of a pool without keys.
@@ -88,6 +96,16 @@ impl<F: Form> Select<F> for TheKey {
     ) -> R {
         pool.critical(|state, fx| section(state, THE_KEY, fx))
     }
+    fn select_known<R>(
+        self,
+        pool: &Inner<F>,
+        section: impl FnOnce(&mut State<F>, SubKey, &mut Effects<F>) -> R,
+    ) -> Option<R> {
+        Some(pool.critical(|state, fx| section(state, THE_KEY, fx)))
+    }
+    fn given(&self) -> Option<&F::Metadata> {
+        None
+    }
 }
 
 /// Looks the key up, and inserts it if it is absent.
@@ -101,6 +119,16 @@ where
         section: impl FnMut(&mut State<F>, SubKey, &mut Effects<F>) -> R,
     ) -> R {
         pool.with_key(self, section)
+    }
+    fn select_known<R>(
+        self,
+        pool: &Inner<F>,
+        section: impl FnOnce(&mut State<F>, SubKey, &mut Effects<F>) -> R,
+    ) -> Option<R> {
+        pool.with_known_key(self, section)
+    }
+    fn given(&self) -> Option<&F::Metadata> {
+        Some(self)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The work of the pool that runs without the lock. It reaches the state through the lock alone.
 
 mod borrow;
+pub(crate) mod borrowers_time;
 mod creation;
 mod destroying;
 pub(crate) mod dying;
@@ -18,6 +19,7 @@ mod ordering;
 mod refilling;
 mod reserved;
 mod run_effects;
+mod shortage;
 mod time_limits;
 #[cfg(feature = "metrics")]
 pub(crate) mod to_metrics;

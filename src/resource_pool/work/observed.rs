@@ -25,7 +25,6 @@ impl Observed {
     pub(crate) fn by_name(name: Arc<str>) -> Self {
         Observed(Some(name))
     }
-    #[cfg(feature = "metrics")]
     pub(crate) fn name(&self) -> Option<&Arc<str>> {
         self.0.as_ref()
     }
@@ -55,7 +54,7 @@ impl Observed {
             BorrowError::Exhausted => "exhausted",
             BorrowError::WouldBlock => "would_block",
             BorrowError::Forked => "forked",
-            BorrowError::TimedOut => "timed_out",
+            BorrowError::TimedOut(_) => "timed_out",
             BorrowError::Create(_) => "create",
             BorrowError::Activate(_) => "activate",
             BorrowError::Invalid => "invalid",
@@ -89,7 +88,7 @@ impl Observed {
             to_tracing::destroyed(name);
         });
     }
-    pub(crate) fn reported<E>(&self, event: &Event<E>) {
+    pub(crate) fn reported<E: std::fmt::Display>(&self, event: &Event<E>) {
         let Some(name) = &self.0 else { return };
         let _ = contain(|| {
             #[cfg(feature = "metrics")]

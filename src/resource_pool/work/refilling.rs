@@ -1,13 +1,13 @@
 //! Runs the creations for the idle list: those that the pool orders, refills, and additions. Their slots are given back by
 //! guards.
 
-use super::creation::InCreation;
+use super::creation::{InCreation, InPlace};
 use super::inner::Inner;
 use super::looking_up::Select;
 use super::time_limits::limited;
 use crate::kernel::section::{Guarded, Patience};
 use crate::kernel::sync::has_failed;
-use crate::resource_pool::api::error::{AddError, BorrowError};
+use crate::resource_pool::api::error::{AddError, BorrowError, Failure};
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::filling::NextFill;
@@ -87,6 +87,14 @@ impl<'p, F: Form> Refilling<'p, F> {
     /// Takes the slot: from here on the caller frees it.
     fn take_slot(&mut self) -> SlotKey {
         self.slot.take().expect("taken only when `self` is consumed")
+    }
+}
+
+impl<F: Form> InPlace<F> for Refilling<'_, F> {
+    fn note_failure(&self, failure: &Failure<F::Error>) {
+        if let Some(slot) = self.slot {
+            self.pool.note_failure(slot, failure);
+        }
     }
 }
 
@@ -175,7 +183,7 @@ impl<F: Form> Inner<F> {
     /// Fills the idle list of a key up to this number.
     pub(crate) async fn prefill(
         &self,
-        key: impl Select<F> + Copy,
+        key: impl Select<F>,
         number: usize,
         patience: Patience,
     ) -> Result<(), AddError<F::Error>> {

@@ -1,8 +1,10 @@
 //! The guards of a borrow in progress: of a place without a resource, and of a resource that is not lent yet.
 
+use super::creation::InPlace;
 use super::inner::Inner;
 use crate::kernel::section::Guarded;
 use crate::kernel::sync::has_failed;
+use crate::resource_pool::api::error::Failure;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::state::loan::Loan;
 use crate::resource_pool::state::names::{Meta, SlotKey};
@@ -30,6 +32,14 @@ impl<'p, F: Form> ReservedPlace<'p, F> {
     /// Takes the slot: its caller now gives the place back.
     pub(crate) fn into_slot(mut self) -> SlotKey {
         self.place.take().expect("not used yet").0
+    }
+}
+
+impl<F: Form> InPlace<F> for ReservedPlace<'_, F> {
+    fn note_failure(&self, failure: &Failure<F::Error>) {
+        if let Some((slot, _)) = &self.place {
+            self.pool.note_failure(*slot, failure);
+        }
     }
 }
 

@@ -59,8 +59,8 @@ mod tests {
     impl ResourceFactory for Made {
         type Resource = ();
         type Metadata = Metadata;
-        type Error = ();
-        fn create(&self, _: &Metadata) -> Result<(), ()> {
+        type Error = std::convert::Infallible;
+        fn create(&self, _: &Metadata) -> Result<(), std::convert::Infallible> {
             Ok(())
         }
     }

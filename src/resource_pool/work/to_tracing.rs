@@ -1,7 +1,7 @@
 //! Events of a named pool at the debug level, by the crate `tracing`. The module's head describes them.
 
-use crate::resource_pool::api::error::Failure;
 use crate::resource_pool::api::event::Event;
+use std::fmt;
 use std::time::Duration;
 use tracing::debug;
 
@@ -23,7 +23,7 @@ pub(crate) fn created(pool: &str, outcome: &str, took: Duration) {
 pub(crate) fn destroyed(pool: &str) {
     debug!(target: TARGET, pool, "destroyed");
 }
-pub(crate) fn reported<E>(pool: &str, kind: &str, event: &Event<E>) {
+pub(crate) fn reported<E: fmt::Display>(pool: &str, kind: &str, event: &Event<E>) {
     match event {
         Event::Abandoned { id, lent_for, removed, label, borrowed_at } => {
             let label = label.as_deref();
@@ -37,19 +37,11 @@ pub(crate) fn reported<E>(pool: &str, kind: &str, event: &Event<E>) {
         Event::CreateFailed(failure)
         | Event::ActivateFailed(failure)
         | Event::PassivateFailed(failure) => {
-            debug!(target: TARGET, pool, event = kind, why = why(failure), "reported");
+            let why = failure.to_string();
+            debug!(target: TARGET, pool, event = kind, why, "reported");
         }
         Event::Invalid | Event::ValidateTimedOut | Event::DestroyTimedOut | Event::RuntimeEnded => {
             debug!(target: TARGET, pool, event = kind, "reported");
         }
-    }
-}
-
-/// Returns what is known of a failure: the factory's error has no text of its own.
-fn why<E>(failure: &Failure<E>) -> &str {
-    match failure {
-        Failure::Error(_) => "it returned an error",
-        Failure::Panicked(message) => message,
-        Failure::TimedOut => "it took too long",
     }
 }

@@ -4,11 +4,19 @@ use crate::resource_pool::api::error::BorrowError;
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::{Creation, Form};
 use crate::resource_pool::state::began::Began;
+use std::sync::Arc;
 
+/// The name of a pool, for its errors.
 #[derive(Clone, Default)]
-pub(crate) struct Observed(());
+pub(crate) struct Observed(Option<Arc<str>>);
 
 impl Observed {
+    pub(crate) fn by_name(name: Arc<str>) -> Self {
+        Observed(Some(name))
+    }
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        self.0.as_ref()
+    }
     #[inline]
     pub(crate) fn begin(&self) -> Began {
         Began::default()

@@ -12,6 +12,12 @@ use std::task::Poll;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scripted;
 
+impl std::fmt::Display for Scripted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("as scripted")
+    }
+}
+
 /// The factory's script, and its record of the pool's calls.
 #[derive(Default)]
 pub(crate) struct Book {

@@ -89,6 +89,11 @@ pub(crate) enum Operation {
         nth: usize,
         ends: Vec<End>,
     },
+    /// The time of a borrow is over, in a pool with a runtime. Then its task runs.
+    TooLate {
+        nth: usize,
+        ends: Vec<End>,
+    },
     /// A task is dropped.
     Cancel {
         nth: usize,
@@ -389,6 +394,8 @@ fn outer() -> impl Strategy<Value = Operation> {
             .prop_map(|(nth, ends)| Operation::Overdue { nth, ends }),
         1 => nth().prop_map(|nth| Operation::TimeOut { nth }),
         6 => nth().prop_map(|nth| Operation::Cancel { nth }),
+        3 => (nth(), prop_oneof![3 => Just(vec![]), 1 => ends()])
+            .prop_map(|(nth, ends)| Operation::TooLate { nth, ends }),
         10 => (nth(), ends()).prop_map(|(nth, ends)| Operation::Return { nth, ends }),
         2 => (nth(), ends()).prop_map(|(nth, ends)| Operation::PutBack { nth, ends }),
         3 => nth().prop_map(|nth| Operation::Invalidate { nth }),

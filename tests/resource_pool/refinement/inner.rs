@@ -4,12 +4,13 @@ use crate::refinement::calls::{Call, InnerCall};
 use crate::refinement::history::{Inner, Limit, Operation};
 use crate::refinement::mirror::{Ends, Mirror};
 use crate::refinement::real::{Lent, Task};
+use crate::refinement::runtime::Timer;
 use crate::refinement::side_by_side::{Client, INNER, SideBySide, of_lent, poll};
 use cabrank_spec::resource_pool::action::Action;
 use std::sync::{Arc, Mutex};
 
 /// A borrow by the factory: its task, and how it ended.
-type Begun = (Task<Lent>, Option<Lent>);
+type Begun = (Task<Lent>, Vec<Timer>, Option<Lent>);
 
 impl Mirror {
     /// Does what the factory does within its call.
@@ -82,10 +83,12 @@ impl SideBySide {
                 if !matches!(self.clients[INNER], Client::Out) {
                     return self.step(operation);
                 }
+                let runtime = self.runtime.clone();
                 Box::new(move || {
                     let mut task = pool.borrow(key, true);
                     let lent = poll(&mut task);
-                    *place.lock().expect("no panic") = Some((task, lent));
+                    let timers = runtime.take_timers();
+                    *place.lock().expect("no panic") = Some((task, timers, lent));
                 })
             }
             Inner::Return { nth } => {
@@ -121,11 +124,11 @@ impl SideBySide {
         let done = self.step(operation);
         self.factory.without();
         let is_left = self.mirror.inner.take().is_some();
-        if let Some((task, lent)) = begun.lock().expect("no panic").take() {
+        if let Some((task, timers, lent)) = begun.lock().expect("no panic").take() {
             let ended = self.mirror.inner_ended.take().flatten();
             self.differ("a call by the factory", lent.as_ref().map(of_lent), ended);
             self.clients[INNER] = match lent {
-                None => Client::Asking(task),
+                None => Client::Asking(task, timers),
                 Some(lent) => lent.map_or(Client::Out, Client::Has),
             };
         }

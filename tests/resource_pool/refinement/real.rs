@@ -118,7 +118,7 @@ macro_rules! on {
         match $world.options.creates {
             true => {
                 let builder = $builder.max_creating($world.options.max_creating.0);
-                let builder = builder.create_timeout(LIMIT).overdue_after(OVERDUE);
+                let builder = builder.create_timeout(LIMIT).overdue_after(OVERDUE).max_wait(LIMIT);
                 builder.build_on($orders.clone())
             }
             false => $builder.maintenance(false).build_async(),

@@ -90,7 +90,11 @@ fn sizes() -> &'static Sizes {
         let (factory, notes) = (Factory::default(), Orders::default());
         notes.spawned().sizes = Some(vec![]);
         let builder = ResourcePool::builder(Async(Tasks(factory.clone())), 0);
-        let pool = builder.create_timeout(None).build_on(notes.clone()).expect("a valid pool");
+        let pool = builder
+            .create_timeout(None)
+            .max_wait(None)
+            .build_on(notes.clone())
+            .expect("a valid pool");
         let adder = pool.clone();
         let mut adds = task::Task::new(async move { adder.add_async().await });
         let added = factory.ending(&[End::Well, End::Well], || adds.poll());

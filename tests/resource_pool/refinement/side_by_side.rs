@@ -24,7 +24,8 @@ pub(super) const INNER: usize = CLIENTS;
 /// The state of one borrower of the real pool.
 pub(super) enum Client {
     Out,
-    Asking(Task<Lent>),
+    /// Its task, and in a pool that creates the timer of `max_wait`, once it has pended.
+    Asking(Task<Lent>, Vec<Timer>),
     Has(Guard),
     /// The factory may return its resource during this step.
     Aside,
@@ -53,7 +54,7 @@ pub(crate) struct SideBySide {
     pub(super) keys: usize,
     pub(super) clients: Vec<Client>,
     adders: Vec<(Adding, Task<Added>, Vec<Timer>)>,
-    runtime: Orders,
+    pub(super) runtime: Orders,
     /// The creations that the pool has ordered.
     orders: Vec<Order>,
     /// The loan that the factory may return during this step.
@@ -83,7 +84,7 @@ pub(super) fn of_lent(lent: &Lent) -> Ended {
         Err(BorrowError::Closed) => Ended::Closed,
         Err(BorrowError::Exhausted) => Ended::Exhausted,
         Err(BorrowError::WouldBlock) => Ended::WouldBlock,
-        Err(BorrowError::TimedOut) => Ended::TimedOut,
+        Err(BorrowError::TimedOut(_)) => Ended::TimedOut,
         Err(BorrowError::Create(failure)) => Ended::Create(of_failure(failure)),
         Err(BorrowError::Activate(failure)) => Ended::Activate(of_failure(failure)),
         Err(BorrowError::Invalid) => Ended::Invalid,
@@ -136,13 +137,13 @@ impl SideBySide {
         (!all.is_empty()).then(|| all[nth % all.len()])
     }
     fn nth_asking(&self, nth: usize) -> Option<usize> {
-        self.nth(nth, |client| matches!(client, Client::Asking(_)))
+        self.nth(nth, |client| matches!(client, Client::Asking(..)))
     }
     pub(super) fn take_guard(&mut self, nth: usize) -> Option<(usize, Guard)> {
         let client = self.nth(nth, |client| matches!(client, Client::Has(_)))?;
         match std::mem::replace(&mut self.clients[client], Client::Out) {
             Client::Has(guard) => Some((client, guard)),
-            Client::Out | Client::Aside | Client::Asking(_) => None,
+            Client::Out | Client::Aside | Client::Asking(..) => None,
         }
     }
 
@@ -175,7 +176,7 @@ impl SideBySide {
                 let key = key % self.keys;
                 let mut task = self.pool.borrow(key, waits);
                 let lent = self.factory.ending(ends, || poll(&mut task));
-                self.clients[client] = Client::Asking(task);
+                self.clients[client] = Client::Asking(task, self.runtime.take_timers());
                 self.watch();
                 self.mirror.apply(Action::Borrow { client, key, waits });
                 self.ran(client, lent, ends);
@@ -206,10 +207,26 @@ impl SideBySide {
             }
             Operation::Cancel { nth } => {
                 let client = self.nth_asking(nth)?;
-                self.clients[client] = Client::Out;
+                self.leaves(client);
                 self.watch();
                 self.mirror.cancel(client);
                 Some(format!("client {client} is cancelled"))
+            }
+            Operation::TooLate { nth, ref ends } => {
+                let client = self.nth_asking(nth)?;
+                let Client::Asking(task, timers) = &mut self.clients[client] else { return None };
+                timers.first_mut()?.ring();
+                let lent = self.factory.ending(ends, || poll(task));
+                self.watch();
+                let spec = self.mirror.run(client, &mut self.ends(ends));
+                if spec.is_none() {
+                    self.mirror.cancel(client);
+                }
+                let spec = spec.or(Some(Ended::TimedOut));
+                self.differ(&format!("client {client}"), lent.as_ref().map(of_lent), spec);
+                self.leaves(client);
+                self.clients[client] = lent.and_then(Result::ok).map_or(Client::Out, Client::Has);
+                Some(format!("client {client} has waited for too long, {ends:?}"))
             }
             Operation::Return { nth, ref ends } => {
                 let (client, guard) = self.take_guard(nth)?;
@@ -420,7 +437,7 @@ impl SideBySide {
     }
     fn are_over(&mut self, mut timers: Vec<Timer>) {
         if !timers.iter_mut().all(Timer::is_over) && self.wrong.is_none() {
-            self.wrong = Some("a timer of a creation that has ended goes on".into());
+            self.wrong = Some("a timer of a call that has ended goes on".into());
         }
     }
 
@@ -436,8 +453,9 @@ impl SideBySide {
 
     /// A task is polled once.
     fn run(&mut self, client: usize, ends: &[End]) {
-        let Client::Asking(task) = &mut self.clients[client] else { return };
+        let Client::Asking(task, timers) = &mut self.clients[client] else { return };
         let lent = self.factory.ending(ends, || poll(task));
+        timers.extend(self.runtime.take_timers());
         self.ran(client, lent, ends);
     }
     fn ran(&mut self, client: usize, lent: Option<Lent>, ends: &[End]) {
@@ -445,7 +463,19 @@ impl SideBySide {
         let spec = self.mirror.run(client, &mut self.ends(ends));
         self.differ(&format!("client {client}"), lent.as_ref().map(of_lent), spec);
         if let Some(lent) = lent {
+            self.leaves(client);
             self.clients[client] = lent.map_or(Client::Out, Client::Has);
+        }
+    }
+
+    /// Drops the task of a borrower. Its timer goes with it.
+    pub(super) fn leaves(&mut self, client: usize) {
+        match std::mem::replace(&mut self.clients[client], Client::Out) {
+            Client::Asking(task, timers) => {
+                drop(task);
+                self.are_over(timers);
+            }
+            other => self.clients[client] = other,
         }
     }
 
@@ -500,8 +530,9 @@ impl SideBySide {
         for client in 0..=INNER {
             match std::mem::replace(&mut self.clients[client], Client::Out) {
                 Client::Out | Client::Aside => {}
-                Client::Asking(task) => {
+                Client::Asking(task, timers) => {
                     drop(task);
+                    self.are_over(timers);
                     self.watch();
                     self.mirror.cancel(client);
                 }
