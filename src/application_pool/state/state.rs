@@ -233,7 +233,8 @@ impl<S: Spawner> State<S> {
 
     /// Recomputes what depends on the group's numbers: its place in `inactive_apps` (INV-PROCESS-IDLE, INV-EVICTABLE),
     /// and its rank in `by_surplus`.
-    #[inline]
+    // Always inlined: most sections settle one group, and a call costs a get and its close 4 %.
+    #[inline(always)]
     pub(crate) fn refresh(&mut self, key: GroupKey, fx: &mut Effects<S>) {
         let group = &self.groups[key];
         let idle = group.processes.longest_idle().map(|process| &self.processes[process]);

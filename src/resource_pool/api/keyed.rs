@@ -52,7 +52,7 @@ where
         key: &K,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(key, Patience::Task, caller).await }
+        async move { self.inner().lend_async(key, Patience::Task, caller).await }
     }
 
     /// Borrows a resource of the key, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory, or a creation
@@ -69,7 +69,7 @@ where
         key: &K,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(key, Patience::None, caller).await }
+        async move { self.inner().lend_async(key, Patience::None, caller).await }
     }
 
     /// Creates an idle resource of the key, as [`add`](Self::add) does.
@@ -182,7 +182,7 @@ where
     /// Panics if the key's hash, comparison or clone does.
     #[track_caller]
     pub fn borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(key, self.inner().max_wait())
+        self.borrow_by(key, BorrowersTime::MaxWait)
     }
 
     /// Borrows a resource of the key, and waits for at most `timeout` instead of `max_wait`.
@@ -212,16 +212,16 @@ where
     /// Panics if the key's hash, comparison or clone does.
     #[track_caller]
     pub fn try_borrow(&self, key: &K) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(key, Patience::None)
+        self.borrow_by(key, BorrowersTime::Begun(Patience::None))
     }
 
     #[track_caller]
     fn borrow_by(
         &self,
         key: &K,
-        time: impl Into<BorrowersTime>,
+        time: BorrowersTime,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().lend(key, time, Location::caller()))
+        self.inner().lend(key, time, Location::caller())
     }
 
     /// Creates an idle resource of the key, as [`ResourcePool::add`](crate::resource_pool::ResourcePool::add) does.

@@ -38,7 +38,7 @@ impl<F: Form> ResourcePool<F> {
         &self,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(TheKey, Patience::Task, caller).await }
+        async move { self.inner().lend_async(TheKey, Patience::Task, caller).await }
     }
 
     /// Borrows a resource, as [`try_borrow`](Self::try_borrow) does. The future awaits only the factory, or a creation
@@ -51,7 +51,7 @@ impl<F: Form> ResourcePool<F> {
         &self,
     ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
         let caller = Location::caller();
-        async move { self.inner().lend(TheKey, Patience::None, caller).await }
+        async move { self.inner().lend_async(TheKey, Patience::None, caller).await }
     }
 
     /// Creates an idle resource, as [`add`](Self::add) does.
@@ -104,7 +104,7 @@ impl<F: ResourceFactory> ResourcePool<F> {
     #[track_caller]
     #[inline]
     pub fn borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(self.inner().max_wait())
+        self.borrow_by(BorrowersTime::MaxWait)
     }
 
     /// Borrows a resource, and waits for at most `timeout` instead of `max_wait`.
@@ -150,16 +150,13 @@ impl<F: ResourceFactory> ResourcePool<F> {
     /// Returns the errors of [`borrow`](Self::borrow), and [`BorrowError::WouldBlock`].
     #[track_caller]
     pub fn try_borrow(&self) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        self.borrow_by(Patience::None)
+        self.borrow_by(BorrowersTime::Begun(Patience::None))
     }
 
     #[inline]
     #[track_caller]
-    fn borrow_by(
-        &self,
-        time: impl Into<BorrowersTime>,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        now(self.inner().lend(TheKey, time, Location::caller()))
+    fn borrow_by(&self, time: BorrowersTime) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        self.inner().lend(TheKey, time, Location::caller())
     }
 
     /// Creates an idle resource.

@@ -14,6 +14,7 @@ use crate::resource_pool::api::error::{BorrowError, Denied, Failure};
 use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::Form;
 use crate::resource_pool::api::guard::Borrowed;
+use crate::resource_pool::state::began::Began;
 use crate::resource_pool::state::loan::Loan;
 use crate::resource_pool::state::names::SlotKey;
 use crate::resource_pool::state::refusal::Refusal;
@@ -21,52 +22,67 @@ use crate::resource_pool::state::slot::Content;
 use crate::resource_pool::state::state::{Step, ToCreate};
 use std::future::Future;
 use std::panic::Location;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::time::Duration;
 
 impl<F: Form> Inner<F> {
-    /// Borrows a resource of the selected key, as a guard.
+    /// Borrows a resource of the selected key, as a guard, on a thread.
     #[inline]
-    pub(crate) async fn lend(
+    pub(crate) fn lend(
         &self,
         key: impl Select<F>,
-        time: impl Into<BorrowersTime>,
+        mut time: BorrowersTime,
         caller: &'static Location<'static>,
     ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         let began = self.observed.begin();
-        let ended = {
-            let mut borrow = pin!(self.borrow(key, time.into(), caller));
-            match self.options.max_wait.filter(|_| self.runtime.get().is_some()) {
-                None => borrow.await,
-                Some(limit) => match self.in_time(limit, borrow.as_mut()).await {
-                    Some(ended) => ended,
-                    // The drop of the future is the end of the borrow, before its error looks at the key.
-                    None => Err(Denied::Refused(Refusal::TooLate)),
-                },
+        let ended = now(self.borrow(key, &mut time, caller));
+        self.end_borrow(key, began, ended)
+    }
+
+    /// The same in a task. In a pool with a runtime, the borrow ends after `max_wait`.
+    pub(crate) async fn lend_async(
+        &self,
+        key: impl Select<F>,
+        patience: Patience,
+        caller: &'static Location<'static>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
+        let (began, mut time) = (self.observed.begin(), BorrowersTime::Begun(patience));
+        let ended = match self.options.max_wait.filter(|_| self.runtime.get().is_some()) {
+            None => self.borrow(key, &mut time, caller).await,
+            // The drop of the future is the end of the borrow, before its error looks at the key.
+            Some(limit) => {
+                let ended = self.in_time(limit, self.borrow(key, &mut time, caller)).await;
+                ended.unwrap_or(Err(Denied::Refused(Refusal::TooLate)))
             }
         };
+        self.end_borrow(key, began, ended)
+    }
+
+    #[inline(always)]
+    fn end_borrow(
+        &self,
+        key: impl Select<F>,
+        began: Began,
+        ended: Result<Box<Loan<F>>, Denied<F::Error>>,
+    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
         match ended {
             Ok(mut loan) => {
                 loan.began = self.observed.lent(began);
                 Ok(Borrowed::new(self, loan))
             }
-            Err(denied) => {
-                let error = denied.into_error(|| self.shortage(key));
-                self.observed.not_lent(&error);
-                Err(error)
-            }
+            Err(denied) => Err(self.not_lent(key, denied)),
         }
     }
-
-    /// Returns the time of a thread that waits for `max_wait`.
-    #[inline]
-    pub(crate) fn max_wait(&self) -> BorrowersTime {
-        BorrowersTime::of_thread(self.options.max_wait)
+    #[cold]
+    fn not_lent(&self, key: impl Select<F>, denied: Denied<F::Error>) -> BorrowError<F::Error> {
+        let error = denied.into_error(|| self.shortage(key));
+        self.observed.not_lent(&error);
+        error
     }
 
     /// Returns the time of a thread, which begins with the call.
     pub(crate) fn time_of(&self, limit: Duration) -> BorrowersTime {
-        Patience::Thread(self.clock().deadline(limit)).into()
+        BorrowersTime::Begun(Patience::Thread(self.clock().deadline(limit)))
     }
 
     /// Borrows a resource of the selected key.
@@ -77,7 +93,8 @@ impl<F: Form> Inner<F> {
     pub(crate) async fn borrow(
         &self,
         key: impl Select<F>,
-        mut time: BorrowersTime,
+        // By reference: a copy would wait until its parts, which were written just before, are in the cache.
+        time: &mut BorrowersTime,
         caller: &'static Location<'static>,
     ) -> Result<Box<Loan<F>>, Denied<F::Error>> {
         if self.origin.is_forked() {
@@ -91,7 +108,7 @@ impl<F: Form> Inner<F> {
                 Step::Failed(failed) => return Err(Denied::failed(failed.error.into())),
                 Step::Wait(wait) => {
                     self.ask_runtime();
-                    time.begin(self.clock());
+                    time.begin(self.options.max_wait, self.clock());
                     step = match self.turn(wait, *time.patience()).await {
                         Ok(step) => step,
                         Err(()) => Step::Refused(Refusal::TooLate),
@@ -116,12 +133,12 @@ impl<F: Form> Inner<F> {
                 return self.begin_fresh(reserved, caller).await.map_err(Denied::failed);
             }
             if self.options.test_on_borrow {
-                time.begin(self.clock());
+                time.begin(self.options.max_wait, self.clock());
             }
             match self.activate_and_validate(reserved.loan_mut()).await {
                 Ok(()) => return Ok(self.lent(&mut reserved, false, caller)),
                 Err(event) => {
-                    time.begin(self.clock());
+                    time.begin(self.options.max_wait, self.clock());
                     step = self.another(reserved, *event, *time.patience()).await;
                 }
             }

@@ -4,38 +4,29 @@ use crate::kernel::clock::{Clock, Deadline};
 use crate::kernel::section::Patience;
 use std::time::Duration;
 
-/// How a borrower waits, and the time limit that has not begun yet.
-#[derive(Clone, Copy)]
-pub(crate) struct BorrowersTime {
-    patience: Patience,
-    to_begin: Option<Duration>,
+/// How a borrower waits, or that its `max_wait` has not begun.
+pub(crate) enum BorrowersTime {
+    Begun(Patience),
+    /// A thread whose time begins when it first waits: if it is served at once, it reads no clock. The limit is in the options,
+    /// because a loan is so short that each word counts which is written here and read again.
+    MaxWait,
 }
 
 impl BorrowersTime {
-    /// A thread that waits for this long. The time begins when the thread first waits: a borrower that is served at once reads no
-    /// clock.
-    #[inline]
-    pub(crate) fn of_thread(limit: Option<Duration>) -> Self {
-        BorrowersTime { patience: Patience::Thread(Deadline::Never), to_begin: limit }
-    }
-
     /// Begins the time, unless it has begun.
     #[inline]
-    pub(crate) fn begin(&mut self, clock: &Clock) {
-        if let Some(limit) = self.to_begin.take() {
-            self.patience = Patience::Thread(clock.deadline(limit));
+    pub(crate) fn begin(&mut self, max_wait: Option<Duration>, clock: &Clock) {
+        if let BorrowersTime::MaxWait = self {
+            let deadline = max_wait.map_or(Deadline::Never, |time| clock.deadline(time));
+            *self = BorrowersTime::Begun(Patience::Thread(deadline));
         }
     }
 
     #[inline]
     pub(crate) fn patience(&self) -> &Patience {
-        &self.patience
-    }
-}
-
-impl From<Patience> for BorrowersTime {
-    #[inline]
-    fn from(patience: Patience) -> Self {
-        BorrowersTime { patience, to_begin: None }
+        match self {
+            BorrowersTime::Begun(patience) => patience,
+            BorrowersTime::MaxWait => &Patience::Thread(Deadline::Never),
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::{Creation, Form};
 use crate::resource_pool::state::state::State;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -123,16 +123,16 @@ impl<F: Form> Inner<F> {
         time: Duration,
         call: impl Future<Output = Result<T, Box<Failure<F::Error>>>>,
     ) -> Result<T, Box<Failure<F::Error>>> {
-        self.in_time(time, pin!(call)).await.unwrap_or_else(|| Err(Box::new(Failure::TimedOut)))
+        self.in_time(time, call).await.unwrap_or_else(|| Err(Box::new(Failure::TimedOut)))
     }
 
     /// Awaits a call. Returns `None` once it has taken longer than `time`.
     pub(crate) async fn in_time<T>(
         &self,
         time: Duration,
-        mut call: Pin<&mut impl Future<Output = T>>,
+        call: impl Future<Output = T>,
     ) -> Option<T> {
-        let mut limit = None;
+        let (mut call, mut limit) = (pin!(call), None);
         poll_fn(|cx| match call.as_mut().poll(cx) {
             Poll::Pending => match limit.get_or_insert_with(|| self.limit(Some(time))) {
                 Some(limit) => limit.poll(self, cx).map(|()| None),
