@@ -32,6 +32,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 sys.path.insert(0, str(ROOT / "tests"))
 import planting
 COPIED = ["src", "models", "examples", "tests", "spec", "Cargo.lock", "README.md"]
@@ -232,7 +233,7 @@ def build(copy, tool):
         # Few models run by it, so that optimising would cost more than it gains. loom's stacks are too small for that.
         command += ["--config", "profile.test.package.cabrank.opt-level=0"]
     # The dependencies are those of `cargo xtask loom`. From one build to the next of a copy little changes.
-    environment = dict(os.environ, CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")), CARGO_INCREMENTAL="1")
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(TARGET), CARGO_INCREMENTAL="1")
     ended = planting.run(command, 1200, cwd=copy, env=environment)
     program, errors, places = None, [], []
     for line in ended.output.splitlines():
@@ -258,7 +259,7 @@ def models_of(program):
 
 
 def copy_of(name):
-    copy = ROOT / "target" / "faults" / name
+    copy = TARGET / "faults" / name
     planting.copy_sources(ROOT, copy, COPIED)
     # Cargo tells the packages of two workspaces apart by name and version, not by path: without a version of its own the
     # copy would share its programs with the tree.

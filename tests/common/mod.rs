@@ -13,6 +13,7 @@ pub(crate) mod woken;
 
 use cabrank::PoolOptions;
 pub(crate) use rig::{Getting, Got, Pool, Rig, Session};
+use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
@@ -87,7 +88,11 @@ pub(crate) fn end_the_run_when_the_library_panics() {
             let file = panic.location().map_or("", |location| location.file());
             let scripted = file.contains("in_memory");
             if Path::new(file).starts_with("src") && !scripted {
-                eprintln!("the library panicked: no further test means anything");
+                // Past the test harness, whose capture is lost with the process.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "{panic}\nthe library panicked: no further test means anything"
+                );
                 std::process::abort();
             }
         }));

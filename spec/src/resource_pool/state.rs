@@ -78,7 +78,8 @@ pub struct Options {
     pub fair: bool,
     /// Whether the oldest idle resource is lent, not the newest.
     pub fifo: bool,
-    /// How many races a waiter may lose to newcomers, if they may barge. Then it is served directly.
+    /// How many races a waiter may lose to newcomers, if they may barge. Then it is served directly. 0 in a fair pool: there
+    /// each waiter counts as one that has lost its races.
     pub races: usize,
     /// Whether the pool creates, and not its borrowers: it has a place to run creations.
     pub creates: bool,
