@@ -158,8 +158,20 @@ pub(crate) struct ConfigArgs {
     /// The web server
     #[arg(value_name = "WEB_SERVER")]
     pub(crate) web_server: WebServer,
+    /// The part to print, where several applications share a host: what stands inside the block `server` of nginx, or
+    /// `<VirtualHost>` of Apache, or outside of it
+    #[arg(long, value_name = "PART", default_value = "whole")]
+    pub(crate) part: Part,
     #[command(flatten)]
     pub(crate) start: StartArgs,
+}
+
+/// A part of the configuration of a web server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    Whole,
+    Inside,
+    Outside,
 }
 
 /// A web server in front.
