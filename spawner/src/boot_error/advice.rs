@@ -61,12 +61,22 @@ fn old_interpreter(text: &str, setup: &Setup<'_>) -> Option<String> {
         Interpreter::Ruby => ("/rack-", "Ruby 3.0"),
         Interpreter::Node => ("/node-", "Node.js 18"),
     };
-    let is_shown =
-        text.contains(entry) && text.to_lowercase().replace(' ', "").contains("syntaxerror");
+    let is_shown = match setup.interpreter? {
+        Interpreter::Ruby => text.lines().any(|line| is_syntax_error_below(line, entry)),
+        _ => text.contains(entry) && text.to_lowercase().replace(' ', "").contains("syntaxerror"),
+    };
     is_shown.then(|| {
         let option = setup.interpreter.map_or("", Interpreter::option);
         format!("cabrank needs {language} or newer. Name another interpreter with {option}.")
     })
+}
+
+/// Returns whether the line is Ruby's for an error of syntax in a file whose path has `entry` before its name ends. The backtrace of
+/// an error in another file names the loader and the gem rack, too.
+fn is_syntax_error_below(line: &str, entry: &str) -> bool {
+    let Some((place, _)) = line.split_once(": syntax error") else { return false };
+    let file = place.rsplit_once(entry).map(|(_, name)| name);
+    file.is_some_and(|name| !name.contains('/'))
 }
 
 /// A task of `asyncio` that the application makes while it is imported.
@@ -305,6 +315,13 @@ mod tests {
         ] {
             let shown = advice(text, Some(interpreter), Path::new("/srv/shop"));
             assert!(shown.contains(part), "{text}: {shown}");
+        }
+        for own in [
+            "/gems/rack-2.2.22/lib/rack/builder.rb:116:in `eval': /srv/shop/config.ru:2: syntax error, unexpected '}' (SyntaxError)\n\
+             \tfrom /gems/rack-2.2.22/lib/rack/builder.rb:105:in `load_file'\n\tfrom /run/x/rack-boot.rb:9:in `run'\n",
+            "/srv/shop/rack-app/config.ru:2: syntax error, unexpected end-of-input",
+        ] {
+            assert_eq!(advice(own, Some(Interpreter::Ruby), Path::new("/srv/shop")), "", "{own}");
         }
         let own = "  File \"/srv/shop/app.py\", line 1\nSyntaxError: invalid syntax\n";
         assert_eq!(advice(own, Some(Interpreter::Python), Path::new("/srv/shop")), "");
