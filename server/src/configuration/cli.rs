@@ -3,7 +3,7 @@
 use crate::configuration::options::TABLE;
 use crate::configuration::peers;
 use crate::configuration::table::variable;
-use crate::configuration::values::{OptionValue, Pid};
+use crate::configuration::values::{OptionValue, Pid, Seconds};
 use crate::failure::EXIT_CODES;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{
@@ -91,7 +91,7 @@ pub(crate) enum Command {
     /// Show the processes and queues of a running server
     Status(StatusArgs),
     /// Shut down a running server gracefully
-    Stop(InstanceArgs),
+    Stop(StopArgs),
     /// Replace the processes of a running server
     Restart(RestartArgs),
     /// Remove one application process from a running server's pool
@@ -223,6 +223,15 @@ pub(crate) struct ProcessArgs {
     #[command(flatten)]
     pub(crate) which: InstanceArgs,
 }
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    pub(crate) which: InstanceArgs,
+    /// Return when the server has ended; exit with code 1 if it still runs after SECONDS
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, value_parser = Seconds::parser())]
+    pub(crate) wait: Option<Option<Seconds>>,
+}
+
 
 #[cfg(test)]
 mod tests {
