@@ -112,7 +112,7 @@ impl<'t> FileOptions<'t> {
 }
 
 fn unknown_key(key: &str, known: &[&str]) -> String {
-    if let Some(answer) = peers::answer(&format!("--{}", key.replace('_', "-"))) {
+    if let Some(answer) = peers::answer_for_key(key) {
         return format!("unknown key {key}: {answer}. (`cabrank start --help` lists all options.)");
     }
     let nearest = known.iter().min_by_key(|k| distance(k, key));
@@ -184,6 +184,15 @@ mod tests {
             ("[[pool]]\n", "1: unknown section [[pool]]."),
             ("[pool.a] # ours\n", "1: unknown section [pool.a]."),
             ("pool.x = 1", "1: unknown key pool."),
+            (
+                "[env]\nA = 1",
+                "1: unknown section [env]: use env_file = \"FILE\", or set the variable",
+            ),
+            ("[envvars]", "1: unknown section [envvars]: use env_file = \"FILE\""),
+            (
+                "app_start_command = 'x'",
+                "1: unknown key app_start_command: use start_command = \"COMMAND\"",
+            ),
         ] {
             let e = parsed(text).unwrap_err();
             assert!(e.starts_with(error), "{e}");

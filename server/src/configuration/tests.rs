@@ -136,7 +136,7 @@ fn localhost_is_an_address() {
 #[test]
 fn an_option_of_another_server_in_the_file_is_answered() {
     let failure = load(app("port = 1\nworkers = 4\n").path(), &[]).unwrap_err();
-    let parts = ["cabrank.toml:2: unknown key workers", "use --max-pool-size N"];
+    let parts = ["cabrank.toml:2: unknown key workers", "use max_pool_size = N"];
     assert!(parts.iter().all(|part| failure.message.contains(part)), "{failure}");
 }
 
