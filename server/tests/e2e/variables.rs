@@ -78,7 +78,7 @@ fn a_file_that_only_root_may_read_gives_another_user_nothing() {
     fs::write(secret.path(), "A=secret\n").unwrap();
     symlink(secret.path(), dir.path().join("ours.env")).unwrap();
     let options = [&["--env-file", "ours.env"][..], &OPTIONS].concat();
-    fails(dir.path(), &options, 2, &["Permission denied", "let nobody read it"]);
+    fails(dir.path(), &options, 2, &["Permission denied", "let the user nobody read it"]);
     fs::set_permissions(secret.path(), Permissions::from_mode(0o644)).unwrap();
     let runtime = runtime();
     let command = start_command(runtime.path(), dir.path(), &options);
