@@ -145,7 +145,10 @@ fn ruby_gem(text: &str, setup: &Setup<'_>) -> Option<String> {
     if text.contains("Your Ruby version is ") {
         return Some("Name the Ruby that the Gemfile asks for with --ruby.".into());
     }
-    if text.contains("Bundler::GemNotFound") || text.contains("in locally installed gems") {
+    if text.contains("Bundler cannot set up the gems of ")
+        || text.contains("Bundler::GemNotFound")
+        || text.contains("in locally installed gems")
+    {
         return Some(format!("Run `bundle install` in {root}."));
     }
     let (_, rest) = text.split_once("cannot load such file -- ")?;
@@ -264,6 +267,10 @@ mod tests {
             ("cannot load such file -- /srv/shop/lib/a (LoadError)", "/srv/shop/lib/a.rb"),
             (
                 "Could not find rack-3.0 in locally installed gems (Bundler::GemNotFound)",
+                "bundle install",
+            ),
+            (
+                "Bundler cannot set up the gems of /srv/shop/Gemfile: no (LoadError)",
                 "bundle install",
             ),
             ("Your Ruby version is 3.1.2, but your Gemfile specified 3.3", "--ruby"),
