@@ -29,7 +29,7 @@ impl Link {
             // application.
             match process.had_session.load(Ordering::Acquire) {
                 false => pool.process_has_failed(process.endpoint.identifier),
-                true => pool.detach(process.endpoint.identifier),
+                true => pool.process_is_gone(process.endpoint.identifier),
             };
         };
         self.reports.set(ended, move |group, mode| {
