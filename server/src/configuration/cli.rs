@@ -291,6 +291,25 @@ mod tests {
     #[test]
     fn every_option_has_an_environment_variable_of_its_name() {
         let mut cli = Cli::declaration();
+    #[test]
+    fn the_unit_of_systemd_starts_and_stops_a_server() {
+        let unit = include_str!("../../../examples/systemd/shop.service").replace("\\\n", "");
+        let value = |key: &str| {
+            let line = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+            line.unwrap().trim().to_owned()
+        };
+        let command = |key| {
+            let line = value(key).replace("$MAINPID", "1");
+            Cli::of(line.split_whitespace()).unwrap().command
+        };
+        let Command::Start(start) = command("ExecStart") else { panic!("another command") };
+        let limit = start.options.get_one::<Seconds>("shutdown_timeout").unwrap().0.as_secs();
+        assert!(limit < value("TimeoutStopSec").parse().unwrap());
+        assert!(matches!(command("ExecReload"), Command::Restart(restart) if restart.wait));
+        // Otherwise the processes of the application get the signal, too.
+        assert_eq!(value("KillMode"), "mixed");
+    }
+
         let start = cli.find_subcommand_mut("start").unwrap();
         for arg in start.get_arguments() {
             let id = arg.get_id().as_str();
