@@ -63,7 +63,10 @@ fn with_answer(mut error: clap::Error, command: &str) -> clap::Error {
             let option = argument.split(['=', ' ']).next().unwrap_or_default();
             match command {
                 "stop" | "restart" | "status" => peers::answer_for_tool(option).map(str::to_owned),
-                _ => peers::answer(option),
+                _ => {
+                    let ours: Vec<_> = TABLE.iter().map(|row| row.name).collect();
+                    peers::answer(option, &ours)
+                }
             }
         }),
         ErrorKind::InvalidSubcommand => of(ContextKind::InvalidSubcommand)
@@ -280,7 +283,7 @@ mod tests {
             (&["restart-app", "x"], "tip: use `cabrank restart`"),
             (&["list-instances"], "tip: use `cabrank list`"),
             (&["start", "--pre-start", "x"], "tip: not needed: the server starts a process before"),
-            (&["start", "--passenger-max-requests", "1"], "tip: use --max-requests N"),
+            (&["start", "--passenger-max-requests", "1"], "tip: use --max-requests"),
         ] {
             let error = Cli::of(["cabrank"].iter().chain(line)).unwrap_err();
             let text = with_answer(error, line[0]).to_string();
@@ -288,9 +291,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_option_has_an_environment_variable_of_its_name() {
-        let mut cli = Cli::declaration();
     #[test]
     fn the_unit_of_systemd_starts_and_stops_a_server() {
         let unit = include_str!("../../../examples/systemd/shop.service").replace("\\\n", "");
@@ -310,6 +310,9 @@ mod tests {
         assert_eq!(value("KillMode"), "mixed");
     }
 
+    #[test]
+    fn every_option_has_an_environment_variable_of_its_name() {
+        let mut cli = Cli::declaration();
         let start = cli.find_subcommand_mut("start").unwrap();
         for arg in start.get_arguments() {
             let id = arg.get_id().as_str();

@@ -80,17 +80,17 @@ impl<'t> Section<'t> {
         self.names().into_iter().find(|(name, _)| !known.contains(&&**name))
     }
 
-    /// Checks that no section is below it.
+    /// Checks that no section is below it. `known` are the keys of the file.
     ///
     /// # Errors
     /// The name of the first section.
-    pub(crate) fn has_no_sections(&self) -> Result<(), String> {
+    pub(crate) fn has_no_sections(&self, known: &[&str]) -> Result<(), String> {
         let mut names = self.names().into_iter();
         match names.find(|(_, place)| is_header(self.text, place.start)) {
             Some((_, place)) => {
                 let header = header(self.text, place.start);
                 let name = header.trim_matches(['[', ']', ' ']);
-                let answer = peers::answer_for_key(name).map(|answer| format!(": {answer}"));
+                let answer = peers::answer_for_key(name, known).map(|answer| format!(": {answer}"));
                 let answer = answer.unwrap_or_default();
                 let problem = format!(
                     "unknown section {header}{answer}. The only sections are [app_type.NAME], which define types of applications; \
