@@ -46,7 +46,7 @@ pub fn run() -> ExitCode {
         Command::Config(args) => web_server::print(&args),
         Command::List(args) => admin::list::list(&args),
         Command::Status(args) => admin::client::status(&args),
-        Command::Stop(args) => admin::client::stop(&args),
+        Command::Stop(args) => admin::stop::stop(&args),
         Command::Restart(args) => admin::client::restart(&args),
         Command::Detach(args) => admin::client::detach(&args),
         Command::Disable(args) => admin::client::disable(&args),

@@ -134,8 +134,8 @@ module Cabrank
         require "bundler"
         Bundler.setup
       rescue LoadError, StandardError => e
-        raise Unservable, "Bundler cannot set up the gems of #{gemfile}: #{e.message.strip}\n" \
-                          "Run `bundle install` in #{root}. (#{e.class})"
+        # One line, because logs show one. The server adds what to try.
+        raise Unservable, "Bundler cannot set up the gems of #{gemfile}: #{e.message.split.join(" ")} (#{e.class})"
       end
     end
 

@@ -8,6 +8,11 @@ module PhusionPassenger
   MAJOR_VERSION, MINOR_VERSION, TINY_VERSION = VERSION_STRING.split(".").map(&:to_i)
   PACKAGE_NAME = "passenger"
 
+  # The parts that `require_passenger_lib NAME` and `require "phusion_passenger/NAME"` find.
+  PARTS = %w[public_api rack/out_of_band_gc].freeze
+  # `require` takes a file that stands there for a loaded one.
+  $LOADED_FEATURES.concat(PARTS.map { |part| "phusion_passenger/#{part}.rb" })
+
   EVENTS = %i[
     starting_worker_process stopping_worker_process starting_request_handler_thread credentials
     after_installing_signal_handlers oob_work
@@ -46,11 +51,30 @@ module PhusionPassenger
       @advertised_concurrency_level = level
     end
 
+    # Loads a part of Passenger by its path below `phusion_passenger/`. The parts that are here have been loaded.
+    def require_passenger_lib(name)
+      return false if PARTS.include?(name.to_s.delete_suffix(".rb"))
+
+      raise LoadError, "cabrank has no part #{name} of Passenger, only #{PARTS.join(", ")}"
+    end
+
     # These reported to a service that has ended. The blocks run.
     def install_framework_extensions!(*) = nil
     def measure_and_log_event(_env, _name) = (yield if block_given?)
     def benchmark(_env = nil, _title = nil) = (yield if block_given?)
     def log_cache_hit(_env, _name) = false
     def log_cache_miss(_env, _name, _generation_time = nil) = false
+  end
+
+  module Rack
+    # Under Passenger, this middleware collects garbage outside of requests, by the event :oob_work. Ruby collects in small steps
+    # since 2.2, and the server takes no process out of its pool for such work. So it passes each request on, and no more.
+    class OutOfBandGc
+      def initialize(app, *, **)
+        @app = app
+      end
+
+      def call(env) = @app.call(env)
+    end
   end
 end

@@ -29,7 +29,7 @@ impl Link {
             // application.
             match process.had_session.load(Ordering::Acquire) {
                 false => pool.process_has_failed(process.endpoint.identifier),
-                true => pool.detach(process.endpoint.identifier),
+                true => pool.process_is_gone(process.endpoint.identifier),
             };
         };
         self.reports.set(ended, move |group, mode| {
@@ -39,10 +39,16 @@ impl Link {
         });
     }
 
-    /// Returns the directory in which the latest process of a group has started: the one that the application's path named then,
-    /// without links. `None`: no process of the group has started.
+    /// Returns the directory in which the latest process of a group that became ready has started: the one that the application's
+    /// path named then, without links. `None`: no process of the group has become ready.
     pub fn release(&self, group: &str) -> Option<PathBuf> {
-        self.release_dirs.of(group)
+        self.release_dirs.serving(group)
+    }
+
+    /// Returns the directory in which the next process of a group starts, if it is another one than that of
+    /// [`release`](Self::release): processes start there, or fail to start.
+    pub fn next_release(&self, group: &str) -> Option<PathBuf> {
+        self.release_dirs.next(group)
     }
 
     /// Ends the preloaders, and lets no other one begin. Call it before the pool closes.

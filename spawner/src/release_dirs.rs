@@ -4,23 +4,43 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A directory for each group that has started a process.
+/// The directories of each group that starts processes.
 #[derive(Debug, Default)]
-pub(crate) struct ReleaseDirs(Mutex<HashMap<String, PathBuf>>);
+pub(crate) struct ReleaseDirs(Mutex<HashMap<String, Dirs>>);
+
+#[derive(Debug, Default)]
+struct Dirs {
+    /// That of the latest process that became ready.
+    serving: Option<PathBuf>,
+    /// That of the next process.
+    next: Option<PathBuf>,
+}
 
 impl ReleaseDirs {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, PathBuf>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Dirs>> {
         // Code under this lock does not panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the directory of a process that starts.
-    pub(crate) fn note(&self, group: &str, dir: &Path) {
-        self.lock().insert(group.into(), dir.into());
+    /// Notes the directory in which processes start from now on.
+    pub(crate) fn note_next(&self, group: &str, dir: &Path) {
+        self.lock().entry(group.into()).or_default().next = Some(dir.into());
     }
 
-    /// Returns the directory of the group's latest process.
-    pub(crate) fn of(&self, group: &str) -> Option<PathBuf> {
-        self.lock().get(group).cloned()
+    /// Notes the directory of a process that has become ready.
+    pub(crate) fn note_serving(&self, group: &str, dir: &Path) {
+        self.lock().entry(group.into()).or_default().serving = Some(dir.into());
+    }
+
+    /// Returns the directory of the group's latest process that became ready.
+    pub(crate) fn serving(&self, group: &str) -> Option<PathBuf> {
+        self.lock().get(group).and_then(|dirs| dirs.serving.clone())
+    }
+
+    /// Returns the directory of the group's next process, if it is another one.
+    pub(crate) fn next(&self, group: &str) -> Option<PathBuf> {
+        let all = self.lock();
+        let dirs = all.get(group)?;
+        dirs.next.clone().filter(|next| dirs.serving.as_ref() != Some(next))
     }
 }

@@ -25,6 +25,9 @@ pub(crate) fn doing(group: u32, output: &str, interpreter: Option<Interpreter>) 
             Some(Interpreter::Python) => {
                 " Move that call (`app.run`, `uvicorn.run`) behind `if __name__ == \"__main__\"`."
             }
+            Some(Interpreter::Node) => {
+                " If it calls PhusionPassenger.configure({ autoInstall: false }), let it call listen('passenger')."
+            }
             _ => "",
         };
         return format!(
@@ -153,6 +156,7 @@ mod tests {
         let node = Running::new(listens);
         node.does("it listens at");
         let text = doing(node.0.id(), "", Some(Interpreter::Node));
+        assert!(text.contains("let it call listen('passenger')"), "{text}");
         let at = text.split([' ', ',']).find(|word| word.starts_with("127.0.0.1:")).unwrap();
         let output = format!("Debugger listening on ws://{at}/1-2\n");
         eventually(|| doing(node.0.id(), &output, Some(Interpreter::Node)).contains("and waits"));

@@ -93,7 +93,10 @@ impl Spawner for AppSpawner {
                 return Err(SpawnError::new(crate::Error::other("a restart begins.")));
             }
         }
-        releases.present().boot(request).map_err(SpawnError::new)
+        let application = releases.present();
+        let process = application.boot(request).map_err(SpawnError::new)?;
+        self.release_dirs.note_serving(group, &application.options.app.root);
+        Ok(process)
     }
 
     /// Finds the group's application in the present release.

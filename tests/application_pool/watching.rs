@@ -57,9 +57,10 @@ fn the_event_of_a_spawn_names_the_group_and_the_process() {
 fn each_way_out_has_its_reason() {
     use DetachReason::*;
     type Leave = fn(&Rig, common::Session);
-    let ways: [(DetachReason, Leave); 7] = [
+    let ways: [(DetachReason, Leave); 8] = [
         (Requested, |rig, session| assert!(rig.pool.detach(Session::identifier(&session)))),
         (Requested, |rig, _| assert!(rig.pool.detach_group("/srv/x"))),
+        (Gone, |rig, s| assert!(rig.pool.process_is_gone(Session::identifier(&s)))),
         (Failed, |_, session| Session::fail(session)),
         (Failed, |rig, s| assert!(rig.pool.process_has_failed(Session::identifier(&s)))),
         (Restarted, |rig, _| assert!(rig.pool.restart_group("/srv/x", RestartMode::Immediate))),

@@ -130,7 +130,7 @@ fn same_pid<'a>(servers: impl Iterator<Item = &'a Running>) -> Failure {
 fn none() -> Failure {
     Failure::not_found(
         "found no running server of this user. Start one with `cabrank start DIR`. A server that has logged that it is not \
-         registered is found with its TMPDIR.",
+         registered is found with its TMPDIR. A server of another user restarts at the next request after `touch tmp/restart.txt`.",
     )
 }
 

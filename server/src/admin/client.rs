@@ -1,4 +1,4 @@
-//! The tools' side of the socket: `cabrank status`, `stop`, `restart`, `detach`, `disable`, `enable`.
+//! The tools' side of the socket: `cabrank status`, `restart`, `detach`, `disable`, `enable`.
 
 use crate::admin::choice::{choose, name};
 use crate::admin::report::Report;
@@ -35,10 +35,6 @@ pub(crate) fn status(args: &StatusArgs) -> Result<(), Failure> {
         }),
         other => Err(unexpected(other)),
     }
-}
-
-pub(crate) fn stop(which: &InstanceArgs) -> Result<(), Failure> {
-    done(which, &Request::Stop)
 }
 
 pub(crate) fn restart(args: &RestartArgs) -> Result<(), Failure> {
@@ -103,7 +99,7 @@ fn done(which: &InstanceArgs, request: &Request) -> Result<(), Failure> {
 }
 
 /// Prints what the server says that it does.
-fn expect_done(reply: Reply) -> Result<(), Failure> {
+pub(super) fn expect_done(reply: Reply) -> Result<(), Failure> {
     match reply {
         Reply::Done(message) => print(&format!("{message}\n")),
         other => Err(unexpected(other)),
@@ -120,12 +116,12 @@ fn unexpected(reply: Reply) -> Failure {
 }
 
 /// Finds the server that the caller addresses.
-fn find(which: &InstanceArgs) -> Result<Running, Failure> {
+pub(super) fn find(which: &InstanceArgs) -> Result<Running, Failure> {
     choose(running(NAME, REGISTERED), which.instance.as_deref(), identities)
 }
 
 /// Gets the first answer of a server.
-fn ask(server: &Running, request: &Request) -> Result<Reply, Failure> {
+pub(super) fn ask(server: &Running, request: &Request) -> Result<Reply, Failure> {
     let reply = ask_again(server, request)?;
     if server.standing != Standing::Own {
         // The text of the answer is the word of another user. It must not pass for that of a server of the caller.

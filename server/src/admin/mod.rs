@@ -1,7 +1,7 @@
 //! The dialogue between tools and a running server.
 //!
 //! Each side sends one JSON line over the Unix socket `admin` in the instance directory. [`server`] is the server's side, and
-//! [`client`] the tools'. [`choice`] finds the server that a tool addresses, and [`list`] shows all. [`restart`] begins a restart, and tells how it goes. [`report`] takes the report of `cabrank status` from the pool and the [`administered`] applications,
+//! [`client`] the tools'. [`choice`] finds the server that a tool addresses, and [`list`] shows all. [`stop`] waits for the end of a server. [`restart`] begins a restart, and tells how it goes. [`report`] takes the report of `cabrank status` from the pool and the [`administered`] applications,
 //! and [`render`] turns it into text for people.
 
 pub(crate) mod administered;
@@ -12,6 +12,7 @@ pub(crate) mod render;
 pub(crate) mod report;
 pub(crate) mod restart;
 pub(crate) mod server;
+pub(crate) mod stop;
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};

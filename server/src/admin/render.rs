@@ -36,7 +36,8 @@ fn group(out: &mut Page, group: &Group) {
     out.line(&format!("{name}:"));
     out.fact("  App root", &group.app_root);
     if let Some(release) = group.release.as_ref().filter(|release| **release != group.app_root) {
-        out.fact("  Release", release);
+        let next = group.next_release.as_ref().map(|next| format!(" (next: {next})"));
+        out.fact("  Release", &format!("{release}{}", next.unwrap_or_default()));
     }
     if group.restarting {
         out.line("  (restarting…)");

@@ -44,9 +44,12 @@ pub(crate) struct Report {
 pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) app_root: String,
-    /// The directory in which its latest process has started: the one that `app_root` named then, without links.
+    /// The directory in which its latest process that became ready has started: the one that `app_root` named then, without links.
     #[serde(default)]
     pub(crate) release: Option<String>,
+    /// Another directory, in which its next process starts: none has become ready there.
+    #[serde(default)]
+    pub(crate) next_release: Option<String>,
     pub(crate) environment: String,
     pub(crate) min_instances: usize,
     pub(crate) requests_in_queue: usize,
@@ -102,8 +105,8 @@ impl Report {
         let groups = groups.into_iter().map(|g| {
             let has_name = |a: &&Administered| a.application.group_name() == g.name;
             let application = about.applications.iter().find(has_name);
-            let release = about.link.release(&g.name);
-            group(g, release, &idle, application)
+            let releases = (about.link.release(&g.name), about.link.next_release(&g.name));
+            group(g, releases, &idle, application)
         });
         Report {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -145,15 +148,17 @@ type IdleCounts = HashMap<Identifier, usize>;
 
 fn group(
     g: GroupSnapshot,
-    release: Option<PathBuf>,
+    (release, next_release): (Option<PathBuf>, Option<PathBuf>),
     idle: &IdleCounts,
     application: Option<&Administered>,
 ) -> Group {
     let waiting_outside = application.map_or(0, outside);
+    let path = |dir: PathBuf| dir.display().to_string();
     Group {
         name: g.name,
         app_root: g.app_root.display().to_string(),
-        release: release.map(|dir| dir.display().to_string()),
+        release: release.map(path),
+        next_release: next_release.map(path),
         environment: g.environment,
         min_instances: g.min_processes,
         requests_in_queue: g.waiting + waiting_outside,

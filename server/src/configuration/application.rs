@@ -160,7 +160,7 @@ fn variables(
     let Some(file) = options.env_file.as_ref() else { return Ok(Vec::new()) };
     let path = app.root.join(file);
     variables_of_file(&path, user).map_err(|e| {
-        let user = user.map_or("this user", |user| &user.name);
+        let user = user.map_or("this user".into(), |user| format!("the user {}", user.name));
         let path = path.display();
         Failure::usage(format!(
             "cannot read the variables in {path}: {e}. Correct the file, let {user} read it, or correct --env-file."

@@ -3,7 +3,7 @@
 use crate::configuration::options::TABLE;
 use crate::configuration::peers;
 use crate::configuration::table::variable;
-use crate::configuration::values::{OptionValue, Pid};
+use crate::configuration::values::{OptionValue, Pid, Seconds};
 use crate::failure::EXIT_CODES;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{
@@ -25,7 +25,10 @@ impl Cli {
     pub(crate) fn read() -> Cli {
         let matches = Cli::declaration().try_get_matches();
         let cli = matches.and_then(|m| Cli::from_arg_matches(&m));
-        cli.unwrap_or_else(|e| with_answer(with_origin(e)).exit())
+        cli.unwrap_or_else(|e| {
+            let command = std::env::args_os().nth(1).unwrap_or_default();
+            with_answer(with_origin(e), &command.to_string_lossy()).exit()
+        })
     }
 
     /// Parses a command line, for tests.
@@ -49,13 +52,30 @@ impl Cli {
     }
 }
 
-/// Says in the error for another server's option what does the same here.
-fn with_answer(mut error: clap::Error) -> clap::Error {
-    if error.kind() == ErrorKind::UnknownArgument
-        && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
-        && let Some(answer) = peers::answer(option.split(['=', ' ']).next().unwrap_or_default())
-    {
+/// Says in the error for another server's option, argument or command what does the same here.
+fn with_answer(mut error: clap::Error, command: &str) -> clap::Error {
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let answer = match error.kind() {
+        ErrorKind::UnknownArgument => of(ContextKind::InvalidArg).and_then(|argument| {
+            let option = argument.split(['=', ' ']).next().unwrap_or_default();
+            match command {
+                "stop" | "restart" | "status" => peers::answer_for_tool(option).map(str::to_owned),
+                _ => {
+                    let ours: Vec<_> = TABLE.iter().map(|row| row.name).collect();
+                    peers::answer(option, &ours)
+                }
+            }
+        }),
+        ErrorKind::InvalidSubcommand => of(ContextKind::InvalidSubcommand)
+            .and_then(|command| peers::answer_for_command(&command).map(str::to_owned)),
+        _ => None,
+    };
+    if let Some(answer) = answer {
         error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
         let tips = ContextValue::StyledStrs(vec![answer.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
@@ -91,7 +111,7 @@ pub(crate) enum Command {
     /// Show the processes and queues of a running server
     Status(StatusArgs),
     /// Shut down a running server gracefully
-    Stop(InstanceArgs),
+    Stop(StopArgs),
     /// Replace the processes of a running server
     Restart(RestartArgs),
     /// Remove one application process from a running server's pool
@@ -158,8 +178,20 @@ pub(crate) struct ConfigArgs {
     /// The web server
     #[arg(value_name = "WEB_SERVER")]
     pub(crate) web_server: WebServer,
+    /// The part to print, where several applications share a host: what stands inside the block `server` of nginx, or
+    /// `<VirtualHost>` of Apache, or outside of it
+    #[arg(long, value_name = "PART", default_value = "whole")]
+    pub(crate) part: Part,
     #[command(flatten)]
     pub(crate) start: StartArgs,
+}
+
+/// A part of the configuration of a web server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    Whole,
+    Inside,
+    Outside,
 }
 
 /// A web server in front.
@@ -195,6 +227,15 @@ pub(crate) struct StatusArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    pub(crate) which: InstanceArgs,
+    /// Return when the server has ended; exit with code 1 if it still runs after SECONDS
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, value_parser = Seconds::parser())]
+    pub(crate) wait: Option<Option<Seconds>>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
     #[command(flatten)]
     pub(crate) which: InstanceArgs,
@@ -219,6 +260,54 @@ mod tests {
     #[test]
     fn clap_accepts_the_declaration() {
         Cli::declaration().debug_assert();
+    }
+
+    #[test]
+    fn a_command_of_passenger_is_answered() {
+        for (line, answer) in [
+            (
+                &["stop", "--port", "3000"][..],
+                "tip: name the server with --instance: its pid, name, directory, port",
+            ),
+            (&["stop", "/srv/shop"], "tip: name the server with --instance"),
+            (&["restart", "."], "tip: name the server with --instance"),
+            (
+                &["stop", "--pid-file=x"],
+                "tip: use --instance with the name, directory or port, or `kill $(cat FILE)`",
+            ),
+            (
+                &["restart", "--ignore-app-not-running"],
+                "tip: not needed: without a running server, the exit code is 3",
+            ),
+            (&["memory-stats"], "tip: use `cabrank status`: the column Memory"),
+            (&["restart-app", "x"], "tip: use `cabrank restart`"),
+            (&["list-instances"], "tip: use `cabrank list`"),
+            (&["start", "--pre-start", "x"], "tip: not needed: the server starts a process before"),
+            (&["start", "--passenger-max-requests", "1"], "tip: use --max-requests"),
+        ] {
+            let error = Cli::of(["cabrank"].iter().chain(line)).unwrap_err();
+            let text = with_answer(error, line[0]).to_string();
+            assert!(text.contains(answer) && !text.contains("similar"), "{line:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_unit_of_systemd_starts_and_stops_a_server() {
+        let unit = include_str!("../../../examples/systemd/shop.service").replace("\\\n", "");
+        let value = |key: &str| {
+            let line = unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+            line.unwrap().trim().to_owned()
+        };
+        let command = |key| {
+            let line = value(key).replace("$MAINPID", "1");
+            Cli::of(line.split_whitespace()).unwrap().command
+        };
+        let Command::Start(start) = command("ExecStart") else { panic!("another command") };
+        let limit = start.options.get_one::<Seconds>("shutdown_timeout").unwrap().0.as_secs();
+        assert!(limit < value("TimeoutStopSec").parse().unwrap());
+        assert!(matches!(command("ExecReload"), Command::Restart(restart) if restart.wait));
+        // Otherwise the processes of the application get the signal, too.
+        assert_eq!(value("KillMode"), "mixed");
     }
 
     #[test]

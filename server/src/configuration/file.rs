@@ -77,7 +77,7 @@ impl<'t> FileOptions<'t> {
         })?;
         let mut options = Section::new(text, None, entries.into_inner());
         let custom_types = options.take_section(custom_types::NAME)?;
-        options.has_no_sections()?;
+        options.has_no_sections(known)?;
         if let Some((key, place)) = options.first_besides(known) {
             return Err(in_line(text, place.start, &unknown_key(&key, known)));
         }
@@ -112,7 +112,7 @@ impl<'t> FileOptions<'t> {
 }
 
 fn unknown_key(key: &str, known: &[&str]) -> String {
-    if let Some(answer) = peers::answer(&format!("--{}", key.replace('_', "-"))) {
+    if let Some(answer) = peers::answer_for_key(key, known) {
         return format!("unknown key {key}: {answer}. (`cabrank start --help` lists all options.)");
     }
     let nearest = known.iter().min_by_key(|k| distance(k, key));
@@ -147,7 +147,8 @@ mod tests {
     use crate::configuration::values::{AtLeastOne, LogFormat, Seconds, Whole};
     use std::time::Duration;
 
-    const KNOWN: &[&str] = &["max_pool_size", "pool_idle_time", "log_format", "port"];
+    const KNOWN: &[&str] =
+        &["max_pool_size", "pool_idle_time", "log_format", "port", "env_file", "start_command"];
 
     fn parsed(text: &str) -> Result<FileOptions<'_>, String> {
         FileOptions::parse("cabrank.toml".as_ref(), text, KNOWN)
@@ -184,6 +185,15 @@ mod tests {
             ("[[pool]]\n", "1: unknown section [[pool]]."),
             ("[pool.a] # ours\n", "1: unknown section [pool.a]."),
             ("pool.x = 1", "1: unknown key pool."),
+            (
+                "[env]\nA = 1",
+                "1: unknown section [env]: use env_file = \"FILE\", or set the variable",
+            ),
+            ("[envvars]", "1: unknown section [envvars]: use env_file = \"FILE\""),
+            (
+                "app_start_command = 'x'",
+                "1: unknown key app_start_command: use start_command = \"COMMAND\"",
+            ),
         ] {
             let e = parsed(text).unwrap_err();
             assert!(e.starts_with(error), "{e}");

@@ -82,7 +82,7 @@ pub(crate) struct PoolLimits {
 /// The server's log.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    /// `None`: standard error.
+    /// Its absolute path. `None`: standard error.
     pub(crate) file: Option<PathBuf>,
     pub(crate) level: LogLevel,
     pub(crate) format: LogFormat,
@@ -126,7 +126,7 @@ impl Configuration {
                 },
             },
             log: Log {
-                file: (*options.log_file).clone(),
+                file: options.log_file.as_ref().map(|path| root.join(path)),
                 level: *options.log_level,
                 format: *options.log_format,
                 app_output: *options.app_output,

@@ -185,7 +185,7 @@ options! {
         log_level: LogLevel = Is("info"), "LEVEL",
             "The least severe level of the server's own lines: error, warn, info, debug or trace";
         log_file: Option<PathBuf> = By("standard error"), "FILE",
-            "The file of the log, to which lines are added. If it is renamed, as by logrotate, the next lines go to a new one. \
+            "The file of the log, absolute or below DIR, to which lines are added. If it is renamed, as by logrotate, the next lines go to a new one. \
              Errors of the start go to standard error, too";
         log_format: LogFormat = Is("text"), "FORMAT", "The format of log lines: text or json";
     }

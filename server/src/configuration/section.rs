@@ -1,5 +1,6 @@
 //! A section of `cabrank.toml`, or the keys before the first one, with the places of its values.
 
+use crate::configuration::peers;
 use crate::configuration::values::OptionValue;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
@@ -79,17 +80,20 @@ impl<'t> Section<'t> {
         self.names().into_iter().find(|(name, _)| !known.contains(&&**name))
     }
 
-    /// Checks that no section is below it.
+    /// Checks that no section is below it. `known` are the keys of the file.
     ///
     /// # Errors
     /// The name of the first section.
-    pub(crate) fn has_no_sections(&self) -> Result<(), String> {
+    pub(crate) fn has_no_sections(&self, known: &[&str]) -> Result<(), String> {
         let mut names = self.names().into_iter();
         match names.find(|(_, place)| is_header(self.text, place.start)) {
             Some((_, place)) => {
                 let header = header(self.text, place.start);
+                let name = header.trim_matches(['[', ']', ' ']);
+                let answer = peers::answer_for_key(name, known).map(|answer| format!(": {answer}"));
+                let answer = answer.unwrap_or_default();
                 let problem = format!(
-                    "unknown section {header}. The only sections are [app_type.NAME], which define types of applications; \
+                    "unknown section {header}{answer}. The only sections are [app_type.NAME], which define types of applications; \
                      all other keys are at the top level."
                 );
                 Err(self.error(&place, &problem))

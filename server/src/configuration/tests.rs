@@ -134,9 +134,21 @@ fn localhost_is_an_address() {
 }
 
 #[test]
+fn files_of_the_server_are_below_the_directory() {
+    let dir = app("log_file = \"log/shop.log\"\npid_file = \"tmp/shop.pid\"\n");
+    let of = |options: &[&str]| {
+        let all = load(dir.path(), options).unwrap();
+        [all.log.file.unwrap(), all.server.pid_file.unwrap()]
+    };
+    let below = |names: [&str; 2]| names.map(|name| dir.path().join(name));
+    assert_eq!(of(&[]), below(["log/shop.log", "tmp/shop.pid"]));
+    assert_eq!(of(&["--log-file", "a", "--pid-file", "/b"]), below(["a", "/b"]));
+}
+
+#[test]
 fn an_option_of_another_server_in_the_file_is_answered() {
     let failure = load(app("port = 1\nworkers = 4\n").path(), &[]).unwrap_err();
-    let parts = ["cabrank.toml:2: unknown key workers", "use --max-pool-size N"];
+    let parts = ["cabrank.toml:2: unknown key workers", "use max_pool_size = N"];
     assert!(parts.iter().all(|part| failure.message.contains(part)), "{failure}");
 }
 

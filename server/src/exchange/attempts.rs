@@ -88,7 +88,7 @@ async fn run(
             tracing::warn!(pid, "App {pid}: its answer ended early: {why}");
             let hold = attempt.hold;
             if hold.is_some() && process.is_dying().await {
-                application.processes.detach(process.endpoint.identifier);
+                application.processes.is_gone(process.endpoint.identifier);
             }
         }
         End::TooLong | End::Refused(Refusal::TooLong) => overtime::end(application, attempt),
@@ -144,7 +144,7 @@ async fn give_back(processes: &Processes, hold: Hold, reached: Reached) -> bool 
         if may_be_cause || process.has_answered() {
             // A request may be the cause: this one, or an answered one. The pool does not back off then, as it does
             // after `fail`.
-            processes.detach(process.endpoint.identifier);
+            processes.is_gone(process.endpoint.identifier);
             drop(hold);
         } else {
             hold.fail();

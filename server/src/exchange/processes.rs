@@ -69,10 +69,10 @@ impl Processes {
         }
     }
 
-    /// Takes a process out of the pool, so that it gets no more requests and leaves.
-    pub(crate) fn detach(&self, process: Identifier) {
+    /// Takes a process out of the pool that has ended or refuses connections, perhaps by a request.
+    pub(crate) fn is_gone(&self, process: Identifier) {
         match self {
-            Processes::Pool { pool, .. } => drop(pool.detach(process)),
+            Processes::Pool { pool, .. } => drop(pool.process_is_gone(process)),
             #[cfg(test)]
             Processes::Played(played) => played.note("detached"),
         }

@@ -1,12 +1,37 @@
 //! The texts for the operator when the server starts, or fails to start.
 
 use crate::configuration::application::Application;
+use crate::configuration::options::TABLE;
 use crate::failure::{Failure, Kind};
 use crate::observe::plain;
 use cabrank::application_pool::GetError;
 use cabrank_spawner::BootError;
 use cabrank_spawner::chain::Chain;
 use std::io::{self, IsTerminal, Write};
+
+/// Logs which settings the server does not read, although they may be meant for it.
+pub(crate) fn warn_of_unread(application: &Application) {
+    let file = application.app.root.join("Passengerfile.json");
+    if file.is_file() {
+        tracing::warn!(
+            "{} is not read: write its options into cabrank.toml, as docs/from-passenger.md says.",
+            file.display()
+        );
+    }
+    let is_known = |name: &str| {
+        name == "CABRANK_REGISTRY_DIR" || TABLE.iter().any(|row| row.variable() == name)
+    };
+    for (name, _) in std::env::vars_os() {
+        let Some(name) = name.to_str().filter(|name| name.starts_with("CABRANK_")) else {
+            continue;
+        };
+        if !is_known(name) {
+            tracing::warn!(
+                "the variable {name} names no option of `cabrank start`, and has no effect on it."
+            );
+        }
+    }
+}
 
 /// Logs that the server serves the application, and prints a summary to a terminal.
 pub(crate) fn announce(application: &Application, places: &str) {

@@ -31,8 +31,16 @@ impl PidFile {
     /// Another server has the file, another file stands there, or the server has no right to write there.
     pub(crate) fn write(path: &Path) -> Result<PidFile, Failure> {
         PidFile::try_write(path).map_err(|e| {
+            let parent = path.parent().filter(|parent| !parent.exists());
+            let remedy = match parent {
+                Some(parent) => format!("Create the directory {}, or choose", parent.display()),
+                None if e.kind() == io::ErrorKind::AlreadyExists => {
+                    "Wait until it has ended, as `cabrank stop --wait` does, or choose".into()
+                }
+                None => "Choose".into(),
+            };
             Failure::other(format!(
-                "cannot write the pid file {}: {e}. Choose another path with --pid-file.",
+                "cannot write the pid file {}: {e}. {remedy} another path with --pid-file.",
                 path.display()
             ))
         })
@@ -95,7 +103,8 @@ fn check(dir: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
     let pid: u32 = text.trim().parse().map_err(|_| no_pid())?;
     if pid != std::process::id() && is_server_of(pid, facts.st_uid) {
-        return Err(io::Error::other(format!("the server {pid}, which is running, has this file")));
+        let text = format!("the server {pid}, which is running, has this file");
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
     Ok(())
 }
@@ -186,6 +195,11 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
         assert_eq!(entries(dir.path()), 1);
         let absent = dir.path().join("gone/pid");
-        assert!(PidFile::write(&absent).unwrap_err().message.contains("--pid-file"));
+        let message = PidFile::write(&absent).unwrap_err().message;
+        let remedy = format!(
+            "Create the directory {}, or choose another",
+            absent.parent().unwrap().display()
+        );
+        assert!(message.contains(&remedy), "{message}");
     }
 }

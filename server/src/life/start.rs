@@ -50,6 +50,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 pub(crate) fn run(args: &StartArgs, helper: Helper) -> Result<(), Failure> {
     let configuration = Arc::new(Configuration::load(args)?);
     logging::init(&configuration.log)?;
+    configuration.applications.iter().for_each(|application| messages::warn_of_unread(application));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("cabrank")

@@ -1,6 +1,7 @@
 //! The configuration of Apache, 2.4.47 or newer: older ones need `mod_proxy_wstunnel` for WebSockets.
 
-use crate::web_server::site::{Site, Way};
+use crate::configuration::cli::Part;
+use crate::web_server::site::{Files, Site, Way};
 
 const FIELDS: &str = r"  ProxyPreserveHost On
   # A client's own values of these fields do not count.
@@ -17,8 +18,11 @@ const FIELDS: &str = r"  ProxyPreserveHost On
   RequestHeader set X-Forwarded-Proto expr=%{REQUEST_SCHEME}
 ";
 
-pub(super) fn text(site: &Site) -> String {
-    let mut text = site.head("Apache", "apache");
+pub(super) fn text(site: &Site, part: Part) -> String {
+    let head = site.head("Apache", "apache");
+    if part == Part::Outside {
+        return head + "# Apache needs nothing outside of <VirtualHost>.\n";
+    }
     let (modules, fields, about) = match site.way {
         Way::Scgi(_) => (
             "proxy proxy_scgi",
@@ -27,9 +31,10 @@ pub(super) fn text(site: &Site) -> String {
         ),
         Way::Unix(_) | Way::Tcp(_) => ("proxy proxy_http headers", FIELDS, ""),
     };
-    text += &format!(
-        "# Put it into a file of /etc/apache2/sites-available/, and name host, port and certificate. It needs `a2enmod {modules}`.\n\n"
-    );
+    let (files, more) = match &site.files {
+        Some(Files::In(dir)) => files(dir, &site.base_uri),
+        _ => (String::new(), ""),
+    };
     let (name, base) = (&site.name, &site.base_uri);
     let from = if base.is_empty() { "/" } else { base };
     // A host must be there, and does not count over a socket.
@@ -45,10 +50,37 @@ pub(super) fn text(site: &Site) -> String {
         }
         Way::Scgi(_) => "nocanon flushpackets=on timeout=86400",
     };
-    text + &format!(
-        "<VirtualHost *:80>\n  ServerName {name}.example\n  ProxyRequests Off\n  \
-         # The path reaches the application as the client has written it.\n  AllowEncodedSlashes NoDecode\n{fields}{about}  \
+    let inside = format!(
+        "  ProxyRequests Off\n  # The path reaches the application as the client has written it.\n  \
+         AllowEncodedSlashes NoDecode\n{files}{fields}{about}  \
          # cabrank has the limits on bodies and times, such as --max-body.\n  LimitRequestBody 0\n  \
-         ProxyPass \"{from}\" \"{to}\" {options}\n</VirtualHost>\n"
-    )
+         ProxyPass \"{from}\" \"{to}\" {options}\n"
+    );
+    let modules = format!("It needs `a2enmod {modules}{more}`.");
+    match part {
+        Part::Inside => format!(
+            "{head}# Let <VirtualHost> of the host include it: a longer path before a shorter one. {modules}\n\n{inside}"
+        ),
+        _ => format!(
+            "{head}# Put it into a file of /etc/apache2/sites-available/, and name host, port and certificate. {modules}\n\
+             # For several applications on one host: --part inside prints what <VirtualHost> includes.\n\n\
+             <VirtualHost *:80>\n  ServerName {name}.example\n{inside}</VirtualHost>\n"
+        ),
+    }
+}
+
+/// Returns the lines by which Apache serves the files of a directory, and the modules for them.
+fn files(dir: &str, base: &str) -> (String, &'static str) {
+    let (place, more) = match base {
+        "" => (format!("DocumentRoot {dir}"), " setenvif"),
+        base => (format!("Alias \"{base}\" {dir}"), " setenvif alias"),
+    };
+    let path = dir.trim_matches('"');
+    let text = format!(
+        "  # ProxyPass leaves a request alone whose path is that of a file.\n  {place}\n  \
+         <Directory {dir}>\n    Require all granted\n  </Directory>\n  \
+         SetEnvIfExpr \"%{{REQUEST_URI}} =~ m#^{}(/.*)$# && -f '{path}'.unescape('$1')\" no-proxy\n",
+        base.replace('.', "\\.")
+    );
+    (text, more)
 }

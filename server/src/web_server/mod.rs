@@ -16,16 +16,16 @@ use std::io::Write;
 
 /// Prints the configuration.
 pub(crate) fn print(args: &ConfigArgs) -> Result<(), Failure> {
-    let text = text(args.web_server, &Configuration::load(&args.start)?)?;
+    let text = text(args, &Configuration::load(&args.start)?)?;
     // A pipe whose reader has left needs no text.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-fn text(web_server: WebServer, configuration: &Configuration) -> Result<String, Failure> {
+fn text(args: &ConfigArgs, configuration: &Configuration) -> Result<String, Failure> {
     let site = Site::of(configuration)?;
-    Ok(match web_server {
-        WebServer::Nginx => nginx::text(&site),
-        WebServer::Apache => apache::text(&site),
+    Ok(match args.web_server {
+        WebServer::Nginx => nginx::text(&site, args.part),
+        WebServer::Apache => apache::text(&site, args.part),
     })
 }

@@ -1,6 +1,7 @@
 //! The configuration of nginx, 1.18 or newer.
 
-use crate::web_server::site::{Site, Way};
+use crate::configuration::cli::Part;
+use crate::web_server::site::{Files, Site, Way};
 
 /// The fields by which other proxies report a request. nginx passes a client's own on, and the application would believe them.
 const FIELDS: &str = r#"
@@ -36,29 +37,62 @@ const VARIABLES: &str = r"
     scgi_param HTTP_HOST $http_host;
 ";
 
-pub(super) fn text(site: &Site) -> String {
-    let mut text = site.head("nginx", "nginx");
-    text += "# Paste it where the block http includes files, such as /etc/nginx/conf.d/, and name host, port and certificate.\n\n";
+/// Bodies are limited by cabrank. nginx looks at the length in each location that a request passes.
+const BODIES: &str = r"    # cabrank limits bodies (--max-body), and waits for a client that is slow.
+    client_max_body_size 0;
+";
+
+pub(super) fn text(site: &Site, part: Part) -> String {
+    let head = site.head("nginx", "nginx");
+    match part {
+        Part::Whole => format!(
+            "{head}# Paste it where the block http includes files, such as /etc/nginx/conf.d/, and name host, port and certificate.\n\
+             # For several applications on one host: --part inside prints what the block server includes, and --part outside the rest.\n\n\
+             {}server {{\n  listen 80;\n  server_name {}.example;\n\n{}}}\n",
+            outside(site),
+            site.name,
+            inside(site)
+        ),
+        Part::Inside => format!(
+            "{head}# Let the block server of the host include it. What --part outside prints stands beside that block.\n\n{}",
+            inside(site)
+        ),
+        Part::Outside => format!(
+            "{head}# Paste it where the block http includes files, such as /etc/nginx/conf.d/. What --part inside prints stands in the block server.\n\n{}",
+            outside(site).trim_end_matches('\n').to_owned() + "\n"
+        ),
+    }
+}
+
+/// Returns the blocks that stand beside the block `server`.
+fn outside(site: &Site) -> String {
+    match &site.way {
+        Way::Scgi(_) => String::new(),
+        Way::Unix(path) => upstream(&site.name, &format!("unix:{path}")),
+        Way::Tcp(address) => upstream(&site.name, &address.to_string()),
+    }
+}
+
+/// Returns the blocks inside the block `server`.
+fn inside(site: &Site) -> String {
     let name = &site.name;
-    let location = match &*site.base_uri {
-        "" => "location /".to_owned(),
-        path => format!("location ~ ^{}(/|$)", path.replace('.', "\\.")),
-    };
     let inner = match &site.way {
         Way::Scgi(path) => scgi(path),
-        Way::Unix(path) => {
-            text += &upstream(name, &format!("unix:{path}"));
-            http(name)
-        }
-        Way::Tcp(address) => {
-            text += &upstream(name, &address.to_string());
-            http(name)
-        }
+        Way::Unix(_) | Way::Tcp(_) => http(name),
     };
-    text + &format!(
-        "server {{\n  listen 80;\n  server_name {name}.example;\n  \
-         # cabrank limits bodies (--max-body), and waits for a client that is slow.\n  client_max_body_size 0;\n\n  \
-         {location} {{\n{inner}  }}\n}}\n"
+    let base = site.base_uri.replace('.', "\\.");
+    let Some(Files::In(dir)) = &site.files else {
+        let location = if base.is_empty() { "/".to_owned() } else { format!("~ ^{base}(/|$)") };
+        return format!("  location {location} {{\n{BODIES}{inner}  }}\n");
+    };
+    let (location, file) = match &*base {
+        "" => ("/".to_owned(), "$uri"),
+        // The files are below the directory as they are below the path.
+        base => (format!("~ ^{base}(/.*)?$"), "$1"),
+    };
+    format!(
+        "  location {location} {{\n    root {dir};\n    try_files {file} @cabrank_{name};\n{BODIES}  }}\n\n  \
+         location @cabrank_{name} {{\n{BODIES}{inner}  }}\n"
     )
 }
 

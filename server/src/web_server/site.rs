@@ -6,6 +6,10 @@ use crate::failure::Failure;
 use crate::listen::socket_file::UnixPlace;
 use crate::request::trust::Trust;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+/// The directory whose files web servers serve, as under Passenger.
+const PUBLIC: &str = "public";
 
 /// The facts of the server that a web server must know.
 pub(super) struct Site {
@@ -14,6 +18,8 @@ pub(super) struct Site {
     pub(super) way: Way,
     /// The path below which the application is served; empty: the root.
     pub(super) base_uri: String,
+    /// The directory of the files that the web server serves itself, if the application has one.
+    pub(super) files: Option<Files>,
     /// Whether the server believes a web server on this machine.
     trusts: bool,
 }
@@ -23,6 +29,27 @@ pub(super) enum Way {
     Tcp(SocketAddr),
     Unix(String),
     Scgi(String),
+}
+
+/// The directory `public` of an application.
+pub(super) enum Files {
+    /// Its path, between quotes if it needs them.
+    In(String),
+    /// The path has a sign that means something else to a web server.
+    Unwritable,
+}
+
+impl Files {
+    fn of(root: &Path) -> Option<Files> {
+        let dir = root.join(PUBLIC);
+        let is_plain = |c: char| c.is_alphanumeric() || "/._~+@,=:-".contains(c);
+        let is_special = |c: char| c.is_control() || "\"'\\$%".contains(c);
+        dir.is_dir().then(|| match dir.to_str() {
+            Some(path) if path.chars().all(is_plain) => Files::In(path.into()),
+            Some(path) if !path.contains(is_special) => Files::In(format!("\"{path}\"")),
+            _ => Files::Unwritable,
+        })
+    }
 }
 
 impl Site {
@@ -55,6 +82,7 @@ impl Site {
                 name,
                 way,
                 base_uri: configuration.applications[0].base_uri().into(),
+                files: Files::of(&configuration.applications[0].app.root),
                 trusts: trust.is_proxy(Ipv4Addr::LOCALHOST.into(), false),
             }),
             None => Err(Failure::usage("the server listens nowhere.")),
@@ -71,6 +99,17 @@ impl Site {
             text += &format!(
                 "# The user of {web_server} needs the right to write to {path}: start cabrank with --socket-group www-data.\n"
             );
+        }
+        match &self.files {
+            Some(Files::In(dir)) => {
+                text += &format!(
+                    "# {web_server} serves the files of {dir} itself, and needs the right to read them. A request for another path goes to cabrank.\n"
+                );
+            }
+            Some(Files::Unwritable) => {
+                text += "# The files of `public` are left out: the path has a quote, %, $ or the like. Name the directory by a link without one.\n";
+            }
+            None => {}
         }
         if !self.trusts {
             text += "# The server does not believe it yet, because it listens on other addresses than the loopback: start cabrank with\n\

@@ -21,6 +21,8 @@ fn a_process_killed_between_requests_is_replaced() {
             assert_ne!(reply.text(), pid.to_string());
         }
         server.logs("ended unexpectedly: signal: 9");
+        server.logs("is leaving: it is gone");
+        assert!(!server.log().contains("is leaving: requested"));
     }
 }
 

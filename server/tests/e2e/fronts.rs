@@ -78,7 +78,12 @@ struct Site {
 
 impl Site {
     fn start(kind: Kind, protocol: &str, options: &[&str]) -> Site {
-        let (dir, place) = (application(), tempfile::tempdir().unwrap());
+        Site::of(application(), kind, protocol, options)
+    }
+
+    /// Starts both for the application in this directory.
+    fn of(dir: TempDir, kind: Kind, protocol: &str, options: &[&str]) -> Site {
+        let place = tempfile::tempdir().unwrap();
         if is_root() {
             chown(
                 place.path(),
@@ -282,6 +287,89 @@ fn below_a_path(kind: Kind, protocol: &str) {
     }
     for path in ["/", "/blogx", "/x/../blogx", "/blog/../x"] {
         assert_eq!(site.get(path).0, 404, "{path}");
+    }
+}
+
+/// The web server serves the files of `public` itself, and the application answers all else.
+fn files(kind: Kind, protocol: &str, base: &str) {
+    let dir = application();
+    let public = dir.path().join("public");
+    fs::create_dir_all(public.join("a b")).unwrap();
+    for file in ["hello.txt", "index.html", "a b/c.txt"] {
+        fs::write(public.join(file), "static").unwrap();
+    }
+    open_to_all(dir.path());
+    let options: &[&str] = if base.is_empty() { &[] } else { &["--base-uri", base] };
+    let site = Site::of(dir, kind, protocol, options);
+    let get = |path: &str| site.get(&format!("{base}{path}"));
+    for path in ["/hello.txt", "/hello.txt?a=b", "/a%20b/c.txt"] {
+        assert_eq!(get(path), (200, "static".into()), "{path}");
+    }
+    for path in ["/", "/a%20b", "/a%20b/", "/none.txt", "/x%2Fy"] {
+        let (status, text) = get(path);
+        let facts = format!("|http|{base}|{base}{path}|");
+        assert!(status == 200 && text.contains(&facts), "{path}: {status} {text}");
+    }
+    for path in ["/../asgi.py", "/%2e%2e/asgi.py", "/..%2fasgi.py", "/a%20b/../../asgi.py"] {
+        let (status, text) = get(path);
+        assert!(!text.contains("async def"), "{path}: {status} {text}");
+    }
+    if base.is_empty() {
+        origin(&site, "with files");
+        assert_eq!(upload_in_chunks(&site), (200, (20 << 16).to_string()));
+        messages(&site);
+    }
+}
+
+#[test]
+fn nginx_serves_the_files_of_public() {
+    files(Kind::Nginx, "--socket", "");
+    files(Kind::Nginx, "--socket", "/blog");
+    files(Kind::Nginx, "--scgi-socket", "/blog");
+}
+
+#[test]
+fn apache_serves_the_files_of_public() {
+    files(Kind::Apache, "--socket", "");
+    files(Kind::Apache, "--socket", "/blog");
+    files(Kind::Apache, "--scgi-socket", "/blog");
+}
+
+/// Two applications share a host, by the parts that the command prints. One is below a path.
+#[test]
+fn two_applications_on_one_host() {
+    for kind in [Kind::Nginx, Kind::Apache] {
+        let apps = [("first", None), ("second", Some("/api"))].map(|(name, base)| {
+            let (dir, runtime) = (application(), runtime());
+            let socket = runtime.path().join("app.sock").display().to_string();
+            let mut options = vec!["--socket", &socket, "--socket-mode", "0666", "--name", name];
+            options.extend(base.iter().flat_map(|base| ["--base-uri", base]));
+            let print = |part| {
+                let args = ["config", kind.name(), dir.path().to_str().unwrap(), "--part", part];
+                let out = command(runtime.path(), &args).args(&options).output().unwrap();
+                assert!(out.status.success(), "{out:?}");
+                String::from_utf8(out.stdout).unwrap()
+            };
+            let parts = (print("outside"), print("inside"));
+            open_to_all(runtime.path());
+            let start = start_command(runtime.path(), dir.path(), &options);
+            (parts, Server::start_with(start, runtime), dir)
+        });
+        let [(first, ..), (second, ..)] = &apps;
+        let text = match kind {
+            Kind::Nginx => format!(
+                "{}{}server {{\nlisten 80;\nserver_name a;\n{}{}}}\n",
+                first.0, second.0, first.1, second.1
+            ),
+            Kind::Apache => {
+                format!("<VirtualHost *:80>\nServerName a\n{}{}</VirtualHost>\n", second.1, first.1)
+            }
+        };
+        let web_server = WebServer::start(kind, &text);
+        for (path, facts) in [("/x", "|http||/x|"), ("/api/x", "|http|/api|/api/x|")] {
+            let reply = Client::with_patience(web_server.address, LONG).unwrap().get(path).unwrap();
+            assert!(reply.status == 200 && reply.text().contains(facts), "{}", reply.describe());
+        }
     }
 }
 

@@ -155,6 +155,7 @@ fn a_pid_file_lives_as_long_as_its_server_and_belongs_to_one() {
         out.status.code() == Some(1) && error.contains("which is running, has this file"),
         "{out:?}"
     );
+    assert!(error.contains("Wait until it has ended, as `cabrank stop --wait` does"), "{error}");
     assert_eq!(fs::read_dir(runtime.path()).unwrap().count(), 0);
     assert_eq!(fs::read_to_string(&path).unwrap(), pid(&server));
     server.signal(Signal::TERM);

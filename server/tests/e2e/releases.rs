@@ -290,6 +290,31 @@ fn the_directory_keeps_the_links_of_its_path_however_it_is_spelled() {
     assert_eq!(server.status()["groups"][0]["app_root"], elsewhere.to_str().unwrap());
 }
 
+#[test]
+fn the_release_that_serves_is_shown_while_another_one_does_not_boot() {
+    let deployment = Deployment::new(WSGI);
+    let server = Server::start(&deployment.current(), &["-e", "production"]);
+    deployment.make(2);
+    fs::write(deployment.release(2).join("passenger_wsgi.py"), "1 / 0").unwrap();
+    deployment.switch(2);
+    let out = run(server.runtime.path(), &["restart", "--wait"]);
+    assert_eq!(out.status.code(), Some(5), "{out:?}");
+    let (first, second) = (deployment.release(1), deployment.release(2));
+    let group = &server.status()["groups"][0];
+    assert_eq!(group["release"], first.to_str().unwrap());
+    assert_eq!(group["next_release"], second.to_str().unwrap());
+    let out = run(server.runtime.path(), &["status"]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    let line = format!("Release:           {} (next: {})", first.display(), second.display());
+    assert!(text.contains(&line), "{text}");
+    deployment.make(3);
+    deployment.switch(3);
+    assert!(run(server.runtime.path(), &["restart", "--wait"]).status.success());
+    let group = &server.status()["groups"][0];
+    assert_eq!(group["release"], deployment.release(3).to_str().unwrap());
+    assert_eq!(group["next_release"], serde_json::Value::Null);
+}
+
 /// The files of a release are read with the rights of the application's user.
 #[test]
 fn a_release_that_the_user_may_not_read_is_not_served() {

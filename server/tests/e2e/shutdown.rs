@@ -2,12 +2,13 @@
 
 use crate::asgi::websocket;
 use crate::server::{
-    Server, Signal, after, app, eventually, example, is_alive, node, run, start_command, wsgi,
+    Server, Signal, after, app, command, eventually, example, is_alive, node, run, start_command,
+    wsgi,
 };
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// Asserts that the instance directory and the processes are gone.
@@ -34,6 +35,40 @@ fn every_signal_to_stop_lets_a_slow_request_finish() {
         assert_eq!(client.reply("GET").unwrap().text(), "finished");
         assert!(server.ended().success());
         assert!(idle.get("/").is_err(), "an idle connection stayed open");
+        assert_clean(&server, &pids);
+    }
+}
+
+#[test]
+fn a_stop_may_wait_for_the_end_of_the_server() {
+    let code = "while not os.path.exists('go'): time.sleep(0.01)\nreturn answer('ok')";
+    for limit in [None, Some("0.2")] {
+        let dir = wsgi("", code);
+        let mut server = Server::start(dir.path(), &[]);
+        let pids = server.pids();
+        let mut client = server.client();
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+        let mut stop = command(server.runtime.path(), &["stop", "--wait"]);
+        stop.args(limit).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut stop = stop.spawn().unwrap();
+        let mut out = BufReader::new(stop.stdout.take().unwrap());
+        let mut text = String::new();
+        out.read_line(&mut text).unwrap();
+        if limit.is_some() {
+            let out = stop.wait_with_output().unwrap();
+            let error = String::from_utf8(out.stderr).unwrap();
+            assert_eq!(out.status.code(), Some(1));
+            assert!(error.contains("has not ended after 0.2 s. It finishes requests"), "{error}");
+            continue;
+        }
+        assert_eq!(stop.try_wait().unwrap(), None);
+        fs::write(dir.path().join("go"), "").unwrap();
+        assert_eq!(client.reply("GET").unwrap().text(), "ok");
+        out.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "The server is shutting down.\nThe server has ended.\n");
+        assert!(stop.wait().unwrap().success());
+        assert!(server.has_ended().unwrap().success());
         assert_clean(&server, &pids);
     }
 }

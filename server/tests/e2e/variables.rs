@@ -35,6 +35,18 @@ fn a_file_gives_variables_that_the_server_has_not_and_a_restart_reads_it_again()
 }
 
 #[test]
+fn settings_that_are_not_read_are_named() {
+    let (dir, runtime) = (wsgi("", SHOW), runtime());
+    fs::write(dir.path().join("Passengerfile.json"), "{}").unwrap();
+    let mut command = start_command(runtime.path(), dir.path(), &[]);
+    command.env("CABRANK_MAX_POOL_SICE", "3").env("CABRANK_MAX_POOL_SIZE", "3");
+    let server = Server::start_with(command, runtime);
+    server.logs("Passengerfile.json is not read: write its options into cabrank.toml");
+    server.logs("the variable CABRANK_MAX_POOL_SICE names no option");
+    assert!(!server.log().contains("CABRANK_MAX_POOL_SIZE"));
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named_with_its_line_and_without_its_values() {
     let dir = wsgi("", SHOW);
     let option = ["--env-file", "ours.env"];
@@ -66,7 +78,7 @@ fn a_file_that_only_root_may_read_gives_another_user_nothing() {
     fs::write(secret.path(), "A=secret\n").unwrap();
     symlink(secret.path(), dir.path().join("ours.env")).unwrap();
     let options = [&["--env-file", "ours.env"][..], &OPTIONS].concat();
-    fails(dir.path(), &options, 2, &["Permission denied", "let nobody read it"]);
+    fails(dir.path(), &options, 2, &["Permission denied", "let the user nobody read it"]);
     fs::set_permissions(secret.path(), Permissions::from_mode(0o644)).unwrap();
     let runtime = runtime();
     let command = start_command(runtime.path(), dir.path(), &options);

@@ -94,6 +94,17 @@ class Passenger(RackLoader):
                 answer += part
             self.assertTrue(answer.endswith(b"sent"), answer)
 
+    def test_parts_of_passenger_are_found_by_their_names(self):
+        for line in ("PhusionPassenger.require_passenger_lib 'rack/out_of_band_gc'", "require 'phusion_passenger/rack/out_of_band_gc'"):
+            for use in ("5", "strategy: :counter, frequency: 5", "{ strategy: :gctools_oobgc }"):
+                with self.subTest(line, use=use):
+                    loader = self.app(f"{line}\nuse PhusionPassenger::Rack::OutOfBandGc, {use}\n{self.APP.replace('ANSWER', 'Rack::Utils')}")
+                    self.assertIsNone(loader.error)
+                    self.assertEqual(session(loader).body, b"Rack::Utils")
+        self.assertEqual(self.answer("PhusionPassenger.require_passenger_lib('public_api')"), "false")
+        error = self.app(f"PhusionPassenger.require_passenger_lib 'utils/json'\n{self.APP}").error
+        self.assertIn("cabrank has no part utils/json of Passenger, only public_api, rack/out_of_band_gc", error)
+
     def test_calls_of_a_service_that_has_ended_do_nothing(self):
         self.assertEqual(self.answer("""
             PhusionPassenger.install_framework_extensions!(event_preprocessor: nil)

@@ -2,7 +2,7 @@
 //!
 //! One table: each row recognises the text that a language, or the system, prints for one kind of error.
 
-use crate::app_type::Interpreter;
+use crate::app_type::{Interpreter, REGISTRY, Service};
 use crate::file_rights::{is_file, with_rights_of};
 use crate::user::User;
 use std::path::{Path, PathBuf};
@@ -56,16 +56,43 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
 
 /// An interpreter that is too old to read the loader.
 fn old_interpreter(text: &str, setup: &Setup<'_>) -> Option<String> {
-    let (entry, language) = match setup.interpreter? {
-        Interpreter::Python => ("/python-loader.py", "Python 3.10"),
-        Interpreter::Ruby => ("/rack-", "Ruby 3.0"),
-        Interpreter::Node => ("/node-", "Node.js 18"),
+    let interpreter = setup.interpreter?;
+    let language = match interpreter {
+        Interpreter::Python => "Python 3.10",
+        Interpreter::Ruby => "Ruby 3.0",
+        Interpreter::Node => "Node.js 18",
     };
     let is_shown =
-        text.contains(entry) && text.to_lowercase().replace(' ', "").contains("syntaxerror");
+        text.lines().filter_map(|line| file_of_syntax_error(line, interpreter)).any(|file| {
+            file.rsplit_once('/').is_some_and(|(_, name)| is_of_loader(name, interpreter))
+        }) && text.to_lowercase().replace(' ', "").contains("syntaxerror");
     is_shown.then(|| {
-        let option = setup.interpreter.map_or("", Interpreter::option);
+        let option = interpreter.option();
         format!("cabrank needs {language} or newer. Name another interpreter with {option}.")
+    })
+}
+
+/// Returns the file in a line that shows the place of an error of syntax. Frames of a backtrace are no such lines: the error in a
+/// file of the application has frames of the loader, too.
+fn file_of_syntax_error(line: &str, interpreter: Interpreter) -> Option<&str> {
+    let (file, number) = match interpreter {
+        // Behind the frame that loads the file.
+        Interpreter::Ruby => line.split_once(": syntax error")?.0.rsplit_once(':')?,
+        Interpreter::Python => {
+            line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?
+        }
+        Interpreter::Node => line.rsplit_once(':').filter(|_| !line.starts_with(' '))?,
+    };
+    number.trim_end().parse::<u32>().ok().map(|_| file)
+}
+
+/// Returns whether a file of this name belongs to the loader for an interpreter.
+fn is_of_loader(name: &str, interpreter: Interpreter) -> bool {
+    REGISTRY.iter().any(|app_type| match &app_type.service {
+        Service::Loader(loader) => {
+            loader.interpreter == interpreter && loader.files.iter().any(|(own, _)| *own == name)
+        }
+        _ => false,
     })
 }
 
@@ -135,7 +162,10 @@ fn ruby_gem(text: &str, setup: &Setup<'_>) -> Option<String> {
     if text.contains("Your Ruby version is ") {
         return Some("Name the Ruby that the Gemfile asks for with --ruby.".into());
     }
-    if text.contains("Bundler::GemNotFound") || text.contains("in locally installed gems") {
+    if text.contains("Bundler cannot set up the gems of ")
+        || text.contains("Bundler::GemNotFound")
+        || text.contains("in locally installed gems")
+    {
         return Some(format!("Run `bundle install` in {root}."));
     }
     let (_, rest) = text.split_once("cannot load such file -- ")?;
@@ -256,6 +286,10 @@ mod tests {
                 "Could not find rack-3.0 in locally installed gems (Bundler::GemNotFound)",
                 "bundle install",
             ),
+            (
+                "Bundler cannot set up the gems of /srv/shop/Gemfile: no (LoadError)",
+                "bundle install",
+            ),
             ("Your Ruby version is 3.1.2, but your Gemfile specified 3.3", "--ruby"),
             ("Error: Cannot find module 'express'\nRequire stack:", "npm install express"),
             ("Error: Cannot find module './db'\n", "file ./db"),
@@ -306,8 +340,36 @@ mod tests {
             let shown = advice(text, Some(interpreter), Path::new("/srv/shop"));
             assert!(shown.contains(part), "{text}: {shown}");
         }
-        let own = "  File \"/srv/shop/app.py\", line 1\nSyntaxError: invalid syntax\n";
-        assert_eq!(advice(own, Some(Interpreter::Python), Path::new("/srv/shop")), "");
+        for (interpreter, own) in [
+            (
+                Interpreter::Ruby,
+                "/gems/rack-2.2.22/lib/rack/builder.rb:116:in `eval': /srv/shop/config.ru:2: syntax error, unexpected '}' (SyntaxError)\n\
+                 \tfrom /gems/rack-2.2.22/lib/rack/builder.rb:105:in `load_file'\n\tfrom /run/x/rack-boot.rb:9:in `run'\n",
+            ),
+            (
+                Interpreter::Ruby,
+                "/srv/shop/rack-app/config.ru:2: syntax error, unexpected end-of-input",
+            ),
+            (
+                Interpreter::Ruby,
+                "/srv/shop/config/rack-attack.rb:2: syntax errors found (SyntaxError)",
+            ),
+            (
+                Interpreter::Node,
+                "/srv/node-shop/app.js:1\nconst x = ;\n          ^\n\nSyntaxError: Unexpected token ';'\n    at wrapSafe \
+                 (node:internal/modules/cjs/loader:1464:18)\n    at load (/run/x/node-loader.js:154:12)\n",
+            ),
+            (
+                Interpreter::Python,
+                "  File \"/srv/shop/app.py\", line 1\nSyntaxError: invalid syntax\n",
+            ),
+            (
+                Interpreter::Python,
+                "  File \"/run/x/python-loader.py\", line 9, in load\n  File \"/srv/shop/app.py\", line 1\nSyntaxError: invalid syntax\n",
+            ),
+        ] {
+            assert_eq!(advice(own, Some(interpreter), Path::new("/srv/shop")), "", "{own}");
+        }
     }
 
     #[test]

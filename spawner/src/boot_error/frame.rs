@@ -45,7 +45,8 @@ impl Frame {
             Some(Frame { file: own_file(Path::new(path), roots)?, line })
         };
         let python = text.lines().rev().filter_map(python_frame).find_map(own);
-        python.or_else(|| text.lines().filter_map(other_frame).find_map(own))
+        let ruby = || text.lines().filter_map(ruby_syntax).find_map(own);
+        python.or_else(ruby).or_else(|| text.lines().filter_map(other_frame).find_map(own))
     }
 }
 
@@ -70,6 +71,14 @@ fn python_frame(line: &str) -> Option<(&str, u32)> {
     let (path, rest) = line.trim_start().strip_prefix("File \"")?.split_once("\", line ")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     Some((path, rest[..digits].parse().ok()?))
+}
+
+/// Parses the place of a Ruby error of syntax, behind the frame that loads the file: `FRAME:in 'eval': PATH:LINE: syntax error`.
+fn ruby_syntax(line: &str) -> Option<(&str, u32)> {
+    let (place, _) = line.split_once(": syntax error")?;
+    let place = place.rsplit_once("': ").map_or(place, |(_, place)| place);
+    let (path, number) = place.rsplit_once(':')?;
+    Some((path, number.parse().ok()?))
 }
 
 /// Parses a frame of Ruby (`PATH:LINE:in …`) or JavaScript (`at … (PATH:LINE:COLUMN)`, `at PATH:LINE:COLUMN`).
@@ -124,6 +133,12 @@ mod tests {
             place("config.ru:3: syntax error, unexpected end").as_deref(),
             Some("config.ru:3")
         );
+        let loaded = "/gems/rack/builder.rb:116:in `eval': /srv/my app/config.ru:2: syntax error, unexpected '}' (SyntaxError)\n\
+                      \tfrom /gems/rack/builder.rb:105:in `load_file'\n";
+        assert_eq!(place(loaded).as_deref(), Some("config.ru:2"));
+        let required = "/srv/my app/config.ru:1:in 'require_relative': /srv/my app/lib/a.rb:3: syntax errors found (SyntaxError)\n\
+                        \tfrom /srv/my app/config.ru:1:in 'x'\n";
+        assert_eq!(place(required).as_deref(), Some("lib/a.rb:3"));
         let node = "Error: Cannot find module 'x'\n    at Module._load (node:internal/loader:1:2)\n    at Object.<anonymous> \
                     (/srv/my app/node_modules/y/i.js:3:4)\n    at f (/srv/my app/lib/db.js:7:15)\n    at /srv/my app/app.js:1:1\n";
         assert_eq!(place(node).as_deref(), Some("lib/db.js:7"));

@@ -163,7 +163,7 @@ impl Releases {
     fn set(&self, release: Release, app: Option<App>, former: &Application) {
         let app = app.unwrap_or_else(|| former.options.app.clone());
         let application = Arc::new(former.with_app(App { root: release.dir.clone(), ..app }));
-        self.first.shared.release_dirs.note(&self.first.options.group_name, &release.dir);
+        self.first.shared.release_dirs.note_next(&self.first.options.group_name, &release.dir);
         let present = Present { release: Some(release), application };
         // An application has code of the program, its finder: it is dropped behind the lock.
         let outdated = std::mem::replace(&mut *self.lock(), present);

@@ -79,6 +79,8 @@ pub enum Event {
 pub enum DetachReason {
     /// `detach` or `detach_group` was called.
     Requested,
+    /// [`process_is_gone`](crate::ApplicationPool::process_is_gone) was called.
+    Gone,
     /// It could not be connected to, it broke a session, or its failure was reported.
     Failed,
     /// It was idle for too long.
@@ -99,6 +101,7 @@ impl fmt::Display for DetachReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DetachReason::Requested => "requested",
+            DetachReason::Gone => "it is gone",
             DetachReason::Failed => "it failed",
             DetachReason::Idle => "idle for too long",
             DetachReason::Evicted => "made room for another group",

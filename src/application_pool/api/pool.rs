@@ -102,6 +102,28 @@ impl<S: Spawner> ApplicationPool<S> {
         })
     }
 
+    /// Detaches the process with this identifier, as [`detach`](Self::detach) does, because it has ended or refuses connections. Returns whether there was
+    /// such a process.
+    ///
+    /// Unlike [`process_has_failed`](Self::process_has_failed), it does not count as a failed spawn, however young the process is:
+    /// call it where a request may be the cause.
+    ///
+    /// ```
+    /// # use cabrank::{ApplicationPool, PoolOptions, in_memory::InMemorySpawner};
+    /// # let pool = ApplicationPool::builder(InMemorySpawner::new()).build()?;
+    /// # let shop = PoolOptions::new("/srv/shop");
+    /// use cabrank::Session;
+    ///
+    /// let process = Session::identifier(&pool.get(&shop)?);
+    /// assert!(pool.process_is_gone(process));
+    /// assert!(!pool.process_is_gone(process));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn process_is_gone(&self, identifier: Identifier) -> bool {
+        self.inner()
+            .critical(|state, fx| state.detach_without_lock(identifier, DetachReason::Gone, fx))
+    }
+
     /// Disables the process with this identifier. Returns whether it is attached.
     ///
     /// A disabled process finishes its sessions, is given no more, and stays in the pool: for example, to look at it with

@@ -158,8 +158,17 @@ fn certificate(dir: &Path) {
 /// Returns a configuration of Apache that includes the site.
 fn apache(place: &TempDir, site: &str, port: u16) -> String {
     let dir = place.path().display();
-    let modules =
-        ["mpm_event", "authz_core", "unixd", "headers", "proxy", "proxy_http", "proxy_scgi"];
+    let modules = [
+        "mpm_event",
+        "authz_core",
+        "unixd",
+        "alias",
+        "setenvif",
+        "headers",
+        "proxy",
+        "proxy_http",
+        "proxy_scgi",
+    ];
     let load = |name: &str| {
         let file = format!("/usr/lib/apache2/modules/mod_{name}.so");
         match Path::new(&file).exists() {
