@@ -18,6 +18,9 @@ const HELP: &str = "cargo xtask test [OPTION…]
 
 `cargo test` runs single tests.";
 
+/// Says how many tests of a program run side by side.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// The tests that need a program, and how they are named.
 const NEEDS: &str = include_str!("../../tests/needs.txt");
 
@@ -166,6 +169,10 @@ fn is_named(names: &[String], test: &str) -> bool {
 fn command(args: &[String], path: &Option<PathBuf>) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.args(args).envs(path.iter().map(|path| ("PATH", path)));
+    // The end-to-end tests wait for processes most of the time: twice as many side by side take two thirds of the time.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = std::env::var(THREADS).unwrap_or_else(|_| (2 * cores).to_string());
+    cargo.env(THREADS, threads);
     cargo
 }
 

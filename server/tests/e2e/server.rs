@@ -29,8 +29,11 @@ pub(crate) fn eventually<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     wait::poll(LONG, ask).unwrap_or_else(|| panic!("expected within {LONG:?}: {what}"))
 }
 
+/// The variable that names another build of the binary to test, such as the optimised one.
+pub(crate) const TESTED: &str = "CABRANK_TESTED";
+
 fn binary() -> Binary {
-    Binary::new(env!("CARGO_BIN_EXE_cabrank"))
+    Binary::new(std::env::var_os(TESTED).unwrap_or_else(|| env!("CARGO_BIN_EXE_cabrank").into()))
 }
 
 /// Returns a command of the binary, with its own environment.
