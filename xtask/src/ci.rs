@@ -39,15 +39,18 @@ const STEPS: &[Step] = &[
             timeout 600 cargo test -p cabrank-spec --features explore --test stateright",
     },
     Step {
-        // Each history is one thread, so that two searches run side by side. With `--workspace` cargo chooses the features
-        // of the step before, whose build is there already.
+        // Each history is one thread, so that two searches run side by side. They are the programs of the step before:
+        // with `--test` cargo chooses other features, and builds all of them again.
         name: "refinement",
         about: "10,000 histories of each system beside its specification",
         is_deep: false,
         lines: "
             export CABRANK_CASES=${CABRANK_CASES:-10000}
-            timeout 900 cargo test --workspace --test application_pool refinement &
-            timeout 900 cargo test --workspace --test execution --test resource_pool refinement
+            built=$(cargo test --workspace --no-run 2>&1)
+            program() { sed -n \"s|.*Executable tests/$1/main.rs (\\(.*\\))|\\1|p\" <<<\"$built\"; }
+            timeout 900 $(program application_pool) refinement &
+            timeout 900 $(program execution) refinement
+            timeout 900 $(program resource_pool) refinement
             wait $!",
     },
     Step {
@@ -205,7 +208,8 @@ const STEPS: &[Step] = &[
             timeout 1200 cargo test -p cabrank --profile shipped --lib --tests
             timeout 900 cargo build -p cabrank-server --profile shipped
             export CABRANK_TESTED=$(realpath ${CARGO_TARGET_DIR:-target})/shipped/cabrank
-            timeout 900 cargo test --workspace --test e2e costs::a_request_takes_few_allocations",
+            e2e=$(cargo test --workspace --no-run 2>&1 | sed -n 's|.*Executable tests/e2e/main.rs (\\(.*\\))|\\1|p')
+            timeout 300 $(realpath $e2e) costs::a_request_takes_few_allocations",
     },
     Step {
         // By name: whatever else is ignored some day gets its own place.
