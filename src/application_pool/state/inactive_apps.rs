@@ -28,7 +28,8 @@ pub(crate) struct InactiveApps {
 
 impl InactiveApps {
     /// Moves the group to the place that belongs to this standing; with `None`, removes it.
-    #[inline]
+    // Always inlined, as what calls it is (`State::refresh`).
+    #[inline(always)]
     pub(crate) fn set(
         &mut self,
         groups: &mut Arena<Group, Groups>,
