@@ -129,6 +129,7 @@ mod boot_error;
 pub mod chain;
 mod children;
 pub mod connections;
+pub mod descriptors;
 mod ended;
 mod env_file;
 mod error;

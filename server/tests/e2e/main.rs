@@ -17,6 +17,7 @@ mod connections;
 mod costs;
 mod crashes;
 mod custom_types;
+mod descriptors;
 mod disk_full;
 mod environments;
 mod fronts;
