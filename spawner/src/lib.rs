@@ -175,7 +175,7 @@ pub use file_rights::modified;
 pub use handshake::{Address, Protocol};
 pub use helper::{Helper, helper};
 pub use link::Link;
-pub use options::{Finder, Options, SpawnMethod};
+pub use options::{Check, Finder, Options, SpawnMethod};
 pub use output::APP_OUTPUT;
 pub use process_group::Leader;
 pub use running::{DirIdentity, Running, Standing, running};

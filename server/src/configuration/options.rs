@@ -96,7 +96,8 @@ options! {
         user: Option<String> = By("the caller"), "NAME",
             "The user that runs the application's processes, if root starts cabrank";
         user_by_owner: bool = Is("false"), "BOOL",
-            "Without --user, run the application's processes as the owner of its startup file, if root starts cabrank";
+            "Without --user, run the application's processes as the owner of its startup file, if root starts cabrank. Only this owner \
+             and root may write to the file and to the directories on its path, or no process starts";
         env_file: Option<PathBuf> = None, "FILE",
             "A file with variables for the application, absolute or below DIR: lines NAME=value. A variable that cabrank has itself \
              stays as it is. The application's user reads the file, again for each process";
