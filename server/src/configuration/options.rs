@@ -140,8 +140,9 @@ options! {
     }
     Application Limits {
         max_request_time: Seconds = Is("0"), "SECONDS",
-            "End a process that works on one request for longer; 0: no limit. It does not hold for event streams \
-             (text/event-stream) and upgraded connections";
+            "Answer 504 to a request on which a process works for longer, and end that process; 0: no limit. A process that works on several \
+             requests at once finishes the others first, within --drain-timeout. The time in which a client sends its body does not \
+             count. The limit does not hold for event streams (text/event-stream) and upgraded connections";
         max_request_queue_time: Seconds = Is("0"), "SECONDS",
             "Answer 503 to a request that waits for a process for longer; 0: no limit";
         retry_requests: bool = Is("true"), "BOOL",

@@ -32,6 +32,7 @@ mod listening;
 mod logs;
 mod naming;
 mod node;
+mod overtime;
 mod pm2;
 mod preloading;
 mod protocol;

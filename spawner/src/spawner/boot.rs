@@ -181,6 +181,7 @@ impl Application {
             held,
             control,
             ends_websockets: ends_websockets.into(),
+            writes_backtraces: matches!(self.options.app.launch, Launch::Loader { .. }),
             takes_origin,
             takes_upgrades,
             ..AppInfo::new(
