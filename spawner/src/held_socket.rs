@@ -5,11 +5,12 @@
 //! cleaner of temporary files does not cut off running processes.
 
 use crate::backends::{Backends, Identity};
+use crate::descriptors::unix_socket;
 use crate::handshake::Address;
 use crate::stream::check_listener;
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+use rustix::net::{SocketAddrUnix, SocketFlags};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -84,8 +85,7 @@ impl HeldSocket {
         const PAUSE: Duration = Duration::from_millis(10);
         let end = Instant::now() + limit;
         let address = SocketAddrUnix::new(self.path())?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let socket = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         loop {
             match rustix::net::connect(&socket, &address) {
                 Ok(()) => break,
@@ -141,8 +141,7 @@ mod tests {
     fn a_listener_with_a_full_queue_holds_up_its_caller_for_a_time_only() {
         let (_dir, backends, path, _) = socket();
         std::fs::remove_file(&path).unwrap();
-        let flags = SocketFlags::CLOEXEC;
-        let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let listener = unix_socket(SocketFlags::CLOEXEC).unwrap();
         rustix::net::bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         rustix::net::listen(&listener, 0).unwrap();
         let held = HeldSocket::open(&path, uid(), &backends).unwrap();

@@ -47,6 +47,31 @@ impl fmt::Debug for Finder {
     }
 }
 
+type Allows = dyn Fn(&App) -> Result<(), String> + Send + Sync;
+
+/// Says whether an application may start. See [`Options::check`].
+#[derive(Clone)]
+pub struct Check(Arc<Allows>);
+
+impl Check {
+    /// Checks applications by `allows`, whose error is the problem and its remedy.
+    ///
+    /// It reads files with the rights of [`Options::user`], on a thread that may wait for a file system.
+    pub fn new(allows: impl Fn(&App) -> Result<(), String> + Send + Sync + 'static) -> Check {
+        Check(Arc::new(allows))
+    }
+
+    pub(crate) fn allows(&self, app: &App) -> Result<(), String> {
+        (self.0)(app)
+    }
+}
+
+impl fmt::Debug for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Check")
+    }
+}
+
 /// How the processes of one application are started.
 ///
 /// ```no_run
@@ -65,6 +90,8 @@ pub struct Options {
     /// Finds the application again, for a restart and where the path names another directory by then; `None`: it stays as
     /// it is.
     pub finder: Option<Finder>,
+    /// Says whether the application may start, before each process; its directory has no links then. `None`: it may.
+    pub check: Option<Check>,
     /// The program that runs the loader, such as `python3`. Commands need none.
     pub interpreter: PathBuf,
     /// The application's environment, such as `production`.
@@ -132,6 +159,7 @@ impl Options {
             max_request_time: None,
             max_websocket_message: 16 << 20,
             finder: None,
+            check: None,
             app,
         }
     }

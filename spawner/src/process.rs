@@ -44,6 +44,8 @@ pub struct AppInfo {
     pub(crate) control: Option<OwnedWriteHalf>,
     /// Whether its loader ends its WebSockets when it is asked to. False once it was asked.
     pub(crate) ends_websockets: AtomicBool,
+    /// Whether SIGQUIT makes it write a backtrace, and go on. It ends other processes, unless they handle it.
+    pub writes_backtraces: bool,
     /// Whether its requests in HTTP begin with their origin.
     pub takes_origin: bool,
     /// Whether its kept sessions may switch to another protocol.
@@ -136,6 +138,7 @@ impl AppInfo {
             held: None,
             control: None,
             ends_websockets: false.into(),
+            writes_backtraces: false,
             takes_origin: false,
             takes_upgrades: false,
             had_session: false.into(),

@@ -1,9 +1,10 @@
 //! Streams to application processes: Unix sockets, or TCP on the loopback interface.
 
+use crate::descriptors::unix_socket;
 use crate::handshake::Address;
 use cabrank::application_pool::ConnectError;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{SocketAddrUnix, SocketFlags, connect};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -41,8 +42,7 @@ pub fn open(address: &Address) -> Result<Opened, ConnectError> {
     };
     let to = SocketAddrUnix::new(path).map_err(|e| fault(e.into()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-        .map_err(|e| ConnectError::local(io::Error::from(e)))?;
+    let fd = unix_socket(flags).map_err(ConnectError::local)?;
     match connect(&fd, &to) {
         Ok(()) => {
             check_listener(&fd, uid).map_err(ConnectError::process)?;

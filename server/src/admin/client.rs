@@ -6,10 +6,11 @@ use crate::admin::{Identity, NAME, REGISTERED, Reply, Request, Restart, render};
 use crate::configuration::cli::{InstanceArgs, ProcessArgs, RestartArgs, StatusArgs};
 use crate::failure::{Failure, Kind};
 use crate::observe::logging;
+use cabrank_spawner::descriptors::unix_socket;
 use cabrank_spawner::{Running, Standing, running};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{self, SocketAddrUnix, SocketFlags};
 use serde_json::Value;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsRawFd;
@@ -172,8 +173,7 @@ fn connect(server: &Running, limit: Duration) -> io::Result<UnixStream> {
     let name = crate::admin::socket(Path::new(""));
     let file = rustix::fs::openat(&dir, name, flags, Mode::empty())?;
     let address = SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
-    let socket = net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    let socket = unix_socket(SocketFlags::CLOEXEC)?;
     // The time limit holds for connecting as well: the queue of the server may be full.
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
     net::connect(&socket, &address)?;

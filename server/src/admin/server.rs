@@ -10,11 +10,12 @@ use crate::configuration::file::Source;
 use crate::listen::listener::Place;
 use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::connections::Connections;
+use cabrank_spawner::descriptors::unix_socket;
 use cabrank_spawner::instance_dir::{self, Instance, InstanceDir, Restored};
 use cabrank_spawner::{Link, Pool};
 use rustix::fs::{AtFlags, FileType, Mode, statat};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{self, SocketAddrUnix, SocketFlags};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixListener as StdUnixListener;
@@ -59,8 +60,7 @@ pub(crate) struct Admin {
 pub(crate) fn listen(dir: BorrowedFd<'_>) -> io::Result<StdUnixListener> {
     // Another user may have taken the path of the directory meanwhile.
     let path = format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd());
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
     // Linux creates the file with the mode that the socket has.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     net::bind(&socket, &SocketAddrUnix::new(path)?)?;

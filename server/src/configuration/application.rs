@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use cabrank::PoolOptions;
 use cabrank::application_pool::RestartMode;
 use cabrank_spawner::app_type::{App, CustomType, Interpreter, Search};
-use cabrank_spawner::{Finder, User, variables_of_file};
+use cabrank_spawner::{Check, Finder, User, variables_of_file};
 use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
 
@@ -56,8 +56,7 @@ impl Application {
     /// Returns what finds the application in another release, by the same options.
     fn finder(&self) -> Finder {
         let (options, custom_types) = (self.options.clone(), self.custom_types.clone());
-        let by_owner = *options.user_by_owner && options.user.is_none();
-        let user = self.user.clone().filter(|_| by_owner);
+        let user = self.owner().cloned();
         Finder::new(move |root| {
             let mut app = search(&options, &custom_types).find(root)?;
             if let Some(other) = user.as_ref().and_then(|user| owner::differs(&app, user)) {
@@ -65,6 +64,18 @@ impl Application {
             }
             Ok(app)
         })
+    }
+
+    /// Returns the user of its processes, if that is the owner of the application.
+    fn owner(&self) -> Option<&User> {
+        let by_owner = *self.options.user_by_owner && self.options.user.is_none();
+        self.user.as_ref().filter(|_| by_owner)
+    }
+
+    /// Returns what keeps code of other users from running as the owner.
+    fn check(&self) -> Option<Check> {
+        let (path, user) = (self.app.root.clone(), self.owner()?.clone());
+        Some(Check::new(move |app| owner::check(&path, app, &user)))
     }
 
     /// Returns the number of threads that serve its requests, unless an option names it.
@@ -132,6 +143,7 @@ impl Application {
             max_request_time: options.max_request_time.limit(),
             max_websocket_message: options.max_websocket_message.0,
             finder: Some(self.finder()),
+            check: self.check(),
             ..cabrank_spawner::Options::new(self.app.clone())
         }
     }

@@ -96,7 +96,8 @@ options! {
         user: Option<String> = By("the caller"), "NAME",
             "The user that runs the application's processes, if root starts cabrank";
         user_by_owner: bool = Is("false"), "BOOL",
-            "Without --user, run the application's processes as the owner of its startup file, if root starts cabrank";
+            "Without --user, run the application's processes as the owner of its startup file, if root starts cabrank. Only this owner \
+             and root may write to the file and to the directories on its path, or no process starts";
         env_file: Option<PathBuf> = None, "FILE",
             "A file with variables for the application, absolute or below DIR: lines NAME=value. A variable that cabrank has itself \
              stays as it is. The application's user reads the file, again for each process";
@@ -139,8 +140,9 @@ options! {
     }
     Application Limits {
         max_request_time: Seconds = Is("0"), "SECONDS",
-            "End a process that works on one request for longer; 0: no limit. It does not hold for event streams \
-             (text/event-stream) and upgraded connections";
+            "Answer 504 to a request on which a process works for longer, and end that process; 0: no limit. A process that works on several \
+             requests at once finishes the others first, within --drain-timeout. The time in which a client sends its body does not \
+             count. The limit does not hold for event streams (text/event-stream) and upgraded connections";
         max_request_queue_time: Seconds = Is("0"), "SECONDS",
             "Answer 503 to a request that waits for a process for longer; 0: no limit";
         retry_requests: bool = Is("true"), "BOOL",

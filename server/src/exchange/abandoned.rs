@@ -46,7 +46,7 @@ pub(crate) fn abandon(
     tokio::spawn(async move {
         let worked = match attempt.streams_events {
             true => Duration::ZERO,
-            false => attempt.since.elapsed(),
+            false => attempt.since.elapsed().saturating_sub(attempt.waited),
         };
         let left = limit.map(|limit| limit.saturating_sub(worked));
         let finish = finish(&mut attempt, how, rest, answer);

@@ -14,7 +14,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// One attempt. Dropping it closes the connection, and ends the session.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Attempt {
     pub(crate) process: Arc<AppInfo>,
     /// The beginning of the session.
     pub(crate) since: Instant,
+    /// The time in which the server has waited for the client's body, and the process had nothing more to read.
+    pub(crate) waited: Duration,
     /// The answer is a stream of events, to which `--max-request-time` does not apply.
     pub(crate) streams_events: bool,
     /// The client has its whole answer. Declared last: the session ends before.
@@ -36,8 +38,8 @@ impl Attempt {
     /// Begins an attempt on a connection that is [`open`].
     pub(crate) fn new(hold: Hold, lane: Lane) -> Attempt {
         let process = Arc::clone(&hold.process);
-        let (hold, since) = (Some(hold), Instant::now());
-        Attempt { lane, hold, process, since, streams_events: false, ending: None }
+        let (hold, since, waited) = (Some(hold), Instant::now(), Duration::ZERO);
+        Attempt { lane, hold, process, since, waited, streams_events: false, ending: None }
     }
 
     /// Reads once into `from_app`. The end of the process ends the connection, even if another process holds it open.

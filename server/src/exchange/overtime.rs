@@ -1,7 +1,8 @@
 //! The end of a request that takes longer than `--max-request-time`.
 //!
 //! The pool takes the process out, so that it gets no more requests. Then the process writes a backtrace on its
-//! log, which is the loaders' answer to SIGQUIT, and ends. A process with other requests may finish them first.
+//! log, which is the loaders' answer to SIGQUIT, and ends. A process with other requests may finish them first: it has the time of
+//! a drain. SIGQUIT ends most programs without a loader at once, so it reaches none that has other requests.
 
 use crate::exchange::attempt::Attempt;
 use crate::exchange::served::Served;
@@ -18,11 +19,18 @@ pub(crate) fn end(application: &Served, attempt: Attempt) {
     let pid = process.pid;
     // The session stays open during the backtrace: the pool ends the process when it has no session.
     application.processes.has_failed(process.endpoint.identifier);
-    tracing::warn!(
-        pid,
-        "App {pid}: a request took longer than --max-request-time: asking for a backtrace, and ending the process"
-    );
-    process.leader.signal(Signal::QUIT);
+    if process.writes_backtraces || !application.processes.is_shared(process.endpoint.identifier) {
+        tracing::warn!(
+            pid,
+            "App {pid}: a request took longer than --max-request-time: asking for a backtrace, and ending the process"
+        );
+        process.leader.signal(Signal::QUIT);
+    } else {
+        tracing::warn!(
+            pid,
+            "App {pid}: a request took longer than --max-request-time: ending the process when it has finished its other requests"
+        );
+    }
     tokio::spawn(async move {
         tokio::time::sleep(BACKTRACE).await;
         drop(lane);

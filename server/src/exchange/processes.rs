@@ -78,6 +78,19 @@ impl Processes {
         }
     }
 
+    /// Returns whether a process, which gets no more requests, has more than one. It looks through the whole pool.
+    pub(crate) fn is_shared(&self, process: Identifier) -> bool {
+        match self {
+            Processes::Pool { pool, .. } => {
+                let groups = pool.snapshot().groups.into_iter();
+                let mut all = groups.flat_map(|group| group.processes);
+                all.any(|found| found.identifier == process && found.sessions > 1)
+            }
+            #[cfg(test)]
+            Processes::Played(_) => false,
+        }
+    }
+
     /// Takes a process out of the pool that has failed by itself.
     pub(crate) fn has_failed(&self, process: Identifier) {
         match self {

@@ -66,7 +66,7 @@ pub(crate) struct Exchange<'a, 'b> {
     bytes: &'a mut Bytes,
     side: &'a mut Side,
     buffers: &'a Buffers,
-    /// The longest work of the process; `None`: no limit.
+    /// The longest work of the process, without the time in which the server waits for the client's body; `None`: no limit.
     max_time: Option<Duration>,
     /// `None` once the application has finished, and everything was given back.
     attempt: Option<Attempt>,
@@ -78,6 +78,8 @@ pub(crate) struct Exchange<'a, 'b> {
     reader: Pace,
     sender: Pace,
     begun: Tick,
+    /// Set while the process has all of the body that has arrived, and the server waits for more.
+    starved: Option<Tick>,
     answered: Option<Tick>,
 }
 
@@ -112,6 +114,7 @@ impl<'a, 'b> Exchange<'a, 'b> {
             reader,
             sender,
             begun,
+            starved: None,
             answered: None,
         }
     }
@@ -246,32 +249,36 @@ impl<'a, 'b> Exchange<'a, 'b> {
 
     /// Looks at the limits of time. Asks for wake-ups when they will have passed.
     fn check_times(&mut self) -> Result<(), End> {
-        let is_limited = self
-            .attempt
-            .as_ref()
-            .is_some_and(|attempt| attempt.hold.is_some() && !attempt.streams_events);
-        if let Some(limit) = self.max_time.filter(|_| is_limited)
-            && self.client.watch.has_passed(limit, self.begun)
-        {
-            return Err(match self.answer {
-                Answer::Awaited => End::Refused(Refusal::TooLong),
-                _ => End::TooLong,
-            });
+        let now = self.client.watch.now();
+        let starves = !self.request.body.is_received()
+            && self.request.body.has_room()
+            && self.request.body.next().is_empty();
+        self.note_waited();
+        if let Some(attempt) = &mut self.attempt {
+            let has_all = self.bytes.to_app.is_empty() && !self.upload.is_refused();
+            self.starved = (starves && has_all).then_some(now);
+            let is_limited =
+                attempt.hold.is_some() && !attempt.streams_events && self.starved.is_none();
+            if let Some(limit) = self.max_time.filter(|_| is_limited)
+                && self.client.watch.has_passed(limit.saturating_add(attempt.waited), self.begun)
+            {
+                return Err(match self.answer {
+                    Answer::Awaited => End::Refused(Refusal::TooLong),
+                    _ => End::TooLong,
+                });
+            }
         }
         if self.has_output() {
             let slow = self.reader.wait(&self.client.watch);
             slow.map_err(|slow| End::GivenUp(slow.of_reader().into()))?;
         } else {
-            self.reader.stop(self.client.watch.now());
+            self.reader.stop(now);
         }
-        let starves = !self.request.body.is_received()
-            && self.request.body.has_room()
-            && self.request.body.next().is_empty();
         if starves {
             let slow = self.sender.wait(&self.client.watch);
             slow.map_err(|slow| self.refuse(408, slow.of_sender().into()))?;
         } else {
-            self.sender.stop(self.client.watch.now());
+            self.sender.stop(now);
         }
         if let Some(answered) = self.answered
             && self.attempt.is_some()
@@ -284,6 +291,13 @@ impl<'a, 'b> Exchange<'a, 'b> {
             }
         }
         Ok(())
+    }
+
+    /// Counts the time in which the server has waited for the client's body. The process has not worked meanwhile.
+    fn note_waited(&mut self) {
+        if let (Some(attempt), Some(since)) = (&mut self.attempt, self.starved.take()) {
+            attempt.waited += self.client.watch.now().since(since);
+        }
     }
 
     /// Ends the exchange because of the client.
@@ -300,7 +314,8 @@ impl<'a, 'b> Exchange<'a, 'b> {
     }
 
     /// Takes the application's side.
-    pub(crate) fn into_attempt(self) -> Option<Attempt> {
+    pub(crate) fn into_attempt(mut self) -> Option<Attempt> {
+        self.note_waited();
         self.attempt
     }
 }

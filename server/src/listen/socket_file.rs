@@ -6,9 +6,10 @@
 
 use crate::client::Protocol;
 use crate::listen::place;
+use cabrank_spawner::descriptors::unix_socket;
 use rustix::fs::{self, AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{self, SocketAddrUnix, SocketFlags};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -111,8 +112,7 @@ impl<'a> Workshop<'a> {
 
     /// Makes the socket, with its owner and its mode.
     fn socket(&self, at: &UnixPlace) -> io::Result<OwnedFd> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let socket = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
         let path = format!("/proc/self/fd/{}/{NEW}", self.own.as_raw_fd());
         net::bind(&socket, &SocketAddrUnix::new(path)?)?;
         if at.owner.is_some() || at.group.is_some() {
@@ -179,8 +179,7 @@ impl Drop for Workshop<'_> {
 
 /// Returns whether a program listens on the open file of a socket.
 fn has_listener(file: &OwnedFd) -> io::Result<bool> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let socket = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     match net::connect(&socket, &SocketAddrUnix::new(path)?) {
         Err(Errno::CONNREFUSED) => Ok(false),

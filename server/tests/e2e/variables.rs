@@ -1,12 +1,13 @@
 //! Where an application's variables come from: a file, a login shell, and the owner of its startup file.
 
-use crate::server::{Server, after, eventually, run, start_command, wsgi};
+use crate::server::{Server, after, eventually, run, start_command, wsgi, wsgi_text};
 use crate::users::{OPTIONS, is_root, open_to_all, runtime};
 use crate::wrong_input::fails;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 
 const SHOW: &str =
     "return answer(' '.join(os.environ.get(n, '-') for n in ('A', 'B', 'WSGI_ENV')))";
@@ -146,7 +147,12 @@ fn the_owner_of_the_startup_file_runs_the_application() {
     chown(below.join("wsgi.py"), Some(nobody.uid), None).unwrap();
     chown(&below, Some(1), None).unwrap();
     let options_below = [&options[..], &["--startup-file", "below/wsgi.py"]].concat();
-    fails(dir.path(), &options_below, 2, &["below belongs to neither root alone nor the owner"]);
+    fails(
+        dir.path(),
+        &options_below,
+        2,
+        &["below belongs to daemon, and to neither root nor nobody"],
+    );
     // Or it could change the way to the directory after the start.
     let way = tempfile::tempdir().unwrap();
     open_to_all(way.path());
@@ -170,12 +176,123 @@ fn the_owner_of_the_startup_file_runs_the_application() {
     fs::remove_file(&link).unwrap();
     symlink(dir.path(), &link).unwrap();
     lchown(&link, Some(1), None).unwrap();
-    fails(&link, &options, 2, &["current belongs to neither root alone nor the owner"]);
+    fails(&link, &options, 2, &["current belongs to daemon, and to neither root nor nobody"]);
     lchown(&link, Some(nobody.uid), None).unwrap();
     chown(way.path(), Some(1), None).unwrap();
-    let of_way = format!("{} belongs to neither", way.path().display());
+    let of_way = format!("{} belongs to daemon", way.path().display());
     fails(&link, &options, 2, &[&of_way]);
     fails(&link, &[&options[..], &["--start-command", "true"]].concat(), 2, &[&of_way]);
     chown(dir.path().join("passenger_wsgi.py"), Some(54_321), None).unwrap();
     fails(dir.path(), &options, 2, &["54321", "no such user"]);
+}
+
+/// An application below a directory: both belong to the user `daemon`, and to its group.
+fn of_daemon() -> (TempDir, PathBuf) {
+    let team = tempfile::tempdir().unwrap();
+    let app = team.path().join("app");
+    fs::create_dir(&app).unwrap();
+    fs::write(app.join("passenger_wsgi.py"), wsgi_text("", WHO)).unwrap();
+    for path in [team.path(), &app, &app.join("passenger_wsgi.py")] {
+        chown(path, Some(DAEMON), Some(DAEMON)).unwrap();
+        open_to_all(path);
+    }
+    (team, app)
+}
+
+const WHO: &str = "return answer('the application as ' + str(os.getuid()))";
+const DAEMON: u32 = 1;
+/// The group `users`, which is the first one of none of these users.
+const USERS: u32 = 100;
+const BY_OWNER: [&str; 3] = ["--user-by-owner", "--python", "/usr/bin/python3"];
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn the_owner_counts_only_if_no_other_user_may_write_there() {
+    if !is_root() {
+        return;
+    }
+    let (team, app) = of_daemon();
+    let file = app.join("passenger_wsgi.py");
+    for (path, group, mode, change) in [
+        (team.path(), USERS, 0o2775, "g-w"),
+        (team.path(), DAEMON, 0o757, "o-w"),
+        (team.path(), USERS, 0o777, "go-w"),
+        (&app, USERS, 0o775, "g-w"),
+        // Anyone could add a module there.
+        (&app, DAEMON, 0o1777, "o-w"),
+        (&file, USERS, 0o664, "g-w"),
+    ] {
+        chown(path, None, Some(group)).unwrap();
+        set_mode(path, mode);
+        let (problem, remedy) = (
+            format!("{} has the mode {mode:o}", path.display()),
+            format!("`chmod {change} {}`", path.display()),
+        );
+        fails(&app, &BY_OWNER, 2, &[&problem, &remedy, "--user"]);
+        let command = [&BY_OWNER[..], &["--start-command", "true"]].concat();
+        if path != file {
+            fails(&app, &command, 2, &[&problem]);
+        }
+        chown(path, None, Some(DAEMON)).unwrap();
+        set_mode(path, 0o755);
+    }
+    // The group of the owner has no other member, and no other user may rename in a directory with the sticky bit.
+    for path in [team.path(), &app, &file] {
+        set_mode(path, 0o775);
+    }
+    let served = |expected: &str| {
+        let runtime = runtime();
+        let command = start_command(runtime.path(), &app, &BY_OWNER);
+        assert_eq!(Server::start_with(command, runtime).get("/"), expected);
+    };
+    served("the application as 1");
+    set_mode(team.path(), 0o1777);
+    served("the application as 1");
+}
+
+#[test]
+fn no_code_of_another_user_starts_as_the_owner_after_a_directory_was_opened() {
+    if !is_root() {
+        return;
+    }
+    let (team, app) = of_daemon();
+    let runtime = runtime();
+    let options = [&BY_OWNER[..], &["-e", "production"]].concat();
+    let server = Server::start_with(start_command(runtime.path(), &app, &options), runtime);
+    assert_eq!(server.get("/"), "the application as 1");
+    chown(team.path(), None, Some(USERS)).unwrap();
+    set_mode(team.path(), 0o2775);
+    let evil = wsgi_text("", "return answer('code of nobody as ' + str(os.getuid()))");
+    let swap = "import os, sys\nos.setgroups([100])\nos.setgid(65534)\nos.setuid(65534)\nos.chdir(sys.argv[1])\n\
+                os.rename('app', 'old')\nos.makedirs('app/tmp')\n\
+                open('app/passenger_wsgi.py', 'w').write(sys.argv[2])\nopen('app/tmp/restart.txt', 'w')";
+    let mut python = Command::new("/usr/bin/python3");
+    assert!(python.args(["-c", swap]).arg(team.path()).arg(evil).status().unwrap().success());
+    let problem = format!("{} has the mode 2775", team.path().display());
+    let mut served = Vec::new();
+    eventually("the restart fails", || {
+        served.push(server.get("/"));
+        server.log().contains(&problem).then_some(())
+    });
+    // The former mode does not make the directory of another user that of the owner.
+    set_mode(team.path(), 0o755);
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    let foreign = format!("{} belongs to nobody", app.display());
+    eventually("the restart fails again", || {
+        served.push(server.get("/"));
+        server.log().contains(&foreign).then_some(())
+    });
+    fs::rename(&app, team.path().join("evil")).unwrap();
+    fs::rename(team.path().join("old"), &app).unwrap();
+    fs::write(app.join("passenger_wsgi.py"), wsgi_text("", "return answer('again')")).unwrap();
+    assert!(run(server.runtime.path(), &["restart"]).status.success());
+    eventually("the owner's code", || {
+        served.push(server.get("/"));
+        (served.last().unwrap() == "again").then_some(())
+    });
+    served.pop();
+    assert!(served.iter().all(|answer| answer == "the application as 1"), "{served:?}");
 }

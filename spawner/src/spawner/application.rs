@@ -15,6 +15,7 @@ use crate::app_type::{
 };
 use crate::boot_error::BootError;
 use crate::children::AppChild;
+use crate::descriptors::refuse_descriptors;
 use crate::instance_number::{InstanceNumber, InstanceNumbers};
 use crate::options::Options;
 use crate::output::{BootLog, Output};
@@ -93,6 +94,7 @@ impl Application {
     pub(super) fn start(&self, role: Role) -> Result<Started, BootError> {
         let program = self.program(role)?;
         let (ours, theirs) = UnixStream::pair().map_err(broken)?;
+        refuse_descriptors(&ours).map_err(broken)?;
         (&theirs).write_all(b"\n").map_err(broken)?;
         let script = self.options.app.script();
         let mut command = match keys::interpreter(&self.options) {

@@ -1,9 +1,10 @@
 //! The boot of a process with a loader: the handshake, the sockets, and the pool's handle.
 
-use super::application::{Application, Role, Started, Starting};
+use super::application::{Application, Role, Started, Starting, broken};
 use crate::app_type::{CustomLoader, Launch};
 use crate::boot_error::BootError;
 use crate::connections::IdleEnd;
+use crate::file_rights::with_rights_of;
 use crate::handshake::{self, Address, Ready, Refusal, Socket};
 use crate::held_socket::HeldSocket;
 use crate::lifeline;
@@ -21,6 +22,7 @@ const SLOW: Duration = Duration::from_secs(2);
 
 impl Application {
     pub(super) fn boot(&self, request: &SpawnRequest) -> Result<AppProcess, BootError> {
+        self.check()?;
         let slow = self.note_slow_boot();
         let booted = match &self.options.app.launch {
             Launch::Loader { .. } => self.boot_loader(request, None),
@@ -29,6 +31,15 @@ impl Application {
         };
         slow.abort();
         booted
+    }
+
+    /// Fails if the program does not let the application start.
+    fn check(&self) -> Result<(), BootError> {
+        let Some(check) = &self.options.check else { return Ok(()) };
+        // A link may stand in the place of each file.
+        let user = self.options.user.as_ref();
+        let allowed = with_rights_of(user, || Ok(check.allows(&self.options.app)));
+        allowed.map_err(broken)?.map_err(BootError::plain)
     }
 
     /// Logs a line if the boot lasts, so that an operator who waits knows for what.
@@ -170,6 +181,7 @@ impl Application {
             held,
             control,
             ends_websockets: ends_websockets.into(),
+            writes_backtraces: matches!(self.options.app.launch, Launch::Loader { .. }),
             takes_origin,
             takes_upgrades,
             ..AppInfo::new(
