@@ -15,7 +15,7 @@ const SHOW: &str =
 fn a_file_gives_variables_that_the_server_has_not_and_a_restart_reads_it_again() {
     let dir = wsgi("", SHOW);
     let file = dir.path().join("ours.env");
-    fs::write(&file, "export A='from the file'\nB=file\nWSGI_ENV=staging # here\n").unwrap();
+    fs::write(&file, "export A='from the file'\nB=file\nWSGI_ENV=staging\n").unwrap();
     for method in ["direct", "smart"] {
         let runtime = tempfile::tempdir().unwrap();
         let options = ["--env-file", "ours.env", "--spawn-method", method];
@@ -24,10 +24,12 @@ fn a_file_gives_variables_that_the_server_has_not_and_a_restart_reads_it_again()
         let server = Server::start_with(command, runtime);
         assert_eq!(server.get("/"), "from the file server staging");
         assert_eq!(server.status()["environment"], "staging");
-        fs::write(&file, "A=again\nWSGI_ENV=production\n").unwrap();
+        fs::write(&file, "A=p$w:${B}\nWSGI_ENV=production\n").unwrap();
         assert!(run(server.runtime.path(), &["restart"]).status.success());
         // The environment is the server's, and a restart does not change it.
-        eventually("the new value", || (server.get("/") == "again server staging").then_some(()));
+        eventually("the new value", || {
+            (server.get("/") == "p$w:${B} server staging").then_some(())
+        });
         fs::write(&file, "export A='from the file'\nB=file\nWSGI_ENV=staging\n").unwrap();
     }
     let other = Server::start(dir.path(), &["--env-file", "ours.env", "-e", "test"]);
@@ -52,7 +54,7 @@ fn a_file_that_cannot_be_read_is_named_with_its_line_and_without_its_values() {
     let option = ["--env-file", "ours.env"];
     fails(dir.path(), &option, 2, &["ours.env", "No such file", "--env-file"]);
     fs::write(dir.path().join("ours.env"), "A=1\nB='secret\n").unwrap();
-    let message = fails(dir.path(), &option, 2, &["ours.env", "line 2"]);
+    let message = fails(dir.path(), &option, 2, &["ours.env: line 2 (B): the quote"]);
     assert!(!message.contains("secret"), "{message}");
     // After a restart the error is that of a process.
     fs::write(dir.path().join("ours.env"), "A=1\n").unwrap();
