@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
@@ -12,14 +13,38 @@ use tokio::sync::Notify;
 /// has already sent to all. A user who loses patience takes longer than this.
 const SAME_REQUEST: Duration = Duration::from_millis(500);
 
+/// A request to stop by a tool, and whether there has been any request to stop.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    asked: Notify,
+    begun: AtomicBool,
+}
+
+impl Stop {
+    /// Shuts the server down, as a signal does.
+    pub(crate) fn ask(&self) {
+        self.begin();
+        self.asked.notify_one();
+    }
+
+    /// Returns whether the server shuts down.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    fn begin(&self) {
+        self.begun.store(true, Ordering::Release);
+    }
+}
+
 pub(crate) struct Signals {
     term: Signal,
     int: Signal,
     quit: Signal,
     /// `None` if SIGHUP stays ignored.
     hup: Option<Signal>,
-    /// Notified by `cabrank stop`.
-    pub(crate) stop: Arc<Notify>,
+    /// For `cabrank stop`.
+    pub(crate) stop: Arc<Stop>,
     first: Option<Instant>,
 }
 
@@ -51,12 +76,13 @@ impl Signals {
                 _ = self.int.recv() => {}
                 _ = self.quit.recv() => {}
                 _ = hangup => {}
-                () = self.stop.notified() => {}
+                () = self.stop.asked.notified() => {}
             }
             match self.first {
                 Some(first) if first.elapsed() < SAME_REQUEST => {}
                 _ => {
                     self.first.get_or_insert_with(Instant::now);
+                    self.stop.begin();
                     return;
                 }
             }
