@@ -1,4 +1,4 @@
-//! Requests to stop: SIGTERM, SIGINT, SIGQUIT, SIGHUP, `cabrank stop`.
+//! Requests to stop: SIGTERM, SIGINT, SIGQUIT, SIGHUP, `cabrank stop`. And the signals that mean something to other servers only.
 
 use std::io;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn new() -> io::Result<Self> {
-        let hup = if hangup_is_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
+        let hup = unless_ignored(SignalKind::hangup())?;
         Ok(Signals {
             term: signal(SignalKind::terminate())?,
             int: signal(SignalKind::interrupt())?,
@@ -90,9 +90,34 @@ impl Signals {
     }
 }
 
-/// Returns whether the server was started with SIGHUP ignored, as by `nohup`: it then outlives the terminal.
-fn hangup_is_ignored() -> bool {
-    let number = SignalKind::hangup().as_raw_value();
+/// Logs SIGUSR1 and SIGUSR2, by which other servers open their logs or restart. Without a handler they would kill this one.
+///
+/// A handler ends with an exec: the application's processes begin with the default.
+pub(crate) fn outlive_signals_of_others() -> io::Result<()> {
+    for (kind, text) in [
+        (
+            SignalKind::user_defined1(),
+            "SIGUSR1 has no meaning here, and is ignored: logs need no signal.",
+        ),
+        (
+            SignalKind::user_defined2(),
+            "SIGUSR2 has no meaning here, and is ignored: restart by `cabrank restart`.",
+        ),
+    ] {
+        let Some(mut signal) = unless_ignored(kind)? else { continue };
+        tokio::spawn(async move {
+            while signal.recv().await.is_some() {
+                tracing::warn!("{text}");
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Handles a signal, unless the server was started with it ignored: by `nohup`, the server outlives the terminal.
+fn unless_ignored(kind: SignalKind) -> io::Result<Option<Signal>> {
+    let number = kind.as_raw_value();
     let status = procfs::process::Process::myself().and_then(|p| p.status());
-    status.is_ok_and(|s| s.sigign & (1 << (number - 1)) != 0)
+    let is_ignored = status.is_ok_and(|s| s.sigign & (1 << (number - 1)) != 0);
+    if is_ignored { Ok(None) } else { signal(kind).map(Some) }
 }

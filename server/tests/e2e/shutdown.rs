@@ -74,6 +74,28 @@ fn a_stop_may_wait_for_the_end_of_the_server() {
 }
 
 #[test]
+fn signals_of_other_servers_are_logged_and_stop_nothing() {
+    let dir = wsgi(
+        "import signal",
+        "return answer(str(signal.getsignal(int(environ['PATH_INFO'][1:]))))",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    for (signal, text) in [
+        (Signal::USR1, "SIGUSR1 has no meaning here, and is ignored: logs need no signal."),
+        (
+            Signal::USR2,
+            "SIGUSR2 has no meaning here, and is ignored: restart by `cabrank restart`.",
+        ),
+    ] {
+        server.signal(signal);
+        server.logs(text);
+        assert_eq!(server.get(&format!("/{}", signal.as_raw())), "0", "the default");
+    }
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+}
+
+#[test]
 fn a_server_that_shuts_down_says_so_and_refuses_a_restart() {
     let code = "while not os.path.exists('go'): time.sleep(0.01)\nreturn answer('ok')";
     for by_signal in [false, true] {
