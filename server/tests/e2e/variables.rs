@@ -42,10 +42,16 @@ fn settings_that_are_not_read_are_named() {
     fs::write(dir.path().join("Passengerfile.json"), "{}").unwrap();
     let mut command = start_command(runtime.path(), dir.path(), &[]);
     command.env("CABRANK_MAX_POOL_SICE", "3").env("CABRANK_MAX_POOL_SIZE", "3");
+    command.env("PASSENGER_MAX_POOL_SIZE", "3").env("PASSENGER_THREAD_COUNT", "3");
+    for name in ["PASSENGER_APP_ENV", "PASSENGER_BASE_URI", "PASSENGER_OF_THE_APPLICATION"] {
+        command.env(name, "test");
+    }
     let server = Server::start_with(command, runtime);
     server.logs("Passengerfile.json is not read: write its options into cabrank.toml");
     server.logs("the variable CABRANK_MAX_POOL_SICE names no option");
-    assert!(!server.log().contains("CABRANK_MAX_POOL_SIZE"));
+    server.logs("the variable PASSENGER_MAX_POOL_SIZE is not read: use CABRANK_MAX_POOL_SIZE.");
+    server.logs("the variable PASSENGER_THREAD_COUNT is not read: use --app-threads N");
+    assert_eq!(server.log().matches("the variable ").count(), 3);
 }
 
 #[test]
