@@ -41,7 +41,7 @@ options! {
              none: it trusts no proxy";
     }
     Server Options {
-        name: Option<ServerName> = By("that of the directory"), "NAME",
+        name: Option<ServerName> = By("that of the directory, or of the one around a link `current`"), "NAME",
             "The name of the server, by which `cabrank status`, `stop` and the other commands find it (--instance NAME)";
     }
     Server Options {
