@@ -15,7 +15,7 @@ pub(crate) fn warn_of_unread(application: &Application) {
     let file = application.app.root.join("Passengerfile.json");
     if file.is_file() {
         tracing::warn!(
-            "{} is not read: write its options into cabrank.toml, as docs/from-passenger.md says.",
+            "{} is not read: write its options into cabrank.toml. For those with another name, errors name each remedy.",
             file.display()
         );
     }
