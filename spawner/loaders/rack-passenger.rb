@@ -35,7 +35,16 @@ module PhusionPassenger
     # The other events of Passenger are accepted and do not occur.
     def on_event(name, &block)
       callbacks = EVENTS[name] or raise ArgumentError, "unknown event #{name.inspect}"
+      tell_once("the event :oob_work does not occur. Use rack.response_finished, or a thread") if name == :oob_work
       callbacks << block
+    end
+
+    # Tells the reader of the log, for the first call, that something is accepted and does nothing.
+    def tell_once(text)
+      return if (@told ||= []).include?(text)
+
+      @told << text
+      Cabrank.log("cabrank: #{text}.\n")
     end
 
     def call_event(name, *arguments)
@@ -71,6 +80,7 @@ module PhusionPassenger
     # since 2.2, and the server takes no process out of its pool for such work. So it passes each request on, and no more.
     class OutOfBandGc
       def initialize(app, *, **)
+        PhusionPassenger.tell_once("PhusionPassenger::Rack::OutOfBandGc collects no garbage, and passes each request on")
         @app = app
       end
 

@@ -20,6 +20,9 @@ pub(crate) fn text(report: &Report, colour: bool) -> String {
         out.fact("Name", &report.name);
     }
     out.fact("Up for", &duration(report.uptime));
+    if report.shutting_down {
+        out.line("(shutting down…)");
+    }
     out.line("");
     out.fact("Max pool size", &report.max_pool_size.to_string());
     out.fact("Processes", &report.processes.to_string());

@@ -30,6 +30,9 @@ pub(crate) struct Report {
     pub(crate) app_type: String,
     pub(crate) environment: String,
     pub(crate) uptime: f64,
+    /// Whether the server finishes its requests, to end then.
+    #[serde(default)]
+    pub(crate) shutting_down: bool,
     pub(crate) memory: Option<u64>,
     pub(crate) max_pool_size: usize,
     pub(crate) processes: usize,
@@ -92,6 +95,7 @@ pub(crate) struct About<'a> {
     pub(crate) name: &'a str,
     pub(crate) places: &'a [Place],
     pub(crate) since: Instant,
+    pub(crate) shutting_down: bool,
 }
 
 impl Report {
@@ -118,6 +122,7 @@ impl Report {
             app_type: app.type_name.clone(),
             environment: environment.clone(),
             uptime: about.since.elapsed().as_secs_f64(),
+            shutting_down: about.shutting_down,
             memory: memory_of(std::process::id()),
             max_pool_size: max,
             processes: count,

@@ -7,6 +7,7 @@ use crate::admin::administered::Administered;
 use crate::admin::report::{About, Report};
 use crate::admin::{Identity, REGISTERED, Reply, Request, SOCKET, restart};
 use crate::configuration::file::Source;
+use crate::life::signals::Stop;
 use crate::listen::listener::Place;
 use cabrank::application_pool::{Identifier, ProcessState};
 use cabrank_spawner::connections::Connections;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 /// The longest time for one dialogue.
@@ -50,8 +51,8 @@ pub(crate) struct Admin {
     /// The socket for SCGI, to which a link in the instance directory leads.
     pub(crate) scgi_socket: Option<PathBuf>,
     pub(crate) since: Instant,
-    /// Notified to shut the server down.
-    pub(crate) stop: Arc<Notify>,
+    /// Shuts the server down.
+    pub(crate) stop: Arc<Stop>,
 }
 
 /// Opens the socket in the open instance directory. Only this user can reach it.
@@ -212,9 +213,12 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
     match request {
         Request::Status => {
             let admin = Arc::clone(admin);
+            let shutting_down = admin.stop.has_begun();
             let report = tokio::task::spawn_blocking(move || {
                 let Admin { connections, link, applications, name, places, since, .. } = &*admin;
-                let about = About { connections, link, applications, name, places, since: *since };
+                let since = *since;
+                let about =
+                    About { connections, link, applications, name, places, since, shutting_down };
                 Report::of(&admin.pool, &about)
             });
             match report.await {
@@ -228,9 +232,13 @@ async fn answer(admin: &Arc<Admin>, request: Request) -> Reply {
             addresses: admin.places.iter().map(Place::to_string).collect(),
         }),
         Request::Stop => {
-            admin.stop.notify_one();
+            admin.stop.ask();
             Reply::Done("The server is shutting down.".into())
         }
+        Request::Restart | Request::Restarted if admin.stop.has_begun() => Reply::Refused(format!(
+            "the server {} is shutting down. Start it again when it has ended: `cabrank list` shows it until then.",
+            std::process::id()
+        )),
         Request::Restart => restart::begin(&admin.pool, &admin.applications, &admin.file).await,
         Request::Restarted => Reply::Restart(restart::progress(&admin.pool, &admin.applications)),
         Request::Detach { pid } => change(&admin.pool, pid, Pool::detach, true, || {

@@ -127,8 +127,9 @@ Every option is also an environment variable (CABRANK_MAX_POOL_SIZE=6 for --max-
 DIR/cabrank.toml (max_pool_size = 6). The command line overrides the environment, and the environment \
 overrides the file.
 
-Without --environment, the variable of the application's type names the environment (WSGI_ENV, or NODE_ENV), \
-else the first of PASSENGER_APP_ENV, RAILS_ENV, RACK_ENV, WSGI_ENV and NODE_ENV that is set.
+Without --environment, the variable of the application's type names the environment: RACK_ENV, else \
+RAILS_ENV, for Rack, WSGI_ENV for Python, NODE_ENV for Node. If it is not set, the first of PASSENGER_APP_ENV, \
+RAILS_ENV, RACK_ENV, WSGI_ENV and NODE_ENV does.
 
 `start` boots the application before it accepts requests. If the boot fails, `start` prints the reason and \
 exits with code 5. If a later boot fails, after a restart, clients get an error page.

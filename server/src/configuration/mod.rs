@@ -32,7 +32,7 @@ use file::FileOptions;
 pub(crate) use limits::ServerLimits;
 pub(crate) use listeners::Listener;
 use options::Options;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use values::{LogFormat, LogLevel};
@@ -90,6 +90,15 @@ pub(crate) struct Log {
     pub(crate) app_output: bool,
 }
 
+/// Returns the name that a server for this directory has without `--name`: that of the directory. A link `current` to the latest
+/// release says nothing about the application, and the directory around it has its name.
+fn name_of(root: &Path) -> String {
+    let is_link = || root.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+    let name = root.file_name().unwrap_or(root.as_os_str());
+    let around = root.parent().and_then(Path::file_name).filter(|_| name == "current" && is_link());
+    around.unwrap_or(name).to_string_lossy().into()
+}
+
 impl Configuration {
     /// Takes the options from all sources and finds the application.
     ///
@@ -109,7 +118,7 @@ impl Configuration {
             server: Server {
                 name: match &*options.name {
                     Some(name) => name.0.clone(),
-                    None => root.file_name().unwrap_or(root.as_os_str()).to_string_lossy().into(),
+                    None => name_of(&root),
                 },
                 pid_file: options.pid_file.as_ref().map(|path| root.join(path)),
                 limits: ServerLimits::of(&options),

@@ -163,7 +163,7 @@ mod tests {
             named.collect::<Vec<_>>()
         };
         let of_file = keys("| `Passengerfile.json` | `cabrank.toml` |\n");
-        assert_eq!(of_file.len(), 18);
+        assert_eq!(of_file.len(), 22);
         for (key, _) in of_file.iter().filter(|(key, _)| *key != "log_level") {
             assert!(answer_for_key(key).is_some(), "{key}");
         }
@@ -211,6 +211,19 @@ mod tests {
             (
                 "unlimited_concurrency_path",
                 "use force_max_concurrent_requests_per_process = 0, for all paths",
+            ),
+            (
+                "unlimited_concurrency_paths",
+                "use force_max_concurrent_requests_per_process = 0, for all paths",
+            ),
+            ("socket_file", "use socket = \"PATH\""),
+            (
+                "abort_websockets_on_process_shutdown",
+                "use drain_timeout = SECONDS: WebSockets have half of it",
+            ),
+            (
+                "concurrency_model",
+                "remove it if it is `process`, the default. If it is `thread`, use app_threads = N",
             ),
             ("passenger_max_requests", "use max_requests"),
             ("passenger_app_env", "use environment = \"NAME\""),

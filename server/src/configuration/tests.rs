@@ -5,7 +5,6 @@ use crate::configuration::cli::{Cli, Command};
 use cabrank::application_pool::RestartMode;
 use cabrank_spawner::app_type::Interpreter;
 use clap::Parser;
-use std::path::Path;
 
 fn load(dir: &Path, line: &[&str]) -> Result<Configuration, Failure> {
     let mut words = vec!["cabrank", "start", dir.to_str().unwrap()];
@@ -29,6 +28,26 @@ fn addresses(all: &Configuration) -> Vec<String> {
         Listener::Unix(place) => format!("{} {:o}", place.path.display(), place.mode),
     };
     all.listeners.iter().map(text).collect()
+}
+
+#[test]
+fn the_link_to_the_latest_release_does_not_name_the_server() {
+    let dir = app("");
+    let around = dir.path().join("shop");
+    std::fs::create_dir(&around).unwrap();
+    let name = |path: &Path, line: &[&str]| load(path, line).unwrap().server.name;
+    for (link, expected) in [("current", "shop"), ("latest", "latest")] {
+        let link = around.join(link);
+        std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+        assert_eq!(name(&link, &[]), expected);
+        assert_eq!(name(&link.join("."), &[]), expected);
+        assert_eq!(name(&link, &["--name", "blog"]), "blog");
+    }
+    // A directory is no link.
+    let current = dir.path().join("current");
+    std::fs::create_dir(&current).unwrap();
+    std::fs::write(current.join("app.js"), "").unwrap();
+    assert_eq!(name(&current, &[]), "current");
 }
 
 #[test]

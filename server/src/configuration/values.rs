@@ -211,6 +211,13 @@ macro_rules! names {
                     _ => Err(concat!("must be one of", $(" ", $name, ","),+).trim_end_matches(',').into()),
                 }
             }
+
+            fn of_toml(value: &toml::de::DeValue<'_>) -> Result<Self, String> {
+                match value.as_str() {
+                    Some(text) => Self::of_text(text),
+                    None => Err(concat!("must be one of", $(" \"", $name, "\","),+).trim_end_matches(',').into()),
+                }
+            }
         }
     };
 }
@@ -274,6 +281,9 @@ mod tests {
             T::of_toml(DeValue::parse(text).unwrap().get_ref())
         }
         assert_eq!(read("7"), Ok(Whole::<usize, 1, 9>(7)));
+        assert_eq!(read("\"text\""), Ok(LogFormat::Text));
+        let names = "must be one of \"text\", \"json\"";
+        assert_eq!(read::<LogFormat>("3"), Err(names.into()));
         assert_eq!(read("1_0"), Ok(Whole::<usize, 1, 10>(10)));
         assert_eq!(read("0.5"), Ok(Seconds(Duration::from_millis(500))));
         assert_eq!(read("2"), Ok(Seconds(Duration::from_secs(2))));

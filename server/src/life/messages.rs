@@ -2,6 +2,7 @@
 
 use crate::configuration::application::Application;
 use crate::configuration::options::TABLE;
+use crate::configuration::peers;
 use crate::failure::{Failure, Kind};
 use crate::observe::plain;
 use cabrank::application_pool::GetError;
@@ -14,7 +15,7 @@ pub(crate) fn warn_of_unread(application: &Application) {
     let file = application.app.root.join("Passengerfile.json");
     if file.is_file() {
         tracing::warn!(
-            "{} is not read: write its options into cabrank.toml, as docs/from-passenger.md says.",
+            "{} is not read: write its options into cabrank.toml. For those with another name, errors name each remedy.",
             file.display()
         );
     }
@@ -22,14 +23,28 @@ pub(crate) fn warn_of_unread(application: &Application) {
         name == "CABRANK_REGISTRY_DIR" || TABLE.iter().any(|row| row.variable() == name)
     };
     for (name, _) in std::env::vars_os() {
-        let Some(name) = name.to_str().filter(|name| name.starts_with("CABRANK_")) else {
-            continue;
-        };
-        if !is_known(name) {
+        let Some(name) = name.to_str() else { continue };
+        if let Some(remedy) = of_passenger(name) {
+            tracing::warn!("the variable {name} is not read: {remedy}.");
+        }
+        if name.starts_with("CABRANK_") && !is_known(name) {
             tracing::warn!(
                 "the variable {name} names no option of `cabrank start`, and has no effect on it."
             );
         }
+    }
+}
+
+/// Returns what does the work of a variable by which Passenger takes an option.
+fn of_passenger(name: &str) -> Option<String> {
+    let option = name.strip_prefix("PASSENGER_")?.to_lowercase();
+    // These are for the application, or name its environment.
+    if ["base_uri", "app_env"].contains(&&*option) {
+        return None;
+    }
+    match TABLE.iter().find(|row| row.name == option) {
+        Some(row) => Some(format!("use {}", row.variable())),
+        None => peers::answer(&format!("--{}", option.replace('_', "-")), &[]),
     }
 }
 

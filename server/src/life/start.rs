@@ -19,7 +19,7 @@ use crate::exchange::serving::Serving;
 use crate::failure::Failure;
 use crate::life::pid_file::PidFile;
 use crate::life::signals::Signals;
-use crate::life::{events, messages};
+use crate::life::{events, messages, signals};
 use crate::listen::acceptors::Acceptors;
 use crate::listen::budget::{self, Budget};
 use crate::listen::listener::{self, Listening};
@@ -64,6 +64,7 @@ pub(crate) fn run(args: &StartArgs, helper: Helper) -> Result<(), Failure> {
 
 async fn live(configuration: Arc<Configuration>, helper: Helper) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|e| Failure::caused_by(&e))?;
+    signals::outlive_signals_of_others().map_err(|e| Failure::caused_by(&e))?;
     let listening = listener::listen(&configuration.listeners)?;
     let pid_file = configuration.server.pid_file.as_deref();
     // Removed after all else, when the server has ended.

@@ -4,7 +4,7 @@
 
 mod web_server;
 
-use crate::server::{LONG, Server, Signal, app, command, eventually, run, start_command};
+use crate::server::{LONG, Server, Signal, app, command, eventually, run, start_command, wsgi};
 use crate::users::{is_root, open_to_all, runtime};
 use cabrank_checks_harness::{Client, Load, websocket};
 use rustix::fs::{Gid, Uid, chown};
@@ -371,6 +371,55 @@ fn two_applications_on_one_host() {
             assert!(reply.status == 200 && reply.text().contains(facts), "{}", reply.describe());
         }
     }
+}
+
+/// The locations that the page shows stand beside the printed ones.
+#[test]
+fn nginx_has_other_locations_beside_the_printed_ones() {
+    let body = "n = len(environ['wsgi.input'].read())\nreturn answer(f\"{path} {n} {environ.get('HTTP_X_OWN')}\")";
+    let (dir, runtime) = (wsgi("", body), runtime());
+    fs::create_dir_all(dir.path().join("public/assets")).unwrap();
+    fs::write(dir.path().join("public/assets/a.txt"), "static").unwrap();
+    open_to_all(dir.path());
+    open_to_all(runtime.path());
+    let root = dir.path().to_str().unwrap();
+    let socket = runtime.path().join("app.sock").display().to_string();
+    let options = ["--socket", &socket, "--socket-mode", "0666", "--name", "shop"];
+    let mut config = command(runtime.path(), &["config", "nginx", root]);
+    let out = config.args(options).output().unwrap();
+    let printed = String::from_utf8(out.stdout).unwrap();
+    let server = Server::start_with(start_command(runtime.path(), dir.path(), &options), runtime);
+    let page = include_str!("../../../docs/behind-a-web-server.md");
+    let (_, others) = page.split_once("<!-- other locations -->\n```nginx\n").unwrap();
+    let others = others.split_once("```").unwrap().0.replace("/srv/shop/current", root);
+    let add = |before: &str, text: &str| {
+        assert_eq!(printed.matches(before).count(), 1, "{printed}");
+        printed.replace(before, &format!("{text}{before}"))
+    };
+    let first = "  location / {";
+    let of_server = format!("{others}proxy_set_header X-Own server;\n");
+    let web_server = WebServer::start(Kind::Nginx, &add(first, &of_server));
+    let ask = |head: &str, body: &[u8]| {
+        let mut client = Client::with_patience(web_server.address, LONG).unwrap();
+        client.send(head.as_bytes()).unwrap();
+        client.send(body).unwrap();
+        client.reply("GET").unwrap()
+    };
+    let get = |path: &str| ask(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"), b"");
+    let file = get("/assets/a.txt");
+    assert_eq!((file.text().as_str(), file.header("Cache-Control").is_some()), ("static", true));
+    for path in ["/assets/none", "/admin/x", "/x"] {
+        assert_eq!(get(path).text(), format!("{path} 0 None"));
+    }
+    let upload =
+        format!("POST /admin/x HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", 2 << 20);
+    assert_eq!(ask(&upload, &vec![b'x'; 2 << 20]).text(), format!("/admin/x {} None", 2 << 20));
+    drop(web_server);
+    let within = add("    proxy_http_version 1.1;", "    proxy_set_header X-Own location;\n");
+    let web_server = WebServer::start(Kind::Nginx, &within);
+    let reply = Client::with_patience(web_server.address, LONG).unwrap().get("/x").unwrap();
+    assert_eq!(reply.text(), "/x 0 location");
+    drop(server);
 }
 
 #[test]

@@ -73,6 +73,61 @@ fn a_stop_may_wait_for_the_end_of_the_server() {
     }
 }
 
+#[test]
+fn signals_of_other_servers_are_logged_and_stop_nothing() {
+    let dir = wsgi(
+        "import signal",
+        "return answer(str(signal.getsignal(int(environ['PATH_INFO'][1:]))))",
+    );
+    let mut server = Server::start(dir.path(), &[]);
+    for (signal, text) in [
+        (Signal::USR1, "SIGUSR1 has no meaning here, and is ignored: logs need no signal."),
+        (
+            Signal::USR2,
+            "SIGUSR2 has no meaning here, and is ignored: restart by `cabrank restart`.",
+        ),
+    ] {
+        server.signal(signal);
+        server.logs(text);
+        assert_eq!(server.get(&format!("/{}", signal.as_raw())), "0", "the default");
+    }
+    server.signal(Signal::TERM);
+    assert!(server.ended().success());
+}
+
+#[test]
+fn a_server_that_shuts_down_says_so_and_refuses_a_restart() {
+    let code = "while not os.path.exists('go'): time.sleep(0.01)\nreturn answer('ok')";
+    for by_signal in [false, true] {
+        let dir = wsgi("", code);
+        let mut server = Server::start(dir.path(), &[]);
+        let tool = |arguments: &[&str]| run(server.runtime.path(), arguments);
+        let mut client = server.client();
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+        eventually("a busy process", || (server.status()["active"] == 1).then_some(()));
+        assert_eq!(server.status()["shutting_down"], false);
+        if by_signal {
+            server.signal(Signal::TERM);
+            eventually("a shutdown", || (server.status()["shutting_down"] == true).then_some(()));
+        } else {
+            assert!(tool(&["stop"]).status.success());
+            assert_eq!(server.status()["shutting_down"], true);
+        }
+        let status = String::from_utf8(tool(&["status"]).stdout).unwrap();
+        assert!(status.contains("\n(shutting down…)\n"), "{status}");
+        for arguments in [&["restart"][..], &["restart", "--wait"]] {
+            let out = tool(arguments);
+            let error = String::from_utf8(out.stderr).unwrap();
+            assert_eq!((out.status.code(), out.stdout.len()), (Some(1), 0));
+            let begin = format!("the server {} is shutting down. Start it again", server.pid());
+            assert!(error.contains(&begin), "{error}");
+        }
+        fs::write(dir.path().join("go"), "").unwrap();
+        assert_eq!(client.reply("GET").unwrap().text(), "ok");
+        assert!(server.ended().success());
+    }
+}
+
 /// The debug line of a request is its record.
 #[test]
 fn each_request_has_a_record_also_if_a_stop_cuts_it_off_or_its_head_is_unreadable() {

@@ -16,7 +16,7 @@ const SHOW: &str =
 fn a_file_gives_variables_that_the_server_has_not_and_a_restart_reads_it_again() {
     let dir = wsgi("", SHOW);
     let file = dir.path().join("ours.env");
-    fs::write(&file, "export A='from the file'\nB=file\nWSGI_ENV=staging # here\n").unwrap();
+    fs::write(&file, "export A='from the file'\nB=file\nWSGI_ENV=staging\n").unwrap();
     for method in ["direct", "smart"] {
         let runtime = tempfile::tempdir().unwrap();
         let options = ["--env-file", "ours.env", "--spawn-method", method];
@@ -25,10 +25,12 @@ fn a_file_gives_variables_that_the_server_has_not_and_a_restart_reads_it_again()
         let server = Server::start_with(command, runtime);
         assert_eq!(server.get("/"), "from the file server staging");
         assert_eq!(server.status()["environment"], "staging");
-        fs::write(&file, "A=again\nWSGI_ENV=production\n").unwrap();
+        fs::write(&file, "A=p$w:${B}\nWSGI_ENV=production\n").unwrap();
         assert!(run(server.runtime.path(), &["restart"]).status.success());
         // The environment is the server's, and a restart does not change it.
-        eventually("the new value", || (server.get("/") == "again server staging").then_some(()));
+        eventually("the new value", || {
+            (server.get("/") == "p$w:${B} server staging").then_some(())
+        });
         fs::write(&file, "export A='from the file'\nB=file\nWSGI_ENV=staging\n").unwrap();
     }
     let other = Server::start(dir.path(), &["--env-file", "ours.env", "-e", "test"]);
@@ -41,10 +43,16 @@ fn settings_that_are_not_read_are_named() {
     fs::write(dir.path().join("Passengerfile.json"), "{}").unwrap();
     let mut command = start_command(runtime.path(), dir.path(), &[]);
     command.env("CABRANK_MAX_POOL_SICE", "3").env("CABRANK_MAX_POOL_SIZE", "3");
+    command.env("PASSENGER_MAX_POOL_SIZE", "3").env("PASSENGER_THREAD_COUNT", "3");
+    for name in ["PASSENGER_APP_ENV", "PASSENGER_BASE_URI", "PASSENGER_OF_THE_APPLICATION"] {
+        command.env(name, "test");
+    }
     let server = Server::start_with(command, runtime);
     server.logs("Passengerfile.json is not read: write its options into cabrank.toml");
     server.logs("the variable CABRANK_MAX_POOL_SICE names no option");
-    assert!(!server.log().contains("CABRANK_MAX_POOL_SIZE"));
+    server.logs("the variable PASSENGER_MAX_POOL_SIZE is not read: use CABRANK_MAX_POOL_SIZE.");
+    server.logs("the variable PASSENGER_THREAD_COUNT is not read: use --app-threads N");
+    assert_eq!(server.log().matches("the variable ").count(), 3);
 }
 
 #[test]
@@ -53,7 +61,7 @@ fn a_file_that_cannot_be_read_is_named_with_its_line_and_without_its_values() {
     let option = ["--env-file", "ours.env"];
     fails(dir.path(), &option, 2, &["ours.env", "No such file", "--env-file"]);
     fs::write(dir.path().join("ours.env"), "A=1\nB='secret\n").unwrap();
-    let message = fails(dir.path(), &option, 2, &["ours.env", "line 2"]);
+    let message = fails(dir.path(), &option, 2, &["ours.env: line 2 (B): the quote"]);
     assert!(!message.contains("secret"), "{message}");
     // After a restart the error is that of a process.
     fs::write(dir.path().join("ours.env"), "A=1\n").unwrap();

@@ -223,7 +223,7 @@ fn errors_in_the_file_use_its_terms() {
         ("environment = 3", &["environment: must be text in quotes"]),
         ("python = 3", &["python: must be text in quotes"]),
         ("address = 3", &["address: must be text in quotes"]),
-        ("log_level = 3", &["log_level: must be text in quotes"]),
+        ("log_level = 3", &["log_level: must be one of \"error\", \"warn\", \"info\", "]),
         (
             "environment = production",
             &["environment: production is neither a number, true, false, nor text in quotes."],

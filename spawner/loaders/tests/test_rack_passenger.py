@@ -105,6 +105,21 @@ class Passenger(RackLoader):
         error = self.app(f"PhusionPassenger.require_passenger_lib 'utils/json'\n{self.APP}").error
         self.assertIn("cabrank has no part utils/json of Passenger, only public_api, rack/out_of_band_gc", error)
 
+    def test_the_log_says_once_that_there_is_no_work_out_of_band(self):
+        loader = self.app("""
+            2.times { PhusionPassenger.on_event(:oob_work) { GC.start } }
+            2.times { use PhusionPassenger::Rack::OutOfBandGc, 5 }
+            run ->(_) { [200, { '!~Request-OOB-Work' => 'true', 'X-Passenger-Request-OOB-Work' => 'true' }, ['ok']] }
+        """)
+        answer = session(loader)
+        self.assertEqual(answer.body, b"ok")
+        for name in (b"!~Request-OOB-Work", b"X-Passenger-Request-OOB-Work"):
+            self.assertIn(name, answer.raw)
+        log = loader.read_stderr()
+        self.assertEqual(log.count("cabrank: "), 2, log)
+        for line in ("the event :oob_work does not occur", "OutOfBandGc collects no garbage"):
+            self.assertEqual(log.count(line), 1, log)
+
     def test_calls_of_a_service_that_has_ended_do_nothing(self):
         self.assertEqual(self.answer("""
             PhusionPassenger.install_framework_extensions!(event_preprocessor: nil)

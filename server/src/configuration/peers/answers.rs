@@ -11,7 +11,7 @@ const NODE_ARGS: &str = "write options of Node into the script `start` of packag
 /// The options, and the answer for them.
 pub(super) const ANSWERS: &[(&[&str], &str)] = &[
     (&["--bind", "-b"], "use --address IP and --port PORT, or --socket PATH"),
-    (&["--uds", "--unix-socket"], "use --socket PATH"),
+    (&["--uds", "--unix-socket", "--socket-file"], "use --socket PATH"),
     (
         &["--umask", "-m"],
         "use --socket-mode MODE for Unix sockets, and the umask of the shell or of systemd (UMask=)",
@@ -30,7 +30,11 @@ pub(super) const ANSWERS: &[(&[&str], &str)] = &[
         "use --app-threads N: each process serves N requests at once",
     ),
     (
-        &["--worker-class", "-k", "--concurrency-model"],
+        &["--concurrency-model"],
+        "remove it if it is `process`, the default. If it is `thread`, use --app-threads N",
+    ),
+    (
+        &["--worker-class", "-k"],
         "ASGI applications are recognised. For WSGI and Rack use --app-threads N, also where gevent or eventlet has replaced threads",
     ),
     (
@@ -162,11 +166,11 @@ pub(super) const ANSWERS: &[(&[&str], &str)] = &[
         "not needed: cabrank caches no answers",
     ),
     (
-        &["--unlimited-concurrency-path"],
+        &["--unlimited-concurrency-path", "--unlimited-concurrency-paths"],
         "use --force-max-concurrent-requests-per-process 0, for all paths",
     ),
     (
-        &["--no-abort-websockets-on-process-shutdown"],
+        &["--abort-websockets-on-process-shutdown", "--no-abort-websockets-on-process-shutdown"],
         "use --drain-timeout SECONDS: WebSockets have half of it",
     ),
     (
@@ -192,6 +196,7 @@ pub(super) const ANSWERS: &[(&[&str], &str)] = &[
         &[
             "--auto",
             "--ctl",
+            "--ctls",
             "--binaries-url-root",
             "--runtime-check-only",
             "--no-install-runtime",
