@@ -22,7 +22,7 @@ use crate::resource_pool::state::slot::Content;
 use crate::resource_pool::state::state::{Step, ToCreate};
 use std::future::Future;
 use std::panic::Location;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 impl<F: Form> Inner<F> {
@@ -40,22 +40,24 @@ impl<F: Form> Inner<F> {
     }
 
     /// The same in a task. In a pool with a runtime, the borrow ends after `max_wait`.
-    pub(crate) async fn lend_async(
+    // No `async fn`: that would have room for its arguments twice.
+    pub(crate) fn lend_async(
         &self,
         key: impl Select<F>,
         patience: Patience,
         caller: &'static Location<'static>,
-    ) -> Result<Borrowed<'_, F>, BorrowError<F::Error>> {
-        let (began, mut time) = (self.observed.begin(), BorrowersTime::Begun(patience));
-        let ended = match self.options.max_wait.filter(|_| self.runtime.get().is_some()) {
-            None => self.borrow(key, &mut time, caller).await,
-            // The drop of the future is the end of the borrow, before its error looks at the key.
-            Some(limit) => {
-                let ended = self.in_time(limit, self.borrow(key, &mut time, caller)).await;
-                ended.unwrap_or(Err(Denied::Refused(Refusal::TooLate)))
-            }
-        };
-        self.end_borrow(key, began, ended)
+    ) -> impl Future<Output = Result<Borrowed<'_, F>, BorrowError<F::Error>>> {
+        let mut time = BorrowersTime::Begun(patience);
+        async move {
+            let began = self.observed.begin();
+            let limit = self.options.max_wait.filter(|_| self.runtime.get().is_some());
+            // At the end of the block the borrow is dropped, which is its end, before its error looks at the key.
+            let ended = {
+                let borrow = pin!(self.borrow(key, &mut time, caller));
+                self.in_time(limit, borrow).await
+            };
+            self.end_borrow(key, began, ended.unwrap_or(Err(Denied::Refused(Refusal::TooLate))))
+        }
     }
 
     #[inline(always)]

@@ -11,7 +11,7 @@ use crate::resource_pool::api::event::Event;
 use crate::resource_pool::api::factory::{Creation, Form};
 use crate::resource_pool::state::state::State;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -123,24 +123,27 @@ impl<F: Form> Inner<F> {
         time: Duration,
         call: impl Future<Output = Result<T, Box<Failure<F::Error>>>>,
     ) -> Result<T, Box<Failure<F::Error>>> {
-        self.in_time(time, call).await.unwrap_or_else(|| Err(Box::new(Failure::TimedOut)))
+        self.in_time(Some(time), pin!(call))
+            .await
+            .unwrap_or_else(|| Err(Box::new(Failure::TimedOut)))
     }
 
-    /// Awaits a call. Returns `None` once it has taken longer than `time`.
-    pub(crate) async fn in_time<T>(
+    /// Awaits a call. Returns `None` once it has taken longer than `time`, if there is one.
+    // No `async fn`: that would have room for its arguments twice.
+    pub(crate) fn in_time<T>(
         &self,
-        time: Duration,
-        call: impl Future<Output = T>,
-    ) -> Option<T> {
-        let (mut call, mut limit) = (pin!(call), None);
-        poll_fn(|cx| match call.as_mut().poll(cx) {
-            Poll::Pending => match limit.get_or_insert_with(|| self.limit(Some(time))) {
+        time: Option<Duration>,
+        mut call: Pin<&mut impl Future<Output = T>>,
+    ) -> impl Future<Output = Option<T>> {
+        let mut limit = None;
+        poll_fn(move |cx| match call.as_mut().poll(cx) {
+            // Boxed, because most calls are ready at once, and then have no room for it.
+            Poll::Pending => match limit.get_or_insert_with(|| self.limit(time).map(Box::new)) {
                 Some(limit) => limit.poll(self, cx).map(|()| None),
                 None => Poll::Pending,
             },
             Poll::Ready(ended) => Poll::Ready(Some(ended)),
         })
-        .await
     }
 
     /// Tests a resource.
