@@ -445,9 +445,10 @@ fn a_group_whose_gets_are_served_does_not_starve() {
 #[test] // E37
 fn a_get_that_leaves_with_its_error_takes_no_process_from_another_group() {
     let rig = Rig::without_cleaner(|b| b.max(2).drain_timeout(60 * SECOND));
-    rig.spawner.always("/srv/c", Spawn::fail("no database"));
+    rig.spawner.always("/srv/c", Spawn::fail("no database").held());
     let mut failed = rig.task(&app("c"));
     assert!(failed.poll().is_none());
+    rig.spawner.release();
     rig.eventually(|counts| counts.spawning == 0);
     let endless = rig.get(&app("a"));
     drop(rig.get(&app("b")));
