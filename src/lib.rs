@@ -46,7 +46,7 @@
 //!
 //! # Features
 //! - `in-memory`: the module `in_memory`.
-//! - `serde`: snapshots implement `Serialize`.
+//! - `serde`: snapshots and the dump of an [`Interlock`] implement `Serialize`.
 //! - `tokio`: `periodic_executor::Tokio` runs executors and the maintenance of pools on tokio.
 //! - `metrics`, `tracing`: a resource pool with a name passes its times and events on to the crates of these names.
 //! - `backtrace`: the dump of an [`Interlock`] has the backtraces of all waits.

@@ -4,6 +4,7 @@ macro_rules! named {
     ($(#[$meta:meta])* pub enum $name:ident { $($variant:ident $text:literal,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
         #[non_exhaustive]
         pub enum $name {
             $(#[doc = concat!("\u{201c}", $text, "\u{201d}.")] $variant,)*

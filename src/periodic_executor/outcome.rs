@@ -175,7 +175,7 @@ impl std::error::Error for JoinError {}
 /// assert!(matches!(executor.open(), Err(OpenError::ShutDown)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The executor's registry was shut down and refuses every open.
@@ -185,11 +185,32 @@ pub enum OpenError {
     /// Build another executor in the child.
     Forked,
     /// The thread could not be started, or the runtime refused the task, for this reason.
-    NotStarted(BoxError),
+    NotStarted(SharedError),
 }
+
+/// An error of any type, or a message, which clones of an [`OpenError`] share.
+type SharedError = Arc<dyn std::error::Error + Send + Sync>;
 
 /// An error of any type, or a message.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl OpenError {
+    pub(super) fn not_started(why: BoxError) -> Self {
+        OpenError::NotStarted(why.into())
+    }
+}
+
+/// Two errors for the same reason are clones of each other.
+impl PartialEq for OpenError {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (OpenError::ShutDown, OpenError::ShutDown) => true,
+            (OpenError::Forked, OpenError::Forked) => true,
+            (OpenError::NotStarted(one), OpenError::NotStarted(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
 
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -47,10 +47,10 @@ impl<T: Send + 'static> Core<T> {
                 Some(back) => run = back,
                 // `start` failed, but a thread or task had already taken the run, which may have ended since.
                 None if self.signal.is_running() => return Ok(()),
-                None => return Err(OpenError::NotStarted(why)),
+                None => return Err(OpenError::not_started(why)),
             }
             if !run.try_to_end(Ended::Joined(Joined::Abandoned), take(&mut may_try_again)) {
-                return Err(OpenError::NotStarted(why));
+                return Err(OpenError::not_started(why));
             }
         }
     }

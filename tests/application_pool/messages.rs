@@ -75,7 +75,9 @@ fn a_build_error_names_the_option_and_keeps_its_source() {
     let error =
         ApplicationPool::builder(Patient::default()).max(0).build().expect_err("max 0 is refused");
     assert_eq!(chain(&error), ["max must not be zero"]);
-    let error = BuildError::Cleaner(OpenError::NotStarted("no memory".into()));
+    let error = BuildError::Cleaner(OpenError::NotStarted(
+        Box::<dyn std::error::Error + Send + Sync>::from("no memory").into(),
+    ));
     assert_eq!(
         chain(&error),
         ["the pool has no cleaner", "the executor could not be started", "no memory"]

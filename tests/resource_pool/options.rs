@@ -391,6 +391,19 @@ fn a_replacement_needs_no_room() {
     assert_eq!(rig.lend().number, 3);
 }
 
+/// A refusal is a value: it is compared, and kept beside what it was about.
+#[test]
+fn refusals_are_compared_and_cloned() {
+    let refused = || {
+        let builder = ResourcePool::builder(Script::default(), "m").max_total(2).min_idle(3);
+        builder.build().map(drop).expect_err("it is refused")
+    };
+    let why = refused();
+    assert_eq!((why.clone(), &why), (refused(), &why));
+    assert_eq!(why, BuildError::Above { option: ("min_idle", 3), limit: ("max_active", 2) });
+    assert_ne!(why, BuildError::Zero("min_idle"));
+}
+
 /// The deadline bounds this, even in the middle of a failing test.
 #[test]
 fn tests_that_take_longer_than_the_wait_end_it() {
@@ -566,7 +579,9 @@ fn errors_have_messages_and_causes() {
         ["the new resource could not be passivated: refused", "refused", "again"]
     );
     assert!(passivate.source().is_some_and(|cause| cause.is::<Refused>()));
-    let build = BuildError::Maintenance(OpenError::NotStarted("no memory".into()));
+    let build = BuildError::Maintenance(OpenError::NotStarted(
+        Box::<dyn std::error::Error + Send + Sync>::from("no memory").into(),
+    ));
     assert_eq!(
         chain(&build),
         ["the maintenance could not be started", "the executor could not be started", "no memory"]

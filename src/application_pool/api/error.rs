@@ -170,7 +170,7 @@ impl Error for GetError {
 /// let pool = ApplicationPool::builder(InMemorySpawner::new()).max(0).build();
 /// assert!(matches!(pool, Err(BuildError::Zero("max"))));
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The option with this name was zero. An option without a limit is `None`.

@@ -20,6 +20,7 @@ const SHOWN: usize = 8;
 
 /// The interlock at one moment. Its `Display` is a table.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Dump {
     /// How many unloads there were.
@@ -30,17 +31,22 @@ pub struct Dump {
 
 /// One execution of a [`Dump`].
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OwnerDump {
     /// Its identifier.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub id: OwnerId,
     /// Its [name](super::Running::set_name), if it has one.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_name"))]
     pub name: Option<Arc<str>>,
     /// Its state.
     pub state: OwnerState,
-    /// Its thread. Absent for a task.
+    /// Its thread. Absent for a task. Its serialized form is its name, or its identifier.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_thread"))]
     pub thread: Option<Thread>,
     /// Where in the source it began.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub entered_at: &'static Location<'static>,
     /// How long ago it began.
     pub age: Duration,
@@ -54,16 +60,47 @@ pub struct OwnerDump {
 
 /// The wait of one execution.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct WaitDump {
     /// Where in the source it waits.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub at: &'static Location<'static>,
     /// How long it has waited.
     pub waited: Duration,
     /// The executions that keep it from going on: see [`Dump::blockers`].
     pub blocked_by: BlockedBy,
     /// The backtrace of the wait (feature `backtrace`).
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_optional_text"))]
     pub backtrace: Option<Arc<Backtrace>>,
+}
+
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(value: impl fmt::Display, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&value)
+}
+
+#[cfg(feature = "serde")]
+fn as_optional_text<S: serde::Serializer>(
+    value: &Option<impl fmt::Display>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => to.collect_str(value),
+        None => to.serialize_none(),
+    }
+}
+
+#[cfg(feature = "serde")]
+fn as_name<S: serde::Serializer>(name: &Option<Arc<str>>, to: S) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&name.as_deref(), to)
+}
+
+#[cfg(feature = "serde")]
+fn as_thread<S: serde::Serializer>(thread: &Option<Thread>, to: S) -> Result<S::Ok, S::Error> {
+    let text =
+        |thread: &Thread| thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
+    serde::Serialize::serialize(&thread.as_ref().map(text), to)
 }
 
 named! {

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// let pool = ResourcePool::builder(Connections, "db.example").min_idle(4).max_idle(2).build();
 /// assert!(matches!(pool, Err(BuildError::Above { option: ("min_idle", 4), limit: ("max_idle", 2) })));
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// This option must not be zero.

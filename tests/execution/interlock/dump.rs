@@ -54,6 +54,42 @@ fn the_dump_says_where_each_waits_since_when_and_for_which_others() {
     unloads.done().expect("no deadlock");
 }
 
+/// The dump is plain data.
+#[cfg(feature = "serde")]
+#[test]
+fn the_dump_can_be_written() {
+    let clock = ManualClock::new();
+    let interlock = Interlock::builder().clock(clock.clock()).build();
+    let parent = Actor::enter(&interlock);
+    parent.order(|r| r.set_name("GET /users")).done();
+    let unloads = start_unload(&interlock, |_| ());
+    let mut enters = Box::pin(interlock.run_async(async |_| ()));
+    assert!(poll(&mut enters).is_pending());
+    clock.advance(SECOND);
+    let dump = interlock.dump();
+    let data = serde_json::to_value(&dump).expect("it is plain data");
+    assert_eq!(data["generation"], 0);
+    let [first, second, third] = [0, 1, 2].map(|at| &data["owners"][at]);
+    assert_eq!(
+        (&first["id"], &first["name"], &first["state"]),
+        (&"0.1".into(), &"GET /users".into(), &"running".into())
+    );
+    assert_eq!(first["entered_at"], dump.owners[0].entered_at.to_string());
+    assert!(first["thread"].is_string() && first["wait"].is_null());
+    assert_eq!(second["state"], "waiting_to_unload");
+    let wait = dump.owners[1].wait.as_ref().expect("it waits");
+    let expected = serde_json::json!({
+        "at": wait.at.to_string(),
+        "waited": { "secs": 1, "nanos": 0 },
+        "blocked_by": "running",
+        "backtrace": null,
+    });
+    assert_eq!(second["wait"], expected);
+    assert!(third["thread"].is_null());
+    parent.leave();
+    unloads.done().expect("no deadlock");
+}
+
 #[test]
 fn an_error_names_the_wait_and_its_source_is_the_dump() {
     let clock = ManualClock::new();
