@@ -86,7 +86,8 @@ class Turn:
         self.connection = None  # from the first byte that may be lost
 
     def is_holding(self):
-        return bool(self.hand) and self.hand[0] is not None
+        # After a time without an event, its list is empty; after `put_back` there is None.
+        return bool(self.hand) and bool(self.hand[0])
 
     def hold(self, poller, seconds):
         """Wait for an event, unless the thread has one, and look each so many seconds. Return the descriptor."""

@@ -2,6 +2,7 @@
 
 use crate::server::{Server, app, eventually};
 use crate::wrong_input::fails;
+use std::time::Duration;
 
 const THREADS: usize = 4;
 
@@ -43,8 +44,12 @@ fn one_process_serves_as_many_requests_at_once_as_it_has_threads() {
             // The first request may be served before the last thread has begun.
             let expected = format!("true {THREADS}");
             eventually("all threads", || (server.get("/") == expected).then_some(()));
-            // Twice: the threads serve further requests of the same connections.
-            for _ in 0..2 {
+            // Twice: the threads serve further requests of the same connections. And once more, when each has waited for longer
+            // than it sleeps between two looks.
+            for round in 0..3 {
+                if round == 2 {
+                    std::thread::sleep(Duration::from_millis(2500));
+                }
                 // Each waits for the others, so that with fewer threads the first would wait forever.
                 let answers: Vec<String> = std::thread::scope(|scope| {
                     let get = || server.get("/meet");
