@@ -3,13 +3,15 @@
 use crate::app_type::Interpreter;
 use crate::listening::{self, members};
 use procfs::process::Process;
-use std::ffi::OsStr;
+use std::io::Read;
 use std::net::SocketAddr;
 
 /// Texts that debuggers print when they wait: Python's and Ruby's.
 const DEBUGGERS: [&str; 4] = ["(Pdb)", "DEBUGGER: Debugger can attach", "(rdbg)", "(byebug)"];
 /// Words of the command lines of processes that wait for a debugger, or belong to one.
 const DEBUGGED: [&str; 3] = ["--inspect-brk", "--inspect-wait", "debugpy"];
+/// How much is read of the command line, and of the variables, of a process.
+const MAX_STRINGS: u64 = 256 * 1024;
 const SLOW: &str = "Raise --start-timeout if it needs longer to boot.";
 
 /// Returns what a process group is doing, with the remedy. `output` is what it has printed until now.
@@ -66,12 +68,23 @@ fn joined(
 fn waits_for_debugger(processes: &[Process], output: &str) -> bool {
     let is_named = |text: &str| DEBUGGED.iter().any(|word| text.contains(word));
     let is_debugged = |process: &Process| {
-        let options =
-            process.environ().ok().and_then(|mut all| all.remove(OsStr::new("NODE_OPTIONS")));
-        process.cmdline().is_ok_and(|words| words.iter().any(|word| is_named(word)))
-            || options.is_some_and(|options| is_named(&options.to_string_lossy()))
+        let is_option = |word: &&str| word.starts_with("NODE_OPTIONS=");
+        strings(process, "cmdline").split('\0').any(is_named)
+            || strings(process, "environ").split('\0').find(is_option).is_some_and(is_named)
     };
     DEBUGGERS.iter().any(|text| output.contains(text)) || processes.iter().any(is_debugged)
+}
+
+/// Returns the beginning of a file of `/proc` with strings, each ended by NUL.
+///
+/// A process chooses the memory that is shown there, and so how much it is.
+fn strings(process: &Process, name: &str) -> String {
+    let mut bytes = Vec::new();
+    if let Ok(file) = process.open_relative(name) {
+        // An error ends it early.
+        let _ = file.take(MAX_STRINGS).read_to_end(&mut bytes);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns whether a thread of the process runs, or is ready to.
@@ -116,6 +129,16 @@ mod tests {
             self.0.kill().unwrap();
             self.0.wait().unwrap();
         }
+    }
+
+    /// A process may show any amount of its memory as its command line.
+    #[test]
+    fn the_beginning_of_a_long_command_line_is_read() {
+        let mut python = Command::new("python3");
+        python.args(["-c", "input()"]).args(vec!["x".repeat(100_000); 8]);
+        let running = Running(python.process_group(0).stdin(Stdio::piped()).spawn().unwrap());
+        let process = Process::new(running.0.id().try_into().unwrap()).unwrap();
+        eventually(|| strings(&process, "cmdline").len() as u64 == MAX_STRINGS);
     }
 
     #[test]

@@ -64,17 +64,6 @@ impl User {
         nix::unistd::User::from_uid(uid.into()).ok().flatten().map(User::from)
     }
 
-    /// Returns whether the group with this number is the user's alone: its first group, with its name, and without other members.
-    ///
-    /// The system cannot say which users have it as their first group. A group that several users share has another name.
-    pub fn has_group_alone(&self, gid: u32) -> bool {
-        let group = || nix::unistd::Group::from_gid(gid.into()).ok().flatten();
-        let is_alone = |group: nix::unistd::Group| {
-            group.name == self.name && group.mem.iter().all(|member| *member == self.name)
-        };
-        gid == self.gid && group().is_some_and(is_alone)
-    }
-
     /// Makes this process one of the user, with the user's groups. Returns `None` if a number is not one.
     pub fn assume(name: &str, uid: &str, gid: &str) -> Option<io::Result<()>> {
         let (uid, gid) = (uid.parse::<u32>().ok()?, gid.parse::<u32>().ok()?);

@@ -145,7 +145,7 @@ mod tests {
         Some(Identity { name, directory, addresses })
     }
 
-    /// Chooses among servers that say nothing about themselves.
+    /// Chooses among servers that do not say who they are.
     fn chosen(running: Vec<Running>, wanted: Option<&str>) -> Result<Running, Failure> {
         choose(running, wanted, |servers| vec![None; servers.len()])
     }

@@ -183,6 +183,10 @@ fn variables(
 /// Forgets what the file says if the command line or the environment contradicts it: a start command, a module, or the
 /// type and the startup file.
 fn yield_to_line(options: &mut Options) {
+    // The file belongs to the owner, who would choose another user, such as root.
+    if *options.user_by_owner && options.user_by_owner.is_on_line() {
+        options.user.ignore_file();
+    }
     let Options { app_type, startup_file, start_command, app, .. } = options;
     if start_command.is_on_line() && start_command.is_some() {
         app_type.ignore_file();

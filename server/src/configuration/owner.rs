@@ -4,7 +4,6 @@ use crate::failure::Failure;
 use crate::listen::place::{MAX_LINKS, STICKY, names};
 use cabrank_spawner::User;
 use cabrank_spawner::app_type::{App, Launch};
-use rustix::fs::getxattr;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -140,14 +139,11 @@ fn check_way(directory: &Path, owner: u32, user: Option<&User>) -> io::Result<Re
     }
 }
 
-/// Fails if others may write to a file or directory. The group may, if it is the user's own.
+/// Fails if others may write to a file or directory, or a group: the system cannot say which users have it as their first group.
 fn check_mode(at: &Path, facts: &Metadata, user: Option<&User>) -> Result<(), String> {
     let mode = facts.mode();
-    // With an access control list, these bits are the most that any entry has.
-    let has_list = || getxattr(at, "system.posix_acl_access", &mut [0_u8; 0]).is_ok_and(|n| n > 0);
-    let is_own = || user.is_some_and(|user| user.has_group_alone(facts.gid())) && !has_list();
-    let of_group = mode & 0o020 != 0 && !is_own();
-    let change = match (of_group, mode & 0o002 != 0) {
+    // With an access control list, the bits of the group are the most that any entry has.
+    let change = match (mode & 0o020 != 0, mode & 0o002 != 0) {
         (false, false) => return Ok(()),
         (true, false) => "g-w",
         (false, true) => "o-w",

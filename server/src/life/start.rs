@@ -189,7 +189,7 @@ impl Server {
         let half = Instant::now() + shutdown_timeout / 2;
         let deadline = half + shutdown_timeout / 2;
         self.supervisor.connections().stop_by(deadline);
-        // No client finds a socket on which nobody accepts any more.
+        // A client finds only a socket that is served.
         drop(listening);
         acceptors.stop();
         let finished = tokio::time::timeout_at(half.into(), acceptors.all_served());

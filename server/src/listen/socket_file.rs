@@ -87,6 +87,8 @@ pub(crate) fn listen(at: &UnixPlace, backlog: i32) -> io::Result<(UnixListener, 
     Ok((socket.into(), SocketFile { dir, name, identity: identity(&facts) }))
 }
 
+const SWAPPED: &str = "another user changes the directory meanwhile";
+
 /// A directory beside the place of a socket, which only this user may enter.
 struct Workshop<'a> {
     dir: &'a OwnedFd,
@@ -105,7 +107,11 @@ impl<'a> Workshop<'a> {
         let facts = fs::fstat(&own)?;
         let ours = rustix::process::geteuid().as_raw();
         if facts.st_uid != ours || facts.st_mode & 0o077 != 0 {
-            return Err(io::Error::other("another user changes the directory meanwhile"));
+            return Err(io::Error::other(SWAPPED));
+        }
+        // Another directory of this user may have been put there. It stays as it is, unless it is empty as the new one is.
+        if !is_empty(&own)? {
+            return Err(io::Error::other(SWAPPED));
         }
         Ok(Workshop { dir, name, own })
     }
@@ -177,6 +183,17 @@ impl Drop for Workshop<'_> {
     }
 }
 
+/// Returns whether a directory has no file.
+fn is_empty(dir: &OwnedFd) -> io::Result<bool> {
+    let inside = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    for entry in fs::Dir::new(fs::openat(dir, ".", inside, Mode::empty())?)? {
+        if ![c".", c".."].contains(&entry?.file_name()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Returns whether a program listens on the open file of a socket.
 fn has_listener(file: &OwnedFd) -> io::Result<bool> {
     let socket = unix_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
@@ -224,6 +241,17 @@ mod tests {
 
     fn names(dir: &Path) -> Vec<OsString> {
         std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    }
+
+    /// Another user may put a private directory of this user in the place of the new one.
+    #[test]
+    fn a_directory_with_a_file_is_not_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = fs::open(dir.path(), flags, Mode::empty()).unwrap();
+        assert!(is_empty(&opened).unwrap());
+        std::fs::write(dir.path().join(NEW), "").unwrap();
+        assert!(!is_empty(&opened).unwrap());
     }
 
     #[test]

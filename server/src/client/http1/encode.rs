@@ -1,6 +1,6 @@
 //! The encoders of HTTP/1 heads: answers to clients.
 //!
-//! Each appends to a buffer that its caller recycles, and allocates nothing otherwise.
+//! Each appends to a buffer that its caller recycles, and does not allocate otherwise.
 
 use crate::client::page::Page;
 use crate::client::status::reason;
