@@ -18,7 +18,7 @@ impl<F: Form> State<F> {
         "INV-RP-MAX-IDLE" "at most max_idle resources of a key are idle, besides those that are tested or that a retrying waiter is on its way to" max_idle (each);
         "INV-RP-ONE-PLACE" "a slot has content exactly if its state says so" one_place;
         "INV-RP-EPOCH" "no idle resource is older than the last clear_all" epoch;
-        "INV-RP-LIVES" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
+        "INV-RP-LIFETIME" "every resource whose lifetime has not ended is in a list of lifetimes" lifetime;
         "INV-RP-CLOSED" "a closed pool has no waiter, orders no creation, and has no idle resource that is not tested" closed;
         "INV-RP-IDLE-ORDER" "each list of idle resources is ordered by their return, and complete" idle_order (each);
         "INV-RP-AGE-ORDER" "the list of all idle resources is ordered by their return, and complete; the keys above min_idle are known" age_order;

@@ -126,7 +126,7 @@ fn breaks() -> Vec<(&'static str, In, Break)> {
             s.slots[idle].tested = true;
         }),
         ("INV-RP-EPOCH", In::Keyed, |s| s.epoch += 1),
-        ("INV-RP-LIVES", In::Keyed, |s| {
+        ("INV-RP-LIFETIME", In::Keyed, |s| {
             let lent = slot(s, SlotState::Lent);
             s.end_life(lent);
         }),
