@@ -400,7 +400,7 @@ fn refusals_are_compared_and_cloned() {
     };
     let why = refused();
     assert_eq!((why.clone(), &why), (refused(), &why));
-    assert_eq!(why, BuildError::Above { option: ("min_idle", 3), limit: ("max_active", 2) });
+    assert_eq!(why, BuildError::Above { option: ("min_idle", 3), limit: ("max_total", 2) });
     assert_ne!(why, BuildError::Zero("min_idle"));
 }
 
