@@ -10,9 +10,9 @@ pub(crate) struct ReleaseDirs(Mutex<HashMap<String, Dirs>>);
 
 #[derive(Debug, Default)]
 struct Dirs {
-    /// That of the latest process that became ready.
+    /// The directory of the latest process that became ready.
     serving: Option<PathBuf>,
-    /// That of the next process.
+    /// The directory of the next process.
     next: Option<PathBuf>,
 }
 

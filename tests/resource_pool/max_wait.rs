@@ -27,7 +27,7 @@ fn shortage<T, E>(ended: Result<T, BorrowError<E>>) -> Shortage {
     }
 }
 
-/// What a borrower waits for, and what hangs then.
+/// The calls that a borrower awaits, and its turn. The test lets one of them hang.
 const WAITS: [&str; 5] = ["turn", "create", "validate", "activate", "passivate"];
 
 #[test]
@@ -46,7 +46,7 @@ fn a_borrow_ends_in_time_whatever_it_waits_for() {
             let expected = (usize::from(waits_for == "turn"), usize::from(waits_for == "create"));
             assert_eq!((shortage.active, shortage.creating), expected, "{waits_for}");
             assert_eq!((shortage.idle, shortage.waiting), (0, 0), "{waits_for}");
-            // What was tested or activated is destroyed, and what is created goes on.
+            // The pool destroys a resource that was tested or activated. A creation goes on.
             rig.steps.go_on(waits_for);
             drop(lent);
             tokio::task::yield_now().await;

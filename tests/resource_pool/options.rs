@@ -391,19 +391,6 @@ fn a_replacement_needs_no_room() {
     assert_eq!(rig.lend().number, 3);
 }
 
-/// A refusal is a value: it is compared, and kept beside what it was about.
-#[test]
-fn refusals_are_compared_and_cloned() {
-    let refused = || {
-        let builder = ResourcePool::builder(Script::default(), "m").max_total(2).min_idle(3);
-        builder.build().map(drop).expect_err("it is refused")
-    };
-    let why = refused();
-    assert_eq!((why.clone(), &why), (refused(), &why));
-    assert_eq!(why, BuildError::Above { option: ("min_idle", 3), limit: ("max_total", 2) });
-    assert_ne!(why, BuildError::Zero("min_idle"));
-}
-
 /// The deadline bounds this, even in the middle of a failing test.
 #[test]
 fn tests_that_take_longer_than_the_wait_end_it() {

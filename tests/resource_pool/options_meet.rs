@@ -1,6 +1,6 @@
 //! Two options that meet: what the one does while the other one has something under way.
 
-use crate::common::{Keyed, Outcome, Rig, keyed, pool};
+use crate::common::{Keyed, Outcome, Rig, Script, keyed, pool};
 use crate::runtimes::{HOUR, Numbers};
 use crate::shared::task::{Task, block_on};
 use crate::shared::woken::{Sleep, Woken};
@@ -8,7 +8,9 @@ use crate::shared::{SECOND, end_the_run_when_the_library_panics};
 use crate::steps::{Step, Steps};
 use cabrank::ManualClock;
 use cabrank::periodic_executor::{BoxFuture, Runtime};
-use cabrank::resource_pool::{Async, Borrowed, KeyedResourcePool, LendOrder, ResourcePool};
+use cabrank::resource_pool::{
+    Async, Borrowed, BuildError, KeyedResourcePool, LendOrder, ResourcePool,
+};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -204,4 +206,17 @@ fn the_oldest_that_is_not_under_test_is_lent_first() {
         true
     });
     assert_eq!((lent.map(|lent| lent.number), rig.script.made()), (Some(2), 3));
+}
+
+/// A refusal is a value: it is compared, and kept beside what it was about.
+#[test]
+fn refusals_are_compared_and_cloned() {
+    let refused = || {
+        let builder = ResourcePool::builder(Script::default(), "m").max_total(2).min_idle(3);
+        builder.build().map(drop).expect_err("it is refused")
+    };
+    let why = refused();
+    assert_eq!((why.clone(), &why), (refused(), &why));
+    assert_eq!(why, BuildError::Above { option: ("min_idle", 3), limit: ("max_total", 2) });
+    assert_ne!(why, BuildError::Zero("min_idle"));
 }

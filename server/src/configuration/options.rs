@@ -100,7 +100,7 @@ options! {
              and root may write to the file and to the directories on its path, or no process starts";
         env_file: Option<PathBuf> = None, "FILE",
             "A file with variables for the application, absolute or below DIR: lines NAME=value. A value is taken as it stands, \
-             without a pair of quotes around it. A variable that cabrank has itself stays as it is. The application's user reads the file, again for each process";
+             without the spaces and the pair of quotes around it. A variable that cabrank has itself stays as it is. The application's user reads the file, again for each process";
         load_shell_environment: bool = Is("false"), "BOOL",
             "Start the application's processes by a login shell of their user, which sets PATH and other variables. rbenv, nvm \
              and pyenv need it where cabrank is started without such a shell, as by systemd";

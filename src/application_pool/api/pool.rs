@@ -102,8 +102,8 @@ impl<S: Spawner> ApplicationPool<S> {
         })
     }
 
-    /// Detaches the process with this identifier, as [`detach`](Self::detach) does, because it has ended or refuses connections. Returns whether there was
-    /// such a process.
+    /// Detaches the process with this identifier, as [`detach`](Self::detach) does, because it has ended or refuses connections.
+    /// Returns whether there was such a process.
     ///
     /// Unlike [`process_has_failed`](Self::process_has_failed), it does not count as a failed spawn, however young the process is:
     /// call it where a request may be the cause.

@@ -1,7 +1,7 @@
 //! A table that notes which elements were changed, so that the end of a section can settle these, and no other.
 //!
-//! An element is changed through [`touch`](TouchedArena::touch), so no change can do without what follows from it. Only what nothing
-//! follows from changes through [`links`](TouchedArena::links): links, and notes.
+//! An element is changed through [`touch`](TouchedArena::touch), so no change can do without what follows from it. Links and notes,
+//! from which nothing follows, change through [`links`](TouchedArena::links).
 
 use super::arena::{Arena, Key};
 use std::ops::Deref;
@@ -80,7 +80,8 @@ impl<T: Touch<N>, N> TouchedArena<T, N> {
         });
         self.others = Some((first, key));
     }
-    /// Returns the elements, to change what no touch is for: the links of lists and heaps, what the settling itself notes, and what is noted for an error.
+    /// Returns the elements, to change what no touch is for: the links of lists and heaps, what the settling itself notes, and the
+    /// note of a failure for an error.
     #[inline]
     pub(crate) fn links(&mut self) -> &mut Arena<T, N> {
         &mut self.elements

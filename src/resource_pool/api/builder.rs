@@ -104,8 +104,8 @@ impl<F: Form, P> Builder<F, P> {
     /// - In a pool with a runtime ([`build_on`](Self::build_on)), the time is that of the whole borrow: the turn, the creation, the test
     ///   and the activation. It begins when the future first pends. At its end the future is dropped, and the borrower gets
     ///   [`BorrowError::TimedOut`](crate::resource_pool::BorrowError::TimedOut). With a manual clock there is no limit.
-    /// - On a thread, the time begins when the borrower first waits for its turn, or for a test. It ends the wait, and lets the
-    ///   borrower try no other resource. It does not interrupt the factory: a `create` on the borrower's own thread may take
+    /// - On a thread, the time begins when the borrower first waits for its turn or for a test, or when a resource fails. It ends the
+    ///   wait, and lets the borrower try no other resource. It does not interrupt the factory: a `create` on the borrower's own thread may take
     ///   longer.
     /// - A pool of [`build_async`](Self::build_async) has no timer, so no limit, and refuses one: its futures may be dropped at any time.
     pub fn max_wait(mut self, time: impl Into<Option<Duration>>) -> Self {

@@ -1,4 +1,4 @@
-//! What a borrower saw that waited in vain.
+//! The state of a key, in the error of a borrower that has waited in vain.
 
 use std::fmt;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ impl<F: Form> Inner<F> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn end_borrow(
         &self,
         key: impl Select<F>,

@@ -1,4 +1,4 @@
-//! What a borrower learns that has waited in vain: the numbers of its key, and the last creation that failed.
+//! Collects the numbers of a key, and its last creation that failed, for a borrower that has waited in vain.
 
 use super::inner::Inner;
 use super::looking_up::Select;
